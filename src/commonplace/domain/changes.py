@@ -1,0 +1,202 @@
+"""Everything that can happen to a store, as data.
+
+A write is a value before it is an effect: it can be logged, tried again and tested.  The union is closed; a store
+matches every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeAlias
+
+from commonplace.domain.documents import Chunk, Document, FileState
+from commonplace.domain.jobs import Claim
+from commonplace.domain.ports import EmbedderIdentity
+from commonplace.domain.queries import DocumentFilter, Filter, Order, Vector
+from commonplace.domain.records import Record
+from commonplace.domain.scopes import Scope
+from commonplace.domain.values import Value
+
+Terms: TypeAlias = tuple[str, ...]
+
+
+class Put(Value):
+    """Keep a record: a new one, or the next version of one."""
+
+    record: Record
+    terms: Terms  #: what it is found by
+    vector: Vector | None = None  #: None: none yet; an embedder may catch up
+    expect: int = 0  #: 0: it must be new; n: it must be at version n
+    dedupe: bool = False  #: drop the write if a live record of the same scope and kind says the same
+
+
+class Load(Value):
+    """Take a record over with its past, exactly as it was elsewhere; what is already as new stays."""
+
+    versions: tuple[Record, ...]  #: oldest first; the last one is the present
+    terms: tuple[Terms, ...]  #: one for each version
+    vector: Vector | None = None
+
+
+class Archive(Value):
+    """Take records out of recall and keep them."""
+
+    where: Filter
+    at: datetime
+
+
+class Restore(Value):
+    """Bring archived records back."""
+
+    where: Filter
+    at: datetime
+
+
+class Supersede(Value):
+    """Close a record's validity because another one replaces it, and keep it."""
+
+    id: str
+    by: str
+    at: datetime  #: from when on the other one holds
+    now: datetime
+
+
+class Delete(Value):
+    """Erase records for good: rows, versions, index, vectors, and what was derived from them alone."""
+
+    where: Filter
+
+
+class Consolidated(Value):
+    """Mark records as taken up by a consolidation."""
+
+    ids: tuple[str, ...]
+    at: datetime
+
+
+class Touch(Value):
+    """Count a recall of each record.  No version changes, and losing it in a power cut is no loss."""
+
+    ids: tuple[str, ...]
+    at: datetime
+
+
+class Trim(Value):
+    """Erase all but ``keep`` of the records meant, first in ``order`` first.  Pinned ones count and stay."""
+
+    where: Filter
+    keep: int
+    order: Order
+
+
+class DropScope(Value):
+    """Erase a scope with everything in it and below it."""
+
+    scope: Scope
+
+
+class SetVector(Value):
+    """Give a record the vector that it lacked, unless its text has changed meanwhile."""
+
+    id: str
+    version: int
+    vector: Vector
+
+
+class AdoptEmbedder(Value):
+    """Say which embedder the store's vectors come from; the first one stays."""
+
+    identity: EmbedderIdentity
+
+
+class PutDocument(Value):
+    """Keep a document with its chunks, in place of the one of the same name."""
+
+    document: Document
+    chunks: tuple[Chunk, ...] = ()
+    terms: tuple[Terms, ...] = ()  #: one for each chunk
+    vectors: Mapping[int, Vector] = {}  #: by the chunk's seq
+
+
+class DeleteDocuments(Value):
+    """Erase documents with their chunks."""
+
+    where: DocumentFilter
+
+
+class TrimDocuments(Value):
+    """Erase all but the newest ``keep`` of the documents meant."""
+
+    where: DocumentFilter
+    keep: int
+
+
+class PutFiles(Value):
+    """Note what a mirrored folder now holds."""
+
+    folder: str
+    files: tuple[FileState, ...]
+
+
+class DropFiles(Value):
+    """Forget what a mirrored folder held at these paths."""
+
+    folder: str
+    paths: frozenset[str]
+
+
+class Finish(Value):
+    """End a claimed job well.  A claim that was lost raises ``LeaseLost`` and undoes the whole ``apply``."""
+
+    claim: Claim
+
+
+class Fail(Value):
+    """End a claimed job badly: it may be claimed again from ``retry_at`` on, while tries are left."""
+
+    claim: Claim
+    error: str
+    retry_at: datetime
+
+
+class Heartbeat(Value):
+    """Hold a claim for longer."""
+
+    claim: Claim
+    until: datetime
+
+
+Change: TypeAlias = (
+    Put
+    | Load
+    | Archive
+    | Restore
+    | Supersede
+    | Delete
+    | Consolidated
+    | Touch
+    | Trim
+    | DropScope
+    | SetVector
+    | AdoptEmbedder
+    | PutDocument
+    | DeleteDocuments
+    | TrimDocuments
+    | PutFiles
+    | DropFiles
+    | Finish
+    | Fail
+    | Heartbeat
+)
+
+
+class Outcome(Value):
+    """What one change did."""
+
+    records: tuple[
+        Record, ...
+    ] = ()  #: as they are now, of those that changed (for a dropped write: the one that is there)
+    gone: tuple[str, ...] = ()  #: ids that were erased
+    deduped: bool = False  #: the write was dropped: a live record says the same
+    erasing: bool = False  #: erased from every answer, but a reader keeps the old bytes in the log for now

@@ -1,0 +1,98 @@
+"""Everything that can go wrong, as one tree.
+
+CommonplaceError
+├─ InvalidInput (ValueError)      bad scope, kind, category, oversize, blank
+├─ NotFound (LookupError)         no such record, or none that this binding may see
+├─ Conflict                       .current: the version that is there, or the record that holds the key
+├─ Forbidden (PermissionError)    outside the binding
+├─ ConfigError (ValueError)       .file, .path, .reason
+├─ EmbeddingModelChanged          .stored, .offered
+├─ DimensionMismatch              .stored, .offered
+├─ LeaseLost                      another worker took the job over; nothing of this one was written
+├─ ProviderError                  a model or an embedder failed; the cause is kept
+└─ StoreError                     the database failed; the cause is kept
+   ├─ StoreBusy                   worth retrying
+   ├─ StoreDamaged                refuses to write; `commonplace doctor` says what is wrong
+   └─ SchemaTooNew                written by a newer Commonplace; nothing was changed
+
+Expected outcomes are values, not errors: ``Skipped``, ``Outcome.deduped``.
+"""
+
+from __future__ import annotations
+
+
+class CommonplaceError(Exception):
+    """The base of every error that Commonplace raises on purpose."""
+
+
+class InvalidInput(CommonplaceError, ValueError):
+    """What was given cannot be kept or asked."""
+
+
+class NotFound(CommonplaceError, LookupError):
+    """There is no such thing, or none that this binding may see."""
+
+
+class Conflict(CommonplaceError):
+    """Somebody else was first."""
+
+    def __init__(self, message: str, *, current: int | None = None, holder: str | None = None) -> None:
+        super().__init__(message)
+        self.current = current
+        self.holder = holder
+
+
+class Forbidden(CommonplaceError, PermissionError):
+    """The binding does not allow it."""
+
+
+class ConfigError(CommonplaceError, ValueError):
+    """A configuration file says something that cannot be followed."""
+
+    def __init__(self, reason: str, *, file: str, path: str = "") -> None:
+        super().__init__(f"{file}: {path + ': ' if path else ''}{reason}")
+        self.file = file
+        self.path = path
+        self.reason = reason
+
+
+class EmbeddingModelChanged(CommonplaceError):
+    """The store's vectors come from another embedder."""
+
+    def __init__(self, *, stored: str, offered: str) -> None:
+        super().__init__(f"the store holds vectors of {stored!r}, the embedder in use is {offered!r}: re-embed it")
+        self.stored = stored
+        self.offered = offered
+
+
+class DimensionMismatch(CommonplaceError):
+    """A vector has another length than those in the store."""
+
+    def __init__(self, *, stored: int, offered: int) -> None:
+        super().__init__(f"the store holds vectors of {stored} dimensions, this one has {offered}")
+        self.stored = stored
+        self.offered = offered
+
+
+class LeaseLost(CommonplaceError):
+    """Another worker took the job over; nothing of this one was written."""
+
+
+class ProviderError(CommonplaceError):
+    """A model or an embedder failed."""
+
+
+class StoreError(CommonplaceError):
+    """The database failed."""
+
+
+class StoreBusy(StoreError):
+    """The database was locked for too long; the write was not made and can be tried again."""
+
+
+class StoreDamaged(StoreError):
+    """The database is damaged; it is not written to."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer Commonplace; nothing was changed."""

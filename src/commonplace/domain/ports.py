@@ -1,0 +1,88 @@
+"""What the engine needs from outside, as protocols.  The contract of each method is a list of sentences to test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from commonplace.domain.values import Value
+
+if TYPE_CHECKING:
+    from commonplace.domain.changes import Change, Outcome
+    from commonplace.domain.documents import Document, FileState
+    from commonplace.domain.jobs import Claim, Job, Skipped
+    from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
+    from commonplace.domain.records import Kind, Record
+    from commonplace.domain.scopes import Scope
+
+Clock: TypeAlias = Callable[[], datetime]
+
+
+class EmbedderIdentity(Value):
+    """Which embedder made a vector; vectors of two embedders are never compared."""
+
+    name: str
+    dimensions: int
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length."""
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        """Which embedder this is; the same identity always gives the same vectors."""
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Vector]:
+        """Return one vector per text, in order.  Raises ``ProviderError``."""
+
+
+class Tally(Value):
+    """How much of one sort a scope holds."""
+
+    scope: Scope
+    what: Kind | str  #: a kind of record, or the name of a kind of document
+    state: State
+    count: int
+    bytes: int
+
+
+class Store(Protocol):
+    """Where records live.  Every store does all of this, or is not a store."""
+
+    def get(self, id: str) -> Record | None:
+        """The present version of a record, in whatever state and scope; None if there is none."""
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """The records meant, in order; ties by id.  With ``where.versions`` every version, newest first."""
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+        """Full text, best first, ties by id.
+
+        Any term of any word makes a match.  The score is BM25 over the scopes of the filter and nothing else: no write
+        outside of them moves it.
+        """
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+        """By cosine, best first, ties by id.  What has no vector is not found."""
+
+    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
+        """The documents meant, newest first."""
+
+    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
+        """What a mirrored folder was last known to hold, by path; of these records only, if given."""
+
+    def census(self) -> list[Tally]:
+        """What is stored where: a row for each scope, kind and state."""
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """Which embedder the vectors come from; None before the first."""
+
+    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Make every change, in order, in one transaction, or none of them.  One outcome per change."""
+
+    def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
+        """Take a job, unless it is done for this watermark, running, waiting or out of tries."""
+
+    def close(self) -> None:
+        """Give back what is held.  A closed store opens itself again when it is used."""

@@ -1,0 +1,1 @@
+"""Where records live.  The only code that speaks SQL."""

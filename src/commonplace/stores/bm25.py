@@ -1,0 +1,72 @@
+"""Score postings by BM25, over the given scopes and nothing else.  Pure: shared by all stores.
+
+The database's own ranking function counts words over the whole table, so another scope's writes would move the score.
+Here the counts are those of the postings themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log
+from typing import TypeAlias
+
+from commonplace.domain.queries import Query
+from commonplace.domain.values import Value
+
+Postings: TypeAlias = Mapping[str, Sequence[tuple[int, int, int]]]  # term -> (entry, how often, the entry's length)
+
+K1 = 1.2  # how soon more of the same word stops counting
+B = 0.75  # how much a long text is discounted
+
+
+class Scored(Value):
+    """An entry's score and the share of the question it covers."""
+
+    entry: int
+    score: float
+    coverage: float
+
+
+def score(query: Query, postings: Postings, *, documents: int, length: int) -> list[Scored]:
+    """Score every entry that has a term of the question; unordered."""
+    average = length / documents if documents and length else 1.0
+    weighed = {term: _weights(rows, documents, average) for term, rows in postings.items()}
+    rarities = {term: rarity(documents, len(rows)) for term, rows in postings.items()}
+    totals: dict[int, float] = {}
+    covered: dict[int, float] = {}
+    whole = 0.0
+    for word in query.words:
+        weight = max((rarities.get(term, 0.0) for terms in word.terms for term in terms), default=0.0)
+        whole += weight
+        for entry, value in _word(word.terms, weighed).items():
+            totals[entry] = totals.get(entry, 0.0) + value
+            covered[entry] = covered.get(entry, 0.0) + weight
+    return [
+        Scored(entry=entry, score=total, coverage=min(1.0, covered[entry] / whole) if whole else 0.0)
+        for entry, total in totals.items()
+    ]
+
+
+def rarity(documents: int, having: int) -> float:
+    """Inverse document frequency: what few texts have says more; never negative."""
+    return log(1 + (max(documents, having) - having + 0.5) / (having + 0.5))
+
+
+def _weights(rows: Sequence[tuple[int, int, int]], documents: int, average: float) -> dict[int, float]:
+    rare = rarity(documents, len(rows)) * (K1 + 1)
+    return {entry: rare * count / (count + K1 * (1 - B + B * size / average)) for entry, count, size in rows}
+
+
+def _word(alternatives: Sequence[Sequence[str]], weighed: Mapping[str, Mapping[int, float]]) -> Mapping[int, float]:
+    """A word counts by its best alternative; an alternative counts where all of its terms are."""
+    if len(alternatives) == 1 and len(alternatives[0]) == 1:  # nearly every word
+        return weighed.get(alternatives[0][0], {})
+    best: dict[int, float] = {}
+    for terms in alternatives:
+        lists = [weighed.get(term, {}) for term in terms]
+        shortest = min(lists, key=len)
+        for entry in shortest:
+            if all(entry in found for found in lists):
+                value = sum(found[entry] for found in lists)
+                best[entry] = max(best.get(entry, 0.0), value)
+    return best

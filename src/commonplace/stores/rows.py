@@ -1,0 +1,196 @@
+"""Records to rows and back, and filters to SQL.  Pure: no connection is seen here.
+
+What both databases share lives here: the columns, the codecs, the hashes, the one SQL form of "what is live".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from commonplace.domain.queries import ANY_STATE, Filter, Order, State
+from commonplace.domain.records import EMPTY, UNUSED, Channel, Json, Kind, Record, Source, Trust, Usage
+from commonplace.domain.scopes import Scope
+
+Sql: TypeAlias = tuple[str, list[Any]]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+#: The columns of a record that its value holds, in the order of ``record_row``; `scope` is the row of its scope.
+FIELDS = (
+    "id", "scope", "kind", "category", "content", "key", "value", "tags", "metadata", "channel", "ref", "parents",
+    "trust", "pinned", "version", "created_at", "updated_at", "occurred_at", "expires_at", "archived_at",
+    "superseded_by", "held", "consolidated_at",
+)  # fmt: skip
+#: All columns of a record: those, and what the store derives from them.
+COLUMNS = (*FIELDS, "valid_from", "digest", "hash", "terms", "length")
+
+
+def micros(moment: datetime | None) -> int | None:
+    """Microseconds since 1970."""
+    return None if moment is None else (moment - EPOCH) // MICROSECOND
+
+
+def moment(value: int | None) -> Any:
+    """The moment so many microseconds after 1970; None for none."""
+    return None if value is None else EPOCH + timedelta(microseconds=value)
+
+
+def packed(value: Json | Mapping[str, Json] | Sequence[str]) -> str:
+    """JSON in one canonical form: equal values give equal text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def record_row(record: Record, scope: int) -> tuple[Any, ...]:
+    """A record as values for ``FIELDS``."""
+    return (
+        record.id,
+        scope,
+        record.kind.value,
+        record.category,
+        record.content,
+        record.key,
+        None if record.value is None else packed(record.value),
+        packed(sorted(record.tags)),
+        packed(dict(record.metadata)),
+        record.source.channel.value,
+        record.source.ref,
+        packed(record.source.parents),
+        int(record.trust),
+        int(record.pinned),
+        record.version,
+        micros(record.created_at),
+        micros(record.updated_at),
+        micros(record.occurred_at),
+        micros(record.expires_at),
+        micros(record.archived_at),
+        record.superseded_by,
+        int(record.held),
+        micros(record.consolidated_at),
+    )
+
+
+def row_record(row: Sequence[Any]) -> Record:
+    """A row of ``select_list`` as a record."""
+    (id_, path, kind, category, content, key, value, tags, metadata, channel, ref, parents, trust, pinned, version,
+     created, updated, occurred, expires, archived, superseded, held, consolidated, recalls, recalled) = row  # fmt: skip
+    return Record(
+        id=id_,
+        scope=scope_at(path),
+        kind=Kind(kind),
+        category=category,
+        content=content,
+        key=key,
+        value=None if value is None else json.loads(value),
+        tags=frozenset() if tags == "[]" else frozenset(json.loads(tags)),
+        metadata=EMPTY if metadata == "{}" else json.loads(metadata),
+        source=Source(channel=Channel(channel), ref=ref, parents=tuple(json.loads(parents))),
+        trust=Trust(trust),
+        pinned=bool(pinned),
+        version=version,
+        created_at=moment(created),
+        updated_at=moment(updated),
+        occurred_at=moment(occurred),
+        expires_at=moment(expires),
+        archived_at=moment(archived),
+        superseded_by=superseded,
+        held=bool(held),
+        consolidated_at=moment(consolidated),
+        usage=UNUSED if recalls is None else Usage(recalls=recalls, last_recalled_at=moment(recalled)),
+    )
+
+
+@lru_cache(maxsize=4096)
+def scope_at(path: str) -> Scope:
+    """Scopes are few and asked for with every row."""
+    return Scope.parse(path)
+
+
+def select_list(alias: str) -> str:
+    """What ``row_record`` reads, from a record or version under that alias, its scope `s` and its usage `u`."""
+    columns = ", ".join("s.path" if field == "scope" else f"{alias}.{field}" for field in FIELDS)
+    return f"{columns}, u.recalls, u.last_recalled_at"
+
+
+def digest(record: Record) -> str:
+    """What a record says; two live records of one scope and kind with the same digest say the same."""
+    return _sha256(packed([record.content, record.key, record.value]))
+
+
+def row_hash(row: Sequence[Any], path: str) -> str:
+    """The record's own hash, over everything it is but where its scope happens to be numbered."""
+    return _sha256(packed([path if field == "scope" else value for field, value in zip(FIELDS, row, strict=True)]))
+
+
+def _sha256(text: str) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - only writes need it; recall must start without
+
+    return sha256(text.encode()).hexdigest()
+
+
+def marks(values: Iterable[object]) -> str:
+    """As many question marks."""
+    return ", ".join("?" for _ in values)
+
+
+def state_sql(alias: str, states: frozenset[State], at: datetime) -> Sql:
+    """The one rule of what is live, in SQL (``Record.state`` says it in Python)."""
+    if states == ANY_STATE:
+        return "1", []
+    open_ = f"{alias}.archived_at is null and {alias}.held = 0"
+    rules: dict[State, Sql] = {
+        State.ARCHIVED: (f"{alias}.archived_at is not null", []),
+        State.HELD: (f"({alias}.archived_at is null and {alias}.held = 1)", []),
+        State.EXPIRED: (f"({open_} and {alias}.expires_at <= ?)", [micros(at)]),
+        State.LIVE: (f"({open_} and ({alias}.expires_at is null or {alias}.expires_at > ?))", [micros(at)]),
+    }
+    chosen = [rules[state] for state in sorted(states)]
+    return f"({' or '.join(sql for sql, _ in chosen)})", [value for _, values in chosen for value in values]
+
+
+def filter_sql(where: Filter, alias: str) -> Sql:
+    """A filter as a condition on records or versions under that alias; ``alias.row`` is the record's row."""
+    parts: list[Sql] = [
+        scopes_sql(where.scopes, f"{alias}.scope"),
+        state_sql(alias, where.states, where.as_of or where.at),
+    ]
+    choices = {"id": where.ids, "kind": where.kinds, "category": where.categories, "key": where.keys}
+    for column, allowed in choices.items():
+        if allowed is not None:
+            parts.append((f"{alias}.{column} in ({marks(allowed)})", [str(value) for value in sorted(allowed)]))
+    tagged = f"exists (select 1 from json_each({alias}.tags) where value = ?)"
+    parts += [(tagged, [tag]) for tag in sorted(where.tags)]
+    if where.prefix is not None:
+        parts.append((f"{alias}.id >= ? and {alias}.id < ?", [where.prefix, where.prefix + "~"]))
+    if where.after is not None:
+        parts.append((f"{alias}.id > ?", [where.after]))
+    if where.pinned is not None:
+        parts.append((f"{alias}.pinned = ?", [int(where.pinned)]))
+    if where.consolidated is not None:
+        parts.append((f"({alias}.consolidated_at is not null) = ?", [int(where.consolidated)]))
+    if where.parents is not None:
+        inner = f"select record from parent where parent in ({marks(where.parents)})"
+        parts.append((f"{alias}.row in ({inner})", sorted(where.parents)))
+    return " and ".join(sql for sql, _ in parts), [value for _, values in parts for value in values]
+
+
+def scopes_sql(scopes: frozenset[Scope], column: str) -> Sql:
+    """A column that must be the row of one of these scopes."""
+    return f"{column} in (select id from scope where path in ({marks(scopes)}))", sorted(str(scope) for scope in scopes)
+
+
+ORDERS: Mapping[Order, str] = {
+    Order.NEWEST: "{0}.created_at desc, {0}.id desc, {0}.version desc",
+    Order.OLDEST: "{0}.created_at, {0}.id, {0}.version desc",
+    Order.STALEST: "coalesce(u.last_recalled_at, {0}.created_at), {0}.id, {0}.version desc",
+    Order.ID: "{0}.id, {0}.version desc",
+}
+
+
+def order_sql(order: Order, alias: str) -> str:
+    """An order as SQL: total, so that equal stores give equal lists."""
+    return ORDERS[order].format(alias)

@@ -1,0 +1,433 @@
+"""The embedded store: one SQLite file, any number of processes, no daemon.
+
+Reads and the transaction around writes are here; the changes themselves are in ``sqlite_writes``, the connection in
+``sqlite_connection``, checks and backups in ``sqlite_upkeep``.  ``:memory:`` is the in-memory store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+from heapq import nlargest
+from operator import mul
+from typing import Any
+
+import apsw
+
+from commonplace.domain.changes import (
+    Change,
+    Delete,
+    DeleteDocuments,
+    DropFiles,
+    DropScope,
+    Outcome,
+    PutFiles,
+    Touch,
+    Trim,
+)
+from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
+from commonplace.domain.errors import StoreError
+from commonplace.domain.jobs import Claim, Job, Skipped
+from commonplace.domain.ports import EmbedderIdentity, Tally
+from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
+from commonplace.domain.records import Channel, Kind, Record, Source, Trust
+from commonplace.stores import sqlite_writes as writes
+from commonplace.stores.bm25 import Scored, score
+from commonplace.stores.rows import (
+    COLUMNS,
+    Sql,
+    filter_sql,
+    marks,
+    micros,
+    moment,
+    order_sql,
+    row_record,
+    scope_at,
+    select_list,
+)
+from commonplace.stores.sqlite_connection import (
+    BUSY_MS,
+    CHECKPOINT_SECONDS,
+    Connection,
+    WriterLock,
+    every,
+    first,
+    mapped,
+    prepare,
+)
+from commonplace.version import PRODUCT
+
+#: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
+_UNWORTHY = (Touch, PutFiles, DropFiles)
+_ERASING = (Delete, DeleteDocuments, DropScope, Trim)
+_CLASS = {"record": 0, "chunk": 1, "version": 2, "closed": 3}  # the last two bits of a bucket: see 0001.sql
+
+_inherited: list[Connection] = []  # opened by a parent process: kept, because closing them would drop its locks
+
+
+class SqliteStore:
+    """A store in one file."""
+
+    def __init__(self, path: str) -> None:
+        """Open the store at that path, making it if there is none."""
+        self.path = path if path == ":memory:" else os.path.abspath(path)
+        self._guard = threading.Lock()
+        self._idle: list[Connection] = []
+        self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
+        self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
+        with self._using():
+            pass
+
+    # Reading
+
+    def get(self, id: str) -> Record | None:
+        """See ``Store``."""
+        with self._using() as connection:
+            return writes.read(connection.db, id)
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """See ``Store``."""
+        condition, values = filter_sql(where, "r")
+        table, moments = _table(where)
+        sql = (
+            f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
+            f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
+        )
+        with self._using() as connection:
+            return [row_record(row) for row in every(connection.db, sql, [*moments, *values, limit])]
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
+        with self._using() as connection, connection.reading() as db:
+            buckets, documents, length = _buckets(db, where)
+            condition, values = _entry_sql(where)
+            postings = {term: _postings(db, buckets, term, condition, values) for term in terms}
+            found = score(query, postings, documents=documents, length=length)
+            matches = _fetch(db, _leading(found, limit))
+        return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        asked = array("f", vector)
+        with self._using() as connection, connection.reading() as db:
+            buckets, _, _ = _buckets(db, where)
+            condition, values = _entry_sql(where)
+            table = "vector v join entry e on e.id = v.entry"
+            sql = f"select v.entry, v.data from {table} where v.bucket = ? and {condition}"
+            rows = [row for bucket in buckets for row in every(db, sql, [bucket, *values])]
+            near = [Scored(entry=entry, score=_cosine(asked, data), coverage=1.0) for entry, data in rows]
+            matches = _fetch(db, _leading(near, limit))
+        return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+
+    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
+        """See ``Store``."""
+        condition, values = writes.documents_sql(where)
+        names = "d.kind, d.name, d.digest, d.content, d.metadata, d.channel, d.ref, d.trust, d.created_at, d.updated_at"
+        sql = (
+            f"select s.path, {names} from document d join scope s on s.id = d.scope where {condition}"
+            " order by d.updated_at desc, d.name limit ?"
+        )
+        with self._using() as connection:
+            return [_document(row) for row in every(connection.db, sql, [*values, limit])]
+
+    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
+        """See ``Store``."""
+        sql = "select path, record, version, digest, stamp from file where folder = ?"
+        values: list[Any] = [folder]
+        if records is not None:
+            sql += f" and record in ({marks(records)})"
+            values += records
+        with self._using() as connection:
+            rows = every(connection.db, f"{sql} order by path", values)
+        return [FileState(path=p, record=r, version=v, digest=d, stamp=t) for p, r, v, d, t in rows]
+
+    def census(self) -> list[Tally]:
+        """See ``Store``."""
+        records = (
+            "select s.path, r.kind, iif(r.archived_at is not null, 'archived', iif(r.held, 'held', 'live')) state,"
+            " count(*), sum(length(cast(r.content as blob)))"
+            " from record r join scope s on s.id = r.scope group by 1, 2, 3"
+        )
+        documents = (
+            "select s.path, d.kind, 'live', count(distinct d.row), coalesce(sum(length(cast(c.text as blob))), 0)"
+            " from document d join scope s on s.id = d.scope left join chunk c on c.document = d.row group by 1, 2"
+        )
+        with self._using() as connection:
+            rows = every(connection.db, f"{records} union all {documents} order by 1, 2, 3")
+        return [
+            Tally(
+                scope=scope_at(path),
+                what=Kind(what) if what in set(Kind) else what,
+                state=State(state),
+                count=n,
+                bytes=b,
+            )
+            for path, what, state, n, b in rows
+        ]
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """See ``Store``."""
+        with self._using() as connection:
+            return writes.embedder(connection.db)
+
+    # Writing
+
+    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
+        """See ``Store``."""
+        if not changes:
+            return []
+        durable = not all(isinstance(change, _UNWORTHY) for change in changes)
+        erasing = any(isinstance(change, _ERASING) for change in changes)
+        with self._writing(durable=durable) as db:
+            outcomes = [writes.make(db, change) for change in changes]
+            if erasing and any(outcome.gone for outcome in outcomes):
+                db.execute("insert or replace into meta values ('erasing', 1)")
+        if erasing and any(outcome.gone for outcome in outcomes) and not self.scrub():
+            outcomes = [outcome.replace(erasing=bool(outcome.gone)) for outcome in outcomes]
+        return outcomes
+
+    def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
+        """See ``Store``."""
+        with self._writing(durable=True) as db:
+            return writes.take(db, job, lease=lease, now=now)
+
+    def scrub(self) -> bool:
+        """Empty the write-ahead log, so that erased bytes are in no file; False while a reader needs the old ones."""
+        if self._lock is None:
+            return True
+        with self._using() as connection, self._lock.held():
+            connection.db.set_busy_timeout(int(CHECKPOINT_SECONDS * 1000))
+            try:
+                row = first(connection.db, "pragma wal_checkpoint(truncate)")
+                if row is None or row[0]:
+                    return False
+                with connection.writing(durable=False) as db:
+                    db.execute("delete from meta where key = 'erasing'")
+            except apsw.BusyError:
+                return False
+            finally:
+                connection.db.set_busy_timeout(BUSY_MS)
+        return True
+
+    def close(self) -> None:
+        """See ``Store``."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        if self._lock:
+            self._lock.close()
+
+    # Connections
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[Connection]:
+        """Borrow a connection; what the driver says is said in our words."""
+        waiting = self._private if self._lock is None else contextlib.nullcontext()
+        with waiting, mapped(self.path):
+            connection = self._take()
+            try:
+                yield connection
+            finally:
+                with self._guard:
+                    self._idle.append(connection)
+
+    @contextlib.contextmanager
+    def _writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
+        with self._using() as connection:
+            if self._lock is None:
+                with connection.writing(durable=durable) as db:
+                    yield db
+                return
+            with self._lock.held():
+                with connection.writing(durable=durable) as db:
+                    yield db
+                    number = _count(db) if durable else None
+                if number:
+                    self._lock.mark(*number)
+
+    def _take(self) -> Connection:
+        with self._guard:
+            while self._idle:
+                connection = self._idle.pop()
+                if connection.pid == os.getpid():
+                    return connection
+                _inherited.append(connection)
+        return self._open()
+
+    def _open(self) -> Connection:
+        if self._lock is None:
+            connection = Connection(self.path)
+            prepare(connection, self.path, _scripts(), product=PRODUCT)
+            _baptise(connection)
+            return connection
+        _make_file(self.path)
+        connection = Connection(self.path)
+        if int(connection.db.pragma("user_version")) != _NEWEST:
+            with self._lock.held():
+                prepare(connection, self.path, _scripts(), product=PRODUCT)
+                _baptise(connection)
+        return connection
+
+
+_NEWEST = 1  # the number of the last script in migrations/
+
+
+def _scripts() -> list[str]:
+    folder = os.path.join(os.path.dirname(__file__), "migrations")
+    scripts = []
+    for number in range(1, _NEWEST + 1):
+        with open(os.path.join(folder, f"{number:04d}.sql"), encoding="utf-8") as file:
+            scripts.append(file.read())
+    return scripts
+
+
+def _baptise(connection: Connection) -> None:
+    with connection.writing(durable=True) as db:
+        rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
+        db.executemany("insert or ignore into meta values (?, ?)", rows)
+        db.execute("insert or replace into meta values ('written_by', ?)", (PRODUCT,))
+
+
+def _make_file(path: str) -> None:
+    """Private from the first byte; SQLite gives its side files the same rights."""
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)) if not os.path.exists(path) else None
+    except OSError as error:
+        raise StoreError(f"the store {path!r} cannot be made: {error.strerror}") from error
+
+
+def _count(db: apsw.Connection) -> tuple[str, int] | None:
+    """Number a durable write; the store's own name goes with the number."""
+    db.execute("update meta set value = value + 1 where key = 'sequence'")
+    held = dict(every(db, "select key, value from meta where key in ('store', 'sequence')"))
+    return (str(held["store"]), int(held["sequence"]))
+
+
+# Searching
+
+
+def _table(where: Filter) -> Sql:
+    """Which rows a filter looks at: the present, every version, or what was valid at a moment."""
+    if where.as_of is not None:
+        return _AS_OF, [micros(where.as_of), micros(where.as_of)]
+    return (_EVERY, []) if where.versions else ("record", [])
+
+
+def _columns(alias: str) -> str:
+    return ", ".join(f"{alias}.{column}" for column in COLUMNS)
+
+
+_EVERY = (
+    f"(select p.row as row, p.row * 4 as entry, {_columns('p')} from record p"
+    f" union all select v.record as row, v.row * 4 + 2 as entry, {_columns('v')} from version v)"
+)
+#: Of each record the last version that had begun by then.
+_AS_OF = (
+    f"(select t.* from {_EVERY} t where t.valid_from <= ? and not exists (select 1 from {_EVERY} later"
+    " where later.row = t.row and later.version > t.version and later.valid_from <= ?))"
+)
+
+
+def _buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
+    """Where to look, and how many texts of what total length are there."""
+    classes = []
+    if where.records:
+        classes.append(_CLASS["record"])
+        if where.as_of is not None or where.states != {State.LIVE}:
+            classes.append(_CLASS["closed"])
+        if where.as_of is not None:
+            classes.append(_CLASS["version"])
+    if where.chunks:
+        classes.append(_CLASS["chunk"])
+    paths = sorted(str(scope) for scope in where.scopes)
+    scopes = every(db, f"select id from scope where path in ({marks(paths)}) order by path", paths)
+    wanted = [number * 4 + class_ for (number,) in scopes for class_ in classes]
+    rows = every(db, f"select id, docs, length from bucket where docs > 0 and id in ({marks(wanted)})", wanted)
+    return [row[0] for row in rows], sum(row[1] for row in rows), sum(row[2] for row in rows)
+
+
+def _entry_sql(where: Filter) -> Sql:
+    """A filter as a condition on entries under the alias `e`; chunks pass it, they have no kind and no state."""
+    plain = Filter(scopes=where.scopes, at=where.at, kinds=where.kinds, categories=where.categories)
+    if where.replace(records=True, chunks=False) == plain:
+        parts: list[Sql] = [("(e.expires is null or e.expires > ?)", [micros(where.at)])]
+        for column, allowed in {"kind": where.kinds, "category": where.categories}.items():
+            if allowed is not None:
+                values = [str(value) for value in sorted(allowed)]
+                parts.append((f"(e.{column} in ({marks(values)}) or e.kind is null)", values))
+        return " and ".join(sql for sql, _ in parts), [value for _, values in parts for value in values]
+    condition, values = filter_sql(where, "r")
+    table, moments = _table(where)
+    entry = "r.row * 4" if table == "record" else "r.entry"
+    return f"(e.kind is null or e.id in (select {entry} from {table} r where {condition}))", [*moments, *values]
+
+
+def _postings(
+    db: apsw.Connection, buckets: Sequence[int], term: str, condition: str, values: Sequence[Any]
+) -> list[tuple[int, int, int]]:
+    sql = (
+        "select p.doc, count(*), e.length from entry_at p join entry e on e.id = p.doc"
+        f" where p.term = ? and {condition} group by p.doc"
+    )
+    return [row for bucket in buckets for row in every(db, sql, [f"{bucket}:{term}", *values])]
+
+
+def _leading(found: Sequence[Scored], limit: int) -> list[Scored]:
+    """The best, and all that tie with the last of them: only ids can decide between those."""
+    best = nlargest(limit, found, key=lambda scored: scored.score)
+    if len(best) < limit:
+        return best
+    return [scored for scored in found if scored.score >= best[-1].score]
+
+
+def _fetch(db: apsw.Connection, found: Sequence[Scored]) -> list[Match]:
+    return [
+        Match(score=scored.score, coverage=scored.coverage, chunk=_chunk(db, scored.entry // 4))
+        if scored.entry % 4 == _CLASS["chunk"]
+        else Match(score=scored.score, coverage=scored.coverage, record=_found_record(db, scored.entry))
+        for scored in found
+    ]
+
+
+def _found_record(db: apsw.Connection, entry: int) -> Record:
+    table, key = ("version", "record") if entry % 4 == _CLASS["version"] else ("record", "row")
+    sql = (
+        f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
+        f" left join usage u on u.record = r.{key} where r.row = ?"
+    )
+    return row_record(first(db, sql, (entry // 4,)) or ())
+
+
+def _chunk(db: apsw.Connection, row: int) -> Chunk:
+    sql = (
+        "select s.path, d.kind, d.name, c.seq, c.ref, c.text, c.occurred_at, c.trust from chunk c"
+        " join document d on d.row = c.document join scope s on s.id = c.scope where c.row = ?"
+    )
+    path, kind, name, seq, ref, text, occurred, trust = first(db, sql, (row,)) or (None,) * 8
+    return Chunk(
+        scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text,
+        occurred_at=moment(occurred), trust=Trust(trust),
+    )  # fmt: skip
+
+
+def _document(row: Sequence[Any]) -> Document:
+    path, kind, name, digest, content, metadata, channel, ref, trust, created, updated = row
+    return Document(
+        scope=scope_at(path), kind=DocumentKind(kind), name=name, digest=digest, content=content,
+        metadata=json.loads(metadata), source=Source(channel=Channel(channel), ref=ref), trust=Trust(trust),
+        created_at=moment(created), updated_at=moment(updated),
+    )  # fmt: skip
+
+
+def _cosine(asked: array[float], data: bytes) -> float:
+    """Both are of unit length."""
+    return float(sum(map(mul, asked, array("f", data))))

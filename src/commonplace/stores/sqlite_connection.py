@@ -1,0 +1,218 @@
+"""Connections to one SQLite file: opened alike, locked fairly, errors translated.
+
+No daemon stands between the processes that share a store, so every connection carries the whole contract: a write takes
+the lock file first (so that writers are served evenly instead of by luck), then the database's own lock, and is on disk
+when it returns.  Nothing here knows what a record is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from commonplace.domain.errors import SchemaTooNew, StoreBusy, StoreDamaged, StoreError
+
+try:
+    import fcntl
+except ImportError:  # Windows: the database's own lock still serialises writers, only less evenly
+    fcntl = None  # type: ignore[assignment]
+
+APPLICATION_ID = 0x436F6D6D  # "Comm"
+BUSY_MS = 10_000  # how long the database waits for its own lock
+WAIT_SECONDS = 30.0  # how long a writer waits for its turn
+POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
+CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
+
+SETTINGS = f"""
+pragma busy_timeout = {BUSY_MS};
+pragma synchronous = full;
+pragma foreign_keys = on;
+pragma secure_delete = on;
+pragma trusted_schema = off;
+pragma cell_size_check = on;
+pragma mmap_size = 0;
+pragma temp_store = memory;
+pragma journal_size_limit = 67108864;
+pragma recursive_triggers = off;
+"""
+
+
+def every(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of an answer, at once: a read that lingers keeps the log from shrinking."""
+    return db.execute(sql, values).fetchall()
+
+
+def first(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+    """The first row of an answer."""
+    found = db.execute(sql, values).fetchall()
+    return found[0] if found else None
+
+
+class Connection:
+    """One connection, owned by one thread at a time and by the process that opened it."""
+
+    def __init__(self, path: str) -> None:
+        self.pid = os.getpid()
+        with mapped(path):
+            self.db = apsw.Connection(path)
+            self.db.set_busy_timeout(BUSY_MS)
+            self.db.execute(SETTINGS)
+            self.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """See one state of the store throughout."""
+        self.db.execute("begin")
+        try:
+            yield self.db
+        finally:
+            self.db.execute("commit")
+
+    @contextlib.contextmanager
+    def writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
+        """Make all of it or none; when it returns it is on disk, unless it need not be durable."""
+        if not durable:
+            self.db.execute("pragma synchronous = normal")
+        try:
+            self.db.execute("begin immediate")
+            try:
+                yield self.db
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("rollback")
+                raise
+            self.db.execute("commit")
+        finally:
+            if self.db.in_transaction:  # the commit itself failed
+                self.db.execute("rollback")
+            if not durable:
+                self.db.execute("pragma synchronous = full")
+
+    def close(self) -> None:
+        """Close, unless the process that opened it is another one: closing would drop that one's locks."""
+        if self.pid == os.getpid():
+            self.db.close()
+
+
+class WriterLock:
+    """The file in which writers queue, and beside which the store's high-water mark is kept.
+
+    The mark is the number of the last durable write.  It lies outside of the database, so that a store which reopens
+    below it is known to have lost its end.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._threads = threading.Lock()
+        self._descriptor: int | None = None
+        self._pid = 0
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock for one transaction; never across a call to a model."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        if not self._threads.acquire(timeout=WAIT_SECONDS):
+            raise StoreBusy(f"another thread has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s")
+        try:
+            descriptor = self._open()
+            self._lock(descriptor, deadline)
+            try:
+                yield
+            finally:
+                if fcntl:
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
+
+    def mark(self, store: str, number: int) -> None:
+        """Note the number of the write that was just committed; call while the lock is held."""
+        os.pwrite(self._open(), f"{store} {number:020d}\n".encode(), 0)
+
+    def marked(self) -> tuple[str, int] | None:
+        """The store and the number that were last noted."""
+        try:
+            text = os.pread(self._open(), 100, 0).decode("ascii", "replace").split()
+        except OSError:
+            return None
+        return (text[0], int(text[1])) if len(text) == 2 and text[1].isdecimal() else None  # noqa: PLR2004
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._descriptor is not None and self._pid == os.getpid():
+            os.close(self._descriptor)
+        self._descriptor = None
+
+    def _open(self) -> int:
+        if self._descriptor is None or self._pid != os.getpid():
+            with mapped(self.path):
+                self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._pid = os.getpid()
+        return self._descriptor
+
+    def _lock(self, descriptor: int, deadline: float) -> None:
+        while fcntl:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    message = f"another process has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s"
+                    raise StoreBusy(message) from None
+                time.sleep(random.uniform(*POLL_SECONDS))  # noqa: S311 - a turn in a queue, not a secret
+            else:
+                return
+
+
+@contextlib.contextmanager
+def mapped(path: str) -> Iterator[None]:
+    """Say what the driver said, in our words; the cause stays."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusy(f"the store {path!r} is locked; nothing was changed") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreDamaged(f"the store {path!r} is damaged ({error}); run `commonplace doctor`") from error
+    except apsw.FullError as error:
+        raise StoreError(f"the disk of {path!r} is full; nothing was changed") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreError(f"the store {path!r} cannot be written to; nothing was changed") from error
+    except (apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError) as error:
+        raise StoreError(f"the store {path!r} cannot be opened: {error}") from error
+    except apsw.Error as error:
+        raise StoreError(f"the store {path!r} failed: {error}") from error
+
+
+def prepare(connection: Connection, path: str, scripts: list[str], *, product: str) -> None:
+    """Bring a store to the newest schema, each step in one transaction; refuse one that is newer.
+
+    The caller holds the writer lock, so of two processes that migrate one waits.
+    """
+    db = connection.db
+    with mapped(path):
+        version = int(db.pragma("user_version"))
+        if version == 0 and not db.execute("select 1 from sqlite_schema").fetchone():
+            db.execute("pragma page_size = 8192")  # a vector of 256 floats then wastes little of a page
+            db.execute("pragma journal_mode = wal")
+            db.execute(f"pragma application_id = {APPLICATION_ID}")
+        elif int(db.pragma("application_id")) != APPLICATION_ID:
+            raise StoreError(f"{path!r} is a database, but not a Commonplace store")
+        if version > len(scripts):
+            raise _too_new(db, path, version, len(scripts), product)
+        for number, script in enumerate(scripts[version:], start=version + 1):
+            with connection.writing(durable=True):
+                db.execute(script)
+                db.execute(f"pragma user_version = {number}")
+
+
+def _too_new(db: apsw.Connection, path: str, found: int, known: int, product: str) -> SchemaTooNew:
+    writer = first(db, "select value from meta where key = 'written_by'")
+    return SchemaTooNew(
+        f"the store {path!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
+        f"this is {product} (schema {known}). Nothing was changed."
+    )

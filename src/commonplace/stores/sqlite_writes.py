@@ -1,0 +1,562 @@
+"""Every change, made inside a transaction that somebody else opened.  One function per change; the match is closed."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, assert_never
+
+import apsw
+
+from commonplace.domain.changes import (
+    AdoptEmbedder,
+    Archive,
+    Change,
+    Consolidated,
+    Delete,
+    DeleteDocuments,
+    DropFiles,
+    DropScope,
+    Fail,
+    Finish,
+    Heartbeat,
+    Load,
+    Outcome,
+    Put,
+    PutDocument,
+    PutFiles,
+    Restore,
+    SetVector,
+    Supersede,
+    Terms,
+    Touch,
+    Trim,
+    TrimDocuments,
+)
+from commonplace.domain.errors import (
+    Conflict,
+    DimensionMismatch,
+    EmbeddingModelChanged,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+)
+from commonplace.domain.jobs import TRIES, Claim, Job, Reason, Skipped
+from commonplace.domain.ports import EmbedderIdentity
+from commonplace.domain.queries import DocumentFilter, Filter, Vector
+from commonplace.domain.records import UNUSED, Record
+from commonplace.domain.scopes import Scope
+from commonplace.stores.rows import (
+    COLUMNS,
+    digest,
+    filter_sql,
+    marks,
+    micros,
+    order_sql,
+    packed,
+    record_row,
+    row_hash,
+    row_record,
+    scopes_sql,
+    select_list,
+)
+from commonplace.stores.sqlite_connection import every, first
+
+_INSERT = f"insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)})"
+_UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
+_KEEP = f"insert into version (record, {', '.join(COLUMNS)}) select row, {', '.join(COLUMNS)} from record where row = ?"
+_LOAD_VERSION = f"insert into version (record, {', '.join(COLUMNS)}) values (?, {marks(COLUMNS)})"
+_SELECT = (
+    f"select {select_list('r')} from record r join scope s on s.id = r.scope left join usage u on u.record = r.row"
+)
+
+
+def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one line per change
+    """Make one change."""
+    match change:
+        case Put():
+            return _put(db, change)
+        case Load():
+            return _load(db, change)
+        case Archive():
+            return _each(db, change.where, lambda record: _archived(record, change.at), from_=change.at)
+        case Restore():
+            return _each(db, change.where, lambda record: _restored(record, change.at), from_=change.at)
+        case Supersede():
+            return _supersede(db, change)
+        case Delete():
+            return _delete(db, change.where)
+        case Consolidated():
+            return _consolidated(db, change)
+        case Touch():
+            return _touch(db, change)
+        case Trim():
+            return _trim(db, change)
+        case DropScope():
+            return _drop_scope(db, change.scope)
+        case SetVector():
+            return _set_vector(db, change)
+        case AdoptEmbedder():
+            return _adopt_embedder(db, change.identity)
+        case PutDocument():
+            return _put_document(db, change)
+        case DeleteDocuments():
+            return _delete_documents(db, change.where)
+        case TrimDocuments():
+            return _trim_documents(db, change)
+        case PutFiles():
+            return _put_files(db, change)
+        case DropFiles():
+            return _drop_files(db, change)
+        case Finish():
+            return _finish(db, change)
+        case Fail():
+            return _fail(db, change)
+        case Heartbeat():
+            return _heartbeat(db, change)
+        case _:
+            assert_never(change)
+
+
+def scope_row(db: apsw.Connection, scope: Scope) -> int:
+    """The row of a scope, made with its parents if it is new."""
+    found = first(db, "select id from scope where path = ?", (str(scope),))
+    if found:
+        return int(found[0])
+    parent = scope_row(db, scope.parent) if scope.parent else None
+    db.execute("insert into scope (parent, path) values (?, ?)", (parent, str(scope)))
+    return db.last_insert_rowid()
+
+
+def read(db: apsw.Connection, id: str) -> Record | None:
+    """The present version of a record."""
+    row = first(db, f"{_SELECT} where r.id = ?", (id,))
+    return row_record(row) if row else None
+
+
+# Records
+
+
+def _put(db: apsw.Connection, change: Put) -> Outcome:
+    record = change.record.replace(version=change.expect + 1)
+    if change.expect:
+        return Outcome(
+            records=(_next_version(db, record, change.terms, from_=record.updated_at, vector=change.vector),)
+        )
+    scope = scope_row(db, record.scope)
+    if change.dedupe and (same := _saying_the_same(db, record, scope)):
+        return _merge_tags(db, same, record)
+    _insert(db, record, change.terms, scope=scope, vector=change.vector)
+    return Outcome(records=(record,))
+
+
+def _saying_the_same(db: apsw.Connection, record: Record, scope: int) -> Record | None:
+    live = "r.archived_at is null and r.held = 0 and (r.expires_at is null or r.expires_at > ?)"
+    sql = f"{_SELECT} where r.scope = ? and r.kind = ? and r.digest = ? and {live} order by r.id"
+    row = first(db, sql, (scope, record.kind.value, digest(record), micros(record.updated_at)))
+    return row_record(row) if row else None
+
+
+def _merge_tags(db: apsw.Connection, same: Record, record: Record) -> Outcome:
+    """A write that says nothing new is dropped, but for the tags that it brings."""
+    if record.tags <= same.tags:
+        return Outcome(records=(same,), deduped=True)
+    merged = same.replace(tags=same.tags | record.tags, updated_at=record.updated_at, version=same.version + 1)
+    return Outcome(records=(_next_version(db, merged, None, from_=record.updated_at),), deduped=True)
+
+
+def _insert(
+    db: apsw.Connection,
+    record: Record,
+    terms: Terms,
+    *,
+    scope: int,
+    vector: Vector | None,
+    from_: datetime | None = None,
+) -> int:
+    _free_key(db, record, scope)
+    row = _stored_row(record, terms, scope, from_=from_ or record.occurred_at or record.created_at)
+    try:
+        db.execute(_INSERT, row)
+    except apsw.ConstraintError as error:
+        raise _taken(db, record, scope) from error
+    number = db.last_insert_rowid()
+    _link(db, number, record)
+    if vector is not None:
+        _put_vector(db, number * 4, vector)
+    return number
+
+
+def _next_version(
+    db: apsw.Connection, record: Record, terms: Terms | None, *, from_: datetime, vector: Vector | None = None
+) -> Record:
+    """Keep the present version as an earlier one and put this one in its place, if it follows on it."""
+    held = first(db, "select row, scope, version, terms from record where id = ?", (record.id,))
+    if held is None:
+        raise NotFound(f"there is no record {record.id!r}")
+    number, scope, version, old_terms = held
+    if version != record.version - 1:
+        message = f"record {record.id!r} is at version {version}, not {record.version - 1}: it was changed meanwhile"
+        raise Conflict(message, current=version, holder=record.id)
+    words = tuple(old_terms.split()) if terms is None else terms
+    db.execute(_KEEP, (number,))
+    _free_key(db, record, scope)
+    try:
+        db.execute(_UPDATE, (*_stored_row(record, words, scope, from_=from_)[1:], record.id, version))
+    except apsw.ConstraintError as error:
+        raise _taken(db, record, scope) from error
+    _link(db, number, record)
+    if terms is not None:
+        db.execute("delete from vector where entry = ?", (number * 4,))
+        if vector is not None:
+            _put_vector(db, number * 4, vector)
+    return record
+
+
+def _stored_row(record: Record, terms: Terms, scope: int, *, from_: datetime) -> tuple[Any, ...]:
+    row = record_row(record, scope)
+    return (*row, micros(from_), digest(record), row_hash(row, str(record.scope)), " ".join(terms), len(terms))
+
+
+def _link(db: apsw.Connection, number: int, record: Record) -> None:
+    """Tags and parents can be asked for by value."""
+    db.execute("delete from tag where record = ?", (number,))
+    db.execute("delete from parent where record = ?", (number,))
+    if record.tags:
+        db.executemany("insert into tag values (?, ?)", [(number, tag) for tag in sorted(record.tags)])
+    if record.source.parents:
+        parents = dict.fromkeys(record.source.parents)
+        db.executemany("insert into parent values (?, ?)", [(number, parent) for parent in parents])
+
+
+def _free_key(db: apsw.Connection, record: Record, scope: int) -> None:
+    """An expired record no longer holds its key: it is archived as of its end."""
+    if record.key is None or record.archived_at is not None or record.held:
+        return
+    where = "r.scope = ? and r.kind = ? and r.key = ? and r.archived_at is null and r.held = 0 and r.expires_at <= ?"
+    sql = f"{_SELECT} where {where} and r.id <> ?"
+    row = first(db, sql, (scope, record.kind.value, record.key, micros(record.updated_at), record.id))
+    if row:
+        lapsed = row_record(row)
+        ended = lapsed.replace(archived_at=lapsed.expires_at, updated_at=record.updated_at, version=lapsed.version + 1)
+        _next_version(db, ended, None, from_=lapsed.expires_at or record.updated_at)
+
+
+def _taken(db: apsw.Connection, record: Record, scope: int) -> Conflict:
+    same = first(db, "select version from record where id = ?", (record.id,))
+    if same and record.version == 1:
+        return Conflict(f"there is a record {record.id!r} already", current=same[0], holder=record.id)
+    sql = "select id, version from record where scope = ? and kind = ? and key = ? and archived_at is null and held = 0"
+    holder, version = first(db, sql, (scope, record.kind.value, record.key)) or (None, None)
+    message = f"the key {record.key!r} is taken by record {holder!r} in {record.scope}"
+    return Conflict(message, current=version, holder=holder)
+
+
+def _load(db: apsw.Connection, change: Load) -> Outcome:
+    present = change.versions[-1]
+    scope = scope_row(db, present.scope)
+    held = read(db, present.id)
+    if held and held.scope != present.scope:
+        raise Conflict(f"record {present.id!r} lives in {held.scope} already", current=held.version, holder=held.id)
+    if held and held.version >= present.version:
+        return Outcome(records=(held,), deduped=True)
+    db.execute("delete from record where id = ?", (present.id,))
+    first = change.versions[0]
+    start = first.occurred_at or first.created_at
+    moments = [start, *(version.archived_at or version.updated_at for version in change.versions[1:])]
+    number = _insert(db, present, change.terms[-1], scope=scope, vector=change.vector, from_=moments[-1])
+    for version, terms, from_ in zip(change.versions[:-1], change.terms, moments, strict=False):
+        db.execute(_LOAD_VERSION, (number, *_stored_row(version, terms, scope, from_=from_)))
+    usage = max(present.usage, held.usage if held else UNUSED, key=lambda usage: usage.recalls)
+    if usage.recalls:
+        row = (number, usage.recalls, micros(usage.last_recalled_at))
+        db.execute("insert into usage values (?, ?, ?)", row)
+    return Outcome(records=(present.replace(usage=usage),))
+
+
+def _each(
+    db: apsw.Connection, where: Filter, changed: Callable[[Record], Record | None], *, from_: datetime
+) -> Outcome:
+    after = [record for before in _matching(db, where) if (record := changed(before))]
+    return Outcome(records=tuple(_next_version(db, record, None, from_=from_) for record in after))
+
+
+def _archived(record: Record, at: datetime) -> Record | None:
+    if record.archived_at is not None:
+        return None
+    return record.replace(archived_at=at, updated_at=at, version=record.version + 1)
+
+
+def _restored(record: Record, at: datetime) -> Record | None:
+    if record.archived_at is None:
+        return None
+    return record.replace(archived_at=None, superseded_by=None, updated_at=at, version=record.version + 1)
+
+
+def _supersede(db: apsw.Connection, change: Supersede) -> Outcome:
+    record = read(db, change.id)
+    if record is None:
+        raise NotFound(f"there is no record {change.id!r}")
+    if record.superseded_by is not None:
+        message = f"record {change.id!r} was superseded by {record.superseded_by!r} already"
+        raise Conflict(message, current=record.version, holder=record.superseded_by)
+    closed = record.replace(
+        archived_at=change.at, superseded_by=change.by, updated_at=change.now, version=record.version + 1
+    )
+    return Outcome(records=(_next_version(db, closed, None, from_=change.at),))
+
+
+def _matching(db: apsw.Connection, where: Filter) -> list[Record]:
+    condition, values = filter_sql(where, "r")
+    return [row_record(row) for row in every(db, f"{_SELECT} where {condition} order by r.id", values)]
+
+
+def _delete(db: apsw.Connection, where: Filter) -> Outcome:
+    condition, values = filter_sql(where, "r")
+    rows = every(db, f"select r.row, r.id from record r where {condition} order by r.id", values)
+    return Outcome(gone=tuple(_erase(db, rows)))
+
+
+def _erase(db: apsw.Connection, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Erase rows, then whatever was derived from erased rows alone, until nothing more falls."""
+    gone: list[str] = []
+    while rows:
+        db.executemany("delete from record where row = ?", [(number,) for number, _ in rows])
+        gone += [name for _, name in rows]
+        orphaned = (
+            "select r.row, r.id from record r where r.row in (select record from parent where parent = ?)"
+            " and not exists (select 1 from parent p join record k on k.id = p.parent where p.record = r.row)"
+        )
+        rows = list(dict.fromkeys(row for _, name in rows for row in every(db, orphaned, (name,))))
+    return gone
+
+
+def _trim(db: apsw.Connection, change: Trim) -> Outcome:
+    condition, values = filter_sql(change.where, "r")
+    tables = "record r left join usage u on u.record = r.row"
+    total = first(db, f"select count(*) from record r where {condition}", values)
+    excess = int(total[0]) - change.keep if total else 0
+    if excess <= 0:
+        return Outcome()
+    order = order_sql(change.order, "r")
+    sql = f"select r.row, r.id from {tables} where {condition} and r.pinned = 0 order by {order} limit ?"
+    return Outcome(gone=tuple(_erase(db, every(db, sql, [*values, excess]))))
+
+
+def _consolidated(db: apsw.Connection, change: Consolidated) -> Outcome:
+    """A mark, not a new version: what the record says is unchanged."""
+    marked = []
+    for name in change.ids:
+        record = read(db, name)
+        if record is None:
+            raise NotFound(f"there is no record {name!r}")
+        marked.append(record.replace(consolidated_at=change.at))
+        row = record_row(marked[-1], scope_row(db, record.scope))
+        values = (micros(change.at), row_hash(row, str(record.scope)), name)
+        db.execute("update record set consolidated_at = ?, hash = ? where id = ?", values)
+    return Outcome(records=tuple(marked))
+
+
+def _touch(db: apsw.Connection, change: Touch) -> Outcome:
+    sql = (
+        "insert into usage select row, 1, ? from record where id = ? on conflict (record) do update"
+        " set recalls = recalls + 1, last_recalled_at = max(coalesce(last_recalled_at, 0), excluded.last_recalled_at)"
+    )
+    db.executemany(sql, [(micros(change.at), name) for name in change.ids])
+    return Outcome()
+
+
+def _drop_scope(db: apsw.Connection, scope: Scope) -> Outcome:
+    below = (
+        "with recursive below (id) as (select id from scope where path = ? union all"
+        " select s.id from scope s join below b on s.parent = b.id) select id from below"
+    )
+    numbers = [int(row[0]) for row in every(db, below, (str(scope),))]
+    gone = [
+        str(row[0])
+        for number in numbers
+        for row in every(db, "select id from record where scope = ? order by id", (number,))
+    ]
+    db.execute("delete from scope where path = ?", (str(scope),))
+    db.executemany("delete from bucket where id between ? and ?", [(number * 4, number * 4 + 3) for number in numbers])
+    return Outcome(gone=tuple(gone))
+
+
+# Vectors
+
+
+def _put_vector(db: apsw.Connection, entry: int, vector: Vector) -> None:
+    held = embedder(db)
+    if held is None:
+        raise InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
+    if held.dimensions != len(vector):
+        raise DimensionMismatch(stored=held.dimensions, offered=len(vector))
+    db.execute(
+        "insert or replace into vector select id, bucket, ? from entry where id = ?",
+        (array("f", vector).tobytes(), entry),
+    )
+
+
+def _set_vector(db: apsw.Connection, change: SetVector) -> Outcome:
+    row = first(db, "select row from record where id = ? and version = ?", (change.id, change.version))
+    if row:
+        _put_vector(db, row[0] * 4, change.vector)
+    return Outcome()
+
+
+def embedder(db: apsw.Connection) -> EmbedderIdentity | None:
+    """Which embedder the vectors come from."""
+    held = dict(every(db, "select key, value from meta where key in ('embedder', 'dimensions')"))
+    return EmbedderIdentity(name=held["embedder"], dimensions=held["dimensions"]) if held else None
+
+
+def _adopt_embedder(db: apsw.Connection, identity: EmbedderIdentity) -> Outcome:
+    held = embedder(db)
+    if held is None:
+        rows = [("embedder", identity.name), ("dimensions", identity.dimensions)]
+        db.executemany("insert into meta values (?, ?)", rows)
+    elif held.name != identity.name:
+        raise EmbeddingModelChanged(stored=held.name, offered=identity.name)
+    elif held.dimensions != identity.dimensions:
+        raise DimensionMismatch(stored=held.dimensions, offered=identity.dimensions)
+    return Outcome()
+
+
+# Documents and files
+
+
+def _put_document(db: apsw.Connection, change: PutDocument) -> Outcome:
+    document = change.document
+    scope = scope_row(db, document.scope)
+    identity = (scope, document.kind.value, document.name)
+    sql = "select row, digest, created_at from document where scope = ? and kind = ? and name = ?"
+    held = first(db, sql, identity)
+    if held and held[1] == document.digest:
+        return Outcome(deduped=True)
+    if held:
+        db.execute("delete from document where row = ?", (held[0],))
+    source = document.source
+    row = (
+        *identity,
+        document.digest,
+        document.content,
+        packed(dict(document.metadata)),
+        source.channel.value,
+        source.ref,
+    )
+    times = (int(document.trust), held[2] if held else micros(document.created_at), micros(document.updated_at))
+    names = "scope, kind, name, digest, content, metadata, channel, ref, trust, created_at, updated_at"
+    db.execute(f"insert into document ({names}) values ({marks(range(11))})", (*row, *times))
+    _put_chunks(db, change, document=db.last_insert_rowid(), scope=scope)
+    return Outcome()
+
+
+def _put_chunks(db: apsw.Connection, change: PutDocument, *, document: int, scope: int) -> None:
+    names = "document, scope, seq, ref, text, occurred_at, trust, terms, length"
+    sql = f"insert into chunk ({names}) values ({marks(range(9))})"
+    for chunk, terms in zip(change.chunks, change.terms, strict=True):
+        said = (chunk.seq, chunk.ref, chunk.text, micros(chunk.occurred_at), int(chunk.trust))
+        db.execute(sql, (document, scope, *said, " ".join(terms), len(terms)))
+        if chunk.seq in change.vectors:
+            _put_vector(db, db.last_insert_rowid() * 4 + 1, change.vectors[chunk.seq])
+
+
+def documents_sql(where: DocumentFilter) -> tuple[str, list[Any]]:
+    """A filter as a condition on documents under the alias `d`."""
+    sql, values = scopes_sql(where.scopes, "d.scope")
+    for column, allowed in {"kind": where.kinds, "name": where.names}.items():
+        if allowed is not None:
+            sql += f" and d.{column} in ({marks(allowed)})"
+            values += [str(value) for value in sorted(allowed)]
+    return sql, values
+
+
+def _delete_documents(db: apsw.Connection, where: DocumentFilter) -> Outcome:
+    condition, values = documents_sql(where)
+    rows = every(db, f"select d.row, d.name from document d where {condition} order by d.name", values)
+    db.executemany("delete from document where row = ?", [(row,) for row, _ in rows])
+    return Outcome(gone=tuple(name for _, name in rows))
+
+
+def _trim_documents(db: apsw.Connection, change: TrimDocuments) -> Outcome:
+    condition, values = documents_sql(change.where)
+    newest = "order by d.updated_at desc, d.name limit -1 offset ?"
+    sql = f"select d.row, d.name from document d where {condition} {newest}"
+    rows = every(db, sql, [*values, change.keep])
+    db.executemany("delete from document where row = ?", [(row,) for row, _ in rows])
+    return Outcome(gone=tuple(name for _, name in rows))
+
+
+def _put_files(db: apsw.Connection, change: PutFiles) -> Outcome:
+    rows = [(change.folder, f.path, f.record, f.version, f.digest, f.stamp) for f in change.files]
+    db.executemany("insert or replace into file values (?, ?, ?, ?, ?, ?)", rows)
+    return Outcome()
+
+
+def _drop_files(db: apsw.Connection, change: DropFiles) -> Outcome:
+    rows = [(change.folder, path) for path in sorted(change.paths)]
+    db.executemany("delete from file where folder = ? and path = ?", rows)
+    return Outcome()
+
+
+# Jobs
+
+
+def take(db: apsw.Connection, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
+    """Claim a job inside a transaction."""
+    key = (scope_row(db, job.scope), job.kind, job.key)
+    db.execute(
+        "insert into job values (?, ?, ?, 'pending', null, null, null, ?, null, ?, null) on conflict do update"
+        " set tries_left = iif(excluded.input > input, excluded.tries_left, tries_left),"
+        " retry_at = iif(excluded.input > input, null, retry_at), input = max(input, excluded.input)",
+        (*key, TRIES, job.watermark),
+    )
+    sql = "select status, lease_until, retry_at, tries_left, error, done from job where (scope, kind, key) = (?, ?, ?)"
+    status, until, retry_at, tries, error, done = first(db, sql, key) or (None,) * 6
+    if done is not None and done >= job.watermark:
+        return Skipped(reason=Reason.UP_TO_DATE)
+    if status == "running" and until > micros(now):
+        return Skipped(reason=Reason.RUNNING)
+    if status == "running":  # its worker died or froze: that was a try, or a job that kills its worker never ends
+        tries, error = tries - 1, "the worker did not finish before its lease ran out"
+        sql = "update job set status = 'error', tries_left = ?, error = ? where (scope, kind, key) = (?, ?, ?)"
+        db.execute(sql, (tries, error, *key))
+    if tries <= 0:
+        return Skipped(reason=Reason.EXHAUSTED, error=error)
+    if retry_at is not None and retry_at > micros(now):
+        return Skipped(reason=Reason.BACKING_OFF, error=error)
+    claim = Claim(job=job, token=os.urandom(16).hex(), until=now + lease)
+    db.execute(
+        "update job set status = 'running', token = ?, lease_until = ? where (scope, kind, key) = (?, ?, ?)",
+        (claim.token, micros(claim.until), *key),
+    )
+    return claim
+
+
+def _owned(db: apsw.Connection, claim: Claim, assignments: str, values: Sequence[Any]) -> Outcome:
+    """Change a job only as the one who holds it; a lease that ran out holds until somebody else takes the job."""
+    key = (str(claim.job.scope), claim.job.kind, claim.job.key)
+    sql = (
+        f"update job set {assignments} where scope = (select id from scope where path = ?) and kind = ? and key = ?"
+        " and token = ? and status = 'running'"
+    )
+    db.execute(sql, (*values, *key, claim.token))
+    if db.changes() == 0:
+        raise LeaseLost(f"the job {claim.job.kind}:{claim.job.key} was taken over; nothing was written")
+    return Outcome()
+
+
+def _finish(db: apsw.Connection, change: Finish) -> Outcome:
+    sql = "status = 'done', token = null, lease_until = null, retry_at = null, error = null, done = ?, tries_left = ?"
+    return _owned(db, change.claim, sql, (change.claim.job.watermark, TRIES))
+
+
+def _fail(db: apsw.Connection, change: Fail) -> Outcome:
+    sql = "status = 'error', token = null, lease_until = null, retry_at = ?, error = ?, tries_left = tries_left - 1"
+    return _owned(db, change.claim, sql, (micros(change.retry_at), change.error))
+
+
+def _heartbeat(db: apsw.Connection, change: Heartbeat) -> Outcome:
+    return _owned(db, change.claim, "lease_until = ?", (micros(change.until),))
