@@ -1,1 +1,85 @@
-"""Persistent memory for AI agents, which their people can read, edit and trust."""
+"""Persistent memory for AI agents, which their people can read, edit and trust.
+
+The names below are the library; each is loaded when it is first used, because the command pays for every import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from commonplace.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from commonplace.domain.errors import (
+        CommonplaceError,
+        ConfigError,
+        Conflict,
+        DimensionMismatch,
+        EmbeddingModelChanged,
+        Forbidden,
+        InvalidInput,
+        LeaseLost,
+        NotFound,
+        ProviderError,
+        SchemaTooNew,
+        StoreBusy,
+        StoreDamaged,
+        StoreError,
+    )
+    from commonplace.domain.queries import Hit
+    from commonplace.domain.records import Kind, Record
+    from commonplace.domain.scopes import Scope
+    from commonplace.engine.asynchronous import AsyncMemory
+    from commonplace.engine.memory import Memory
+    from commonplace.opening import open  # noqa: A004 - `commonplace.open` is what it is called
+
+_HOMES = {
+    "AsyncMemory": "engine.asynchronous",
+    "Hit": "domain.queries",
+    "Kind": "domain.records",
+    "Memory": "engine.memory",
+    "Record": "domain.records",
+    "Scope": "domain.scopes",
+    "open": "opening",
+} | dict.fromkeys(
+    (
+        "CommonplaceError", "ConfigError", "Conflict", "DimensionMismatch", "EmbeddingModelChanged", "Forbidden",
+        "InvalidInput", "LeaseLost", "NotFound", "ProviderError", "SchemaTooNew", "StoreBusy", "StoreDamaged",
+        "StoreError",
+    ),
+    "domain.errors",
+)  # fmt: skip
+
+__all__ = [
+    "AsyncMemory",
+    "CommonplaceError",
+    "ConfigError",
+    "Conflict",
+    "DimensionMismatch",
+    "EmbeddingModelChanged",
+    "Forbidden",
+    "Hit",
+    "InvalidInput",
+    "Kind",
+    "LeaseLost",
+    "Memory",
+    "NotFound",
+    "ProviderError",
+    "Record",
+    "SchemaTooNew",
+    "Scope",
+    "StoreBusy",
+    "StoreDamaged",
+    "StoreError",
+    "__version__",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from where it lives."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'commonplace' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - paid for only by those who ask
+
+    return getattr(import_module(f"commonplace.{_HOMES[name]}"), name)

@@ -35,6 +35,7 @@ class Binding(Value):
     also_writes: frozenset[Scope] = frozenset()  #: where it may write if told to
     transcripts: frozenset[Scope] = frozenset()  #: where sessions and tickets may be indexed
     categories: Mapping[str, Kind] | None = None  #: a closed list, with the kind of each; None: any slug
+    temporary: frozenset[str] | None = None  #: the categories that may expire; None: any
     limits: Mapping[Kind, Limit] = MappingProxyType({})
     content_bytes: int = CONTENT_BYTES
 

@@ -1,0 +1,1 @@
+"""Decisions.  No input or output but through ports."""

@@ -249,7 +249,7 @@ def _urls(text: str) -> Iterator[_Hit]:
 
 
 _SCHEMES = "basic|bearer|token|apikey|api-key|key|digest|bot|splunk|oauth|negotiate"
-_AUTHORIZATION = rf"(?i)authorization[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?(?:({_SCHEMES})\s{{1,3}})?([^\s\"',;\\<>]{{6,4096}})"
+_AUTHORIZATION = rf"(?i)(?<![a-z])authorization[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?(?:({_SCHEMES})\s{{1,3}})?([^\s\"',;\\<>]{{6,4096}})"
 
 
 def _headers(text: str) -> Iterator[_Hit]:
@@ -285,7 +285,7 @@ def _queries(text: str) -> Iterator[_Hit]:
     for m in _rx(_QUERY).finditer(text):
         value = m[2].rstrip(".,:!?")
         name = m[1].lower()
-        if name == "secret" or (_tokenish(value) and not (name in {"hash", "code", "key"} and _is_id(value))):
+        if name == "secret" or (_tokenish(value) and not (name in {"hash", "code", "key"} and ("/" in value or _is_id(value)))):
             if not _is_stop(value):
                 yield m.start(2), m.start(2) + len(value), "query-" + re.sub(r"[^a-z0-9]+", "-", name).strip("-")[-20:]
 
@@ -315,12 +315,12 @@ _COMMANDS = (
     r"(?<![\w-])smbclient\b[^\n|;&]{0,160}?[ \t]-U[ \t]{1,3}[\"']?[^\s%]{1,64}%(\S{1,256})",
     r"(?<![\w-])-(?:storepass|keypass|password|passwd|pass)[ \t]{1,3}(\S{1,256})",
     r"(?<![\w-])-pass(?:in|out)?[ \t]{1,3}[\"']?pass:(\S{1,256})",
-    r"(?<![\w/])/p:(\S{1,256})",
+    r"(?<![\w-])(?:xfreerdp|wfreerdp|mstsc)\b[^\n|;&]{0,160}?[ \t]/p:(\S{1,256})",
     r"(?<![\w-])htpasswd[ \t]{1,3}-\w{0,6}b\w{0,6}[ \t]{1,3}(?:\S{1,128}[ \t]{1,3})?\S{1,64}[ \t]{1,3}(\S{1,256})",
     r"(?<![\w-])net[ \t]{1,3}user[ \t]{1,3}\S{1,64}[ \t]{1,3}(\S{1,256})",
     r"(?<![\w-])(?:rabbitmqctl[ \t]{1,3}(?:add_user|change_password)|chpasswd)[ \t]{1,3}\S{1,64}[ \t]{1,3}(\S{1,256})",
     r"(?<![\w-])(?:requirepass|masterauth)[ \t]{1,3}(\S{1,256})",
-    r"(?i)identified[ \t]{1,3}(?:with[ \t]{1,3}\w{1,40}[ \t]{1,3})?by[ \t]{1,3}(['\"][^'\"\n]{1,256}['\"])",
+    r"(?i)(?:user|to)[ \t]{1,3}\S{1,64}[ \t]{1,3}identified[ \t]{1,3}(?:with[ \t]{1,3}\w{1,40}[ \t]{1,3})?by[ \t]{1,3}(['\"][^'\"\n]{1,256}['\"])",
 )
 
 
@@ -387,7 +387,7 @@ _STRUCTURES = (
     (("authorization", "bearer", "basic "), _headers),
     (("?", "&"), _queries),
     (("cookie",), _cookies),
-    ((" -", "/p:", "net user", "requirepass", "masterauth", "identified", "rabbitmqctl", "chpasswd"), _commands),
+    ((" -", " /p:", "net user", "requirepass", "masterauth", "identified", "rabbitmqctl", "chpasswd"), _commands),
     (("phrase", "mnemonic", "seed", "words"), _seeds),
     (("--|", "|--", "-- |", "| --", "|:-", "| :-"), _tables),
 )
@@ -395,29 +395,28 @@ _STRUCTURES = (
 
 # ---- layers 3 to 5: what a name gives away --------------------------------------------------------------------------
 
+_FOREIGN = "kennwort|passwort|contraseña|senha|mot de passe|wachtwoord|пароль|密码|密碼|パスワード|비밀번호"
 _NAMES = (
-    r"pass(?:[ -]?(?:word|phrase|code|wort|key)|wd)?s?|pwd|(?<![a-z0-9])p/?w(?![a-z0-9])|psk|kennwort|contrase\u00f1a|senha"
-    r"|mot de passe|wachtwoord|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6\u7801|\u5bc6\u78bc|\u30d1\u30b9\u30ef\u30fc\u30c9"
-    r"|\ube44\ubc00\ubc88\ud638|token|secret|cred|keys?(?![a-z])|(?<![a-z])pins?(?![a-z])|(?<![a-z])otp(?![a-z])"
-    r"|codes?(?![a-z])|combination|(?<![a-z0-9])_?auth(?=[\"']?[ ]?[=:])"
+    rf"{_FOREIGN}|pass(?:[ -]?(?:word|phrase|code|key)|wd)?s?|pwd|(?<![a-z0-9])p/?w(?![a-z0-9])|psk|token|secret|cred"
+    r"|keys?(?![a-z])|(?<![a-z])(?:pin|otp)s?(?![a-z])|codes?(?![a-z])|combination|(?<![a-z0-9])_?auth(?=[\"']?[ ]?[=:])"
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$")
 _NAME_AT_MOST = 48
 
+_PASSWORD = ("password", "password")
 _KINDS = {
-    **dict.fromkeys("password passwords passwd pwd pw psk passwort kennwort senha wachtwoord passkey".split(), ("password", "password")),
-    **dict.fromkeys("passphrase passphrases".split(), ("password", "passphrase")),
-    **dict.fromkeys("passcode passcodes".split(), ("password", "passcode")),
-    **dict.fromkeys("token tokens".split(), ("token", "token")),
-    **dict.fromkeys("secret secrets".split(), ("token", "secret")),
-    **dict.fromkeys("credential credentials cred creds".split(), ("token", "credential")),
-    **dict.fromkeys("pin pins otp".split(), ("pin", "pin")),
-    "auth": ("token", "credential"),
-    "apikey": ("token", "api-key"),
+    **dict.fromkeys(("password", "passwords", "passwd", "pwd", "pw", "psk", "passkey"), _PASSWORD),
+    **dict.fromkeys(("passphrase", "passphrases"), ("password", "passphrase")),
+    **dict.fromkeys(("passcode", "passcodes"), ("password", "passcode")),
+    **dict.fromkeys(("token", "tokens"), ("token", "token")),
+    **dict.fromkeys(("secret", "secrets"), ("token", "secret")),
+    **dict.fromkeys(("credential", "credentials", "cred", "creds", "auth"), ("token", "credential")),
+    **dict.fromkeys(("pin", "pins", "otp", "otps"), ("pin", "pin")),
 }
-_KIND_ENDINGS = {
-    "password": ("password", "password"),
-    "passwd": ("password", "password"),
+# Names written in one word: `dbpassword`, `authtoken`.
+_ENDINGS = {
+    "password": _PASSWORD,
+    "passwd": _PASSWORD,
     "passphrase": ("password", "passphrase"),
     "token": ("token", "token"),
     "secret": ("token", "secret"),
@@ -434,41 +433,81 @@ _KEY_HEADS = frozenset(
     " openai anthropic claude stripe aws azure gcp google gemini maps mapbox algolia datadog sentry sendgrid mailgun"
     " mailchimp twilio github gitlab bitbucket cloudflare digitalocean heroku vercel netlify supabase firebase shopify"
     " paypal square slack discord telegram notion linear airtable figma huggingface cohere mistral groq pinecone weaviate"
-    " elastic grafana pagerduty newrelic relic okta auth0 snyk postmark resend segment amplitude mixpanel intercom zendesk"
-    " hubspot plaid coinbase binance etherscan infura alchemy openweather newsapi rapidapi tavily serpapi brave deepgram"
-    " elevenlabs replicate perplexity openrouter together fireworks".split()
+    " elastic grafana pagerduty relic okta auth0 snyk postmark resend segment amplitude mixpanel intercom zendesk hubspot"
+    " plaid coinbase binance etherscan infura alchemy rapidapi tavily serpapi brave deepgram elevenlabs replicate"
+    " perplexity openrouter together fireworks".split()
 )
-_WIFI_HEADS = frozenset("wifi wi-fi wpa wpa2 wpa3 network security fi".split())
+_WIFI_HEADS = frozenset(("wifi", "fi", "wpa", "wpa2", "wpa3", "network", "wlan"))
 _CODE_HEADS = frozenset(
     "door gate alarm access entry security verification unlock safe garage building lockbox lock voicemail 2fa mfa otp"
     " authentication login auth backup recovery elevator apartment keypad pin sim puk vault".split()
 )
 _TAILS = frozenset(
     "value val prod production dev staging stage test live plain plaintext raw base64 b64 base str string text new old"
-    " current default main primary secondary backup root admin db confirm confirmation again number code v".split()
+    " current default main primary secondary backup root admin db confirm confirmation again number code".split()
 )
 _NOT_SECRET_HEADS = frozenset(
     "max min num n total count per input output prompt completion pad eos bos unk cls sep mask stop special start end next"
-    " prev previous page continuation cursor public is has no use show hide require requires forgot hashed encrypted"
-    " design lexer gpio led refresh_count invalid_count pagination".split()
+    " prev previous page continuation cursor pagination starting idempotency request change public is has no use show hide"
+    " require requires forgot hashed encrypted design lexer gpio led".split()
 )
 _GENERIC_KINDS = frozenset(
-    "password passphrase passcode token secret credential pin code key api-key access-key secret-key private-key auth-key"
-    " query-key".split()
-)
+    ("password", "passphrase", "passcode", "token", "secret", "credential", "pin", "code", "key", "cookie", "query-key")
+) | {f"{head}-key" for head in _KEY_HEADS}
+
+
+def _named(text: str, low: str) -> Iterator[_Hit]:
+    done = 0
+    for m in _rx(_NAMES).finditer(low):
+        if m.start() < done:
+            continue
+        start, done = _name_span(text, m)
+        if text[start - 1 : start] == ":" and _rx(r"arn:|::").search(text, max(0, start - 80), start):
+            continue
+        noun = _PASSWORD if _rx(_FOREIGN).fullmatch(m[0]) else _noun(text[start:done], _prior(low, start))
+        if not noun or (m[0] == "pass" and done - start == len("pass") and not _is_label(low, start, done)):
+            continue
+        for value in _values(text, start, done, noun[0]):
+            yield value.start, value.end, noun[1]
+            done = max(done, value.end)
+
+
+def _name_span(text: str, m: re.Match[str]) -> tuple[int, int]:
+    """From the word to the whole identifier around it: `password` in `spring.datasource.password`."""
+    start, end = m.span()
+    least, most = max(0, start - _NAME_AT_MOST), min(len(text), end + _NAME_AT_MOST)
+    while start > least and text[start - 1] in _NAME_CHARS:
+        start -= 1
+    while end < most and text[end] in _NAME_CHARS:
+        end += 1
+    while end > m.end() and text[end - 1] in ".-$":
+        end -= 1
+    return start, end
+
+
+def _prior(low: str, start: int) -> str:
+    """The word before, if only a blank or a hyphen is between."""
+    before = low[max(0, start - 24) : start]
+    m = _rx(r"[a-z0-9]+(?=[ -]?$)").search(before)
+    return m[0] if m else ""
+
+
+def _is_label(low: str, start: int, end: int) -> bool:
+    """ "pass" alone is a verdict of tests, a mountain road, a verb: a user must come before and a colon after."""
+    user = _rx(r"user|login|account|e-?mail|smtp|ssid|admin|root").search(low, max(0, start - 80), start)
+    return bool(user and _rx(r"\s?(?:[:=/]|is\b)").match(low, end))
 
 
 @lru_cache(maxsize=4096)
 def _noun(name: str, prior: str) -> tuple[str, str] | None:
     """What a name says it holds: its class and its slug; None for `token_count` and `public_key`."""
-    words = [word.lower() for word in _rx(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+").findall(name)]
+    name = _rx(r"(?i)(?<=pass)[ -](?=word|phrase|code|key)").sub("", name)
+    words = [word.lower() for word in _rx(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+").findall(name)]
     for i in range(len(words) - 1, -1, -1):
         kind = _kind_of(words[i], words[i - 1] if i else prior)
         if kind:
-            head, tail = {prior, *words[:i]}, words[i + 1 :]
-            if head & _NOT_SECRET_HEADS or any(word not in _TAILS and not word.isdigit() for word in tail):
-                return None
-            return kind
+            tail_is_plain = all(word in _TAILS or word.isdigit() for word in words[i + 1 :])
+            return kind if tail_is_plain and not {prior, *words[:i]} & _NOT_SECRET_HEADS else None
     return None
 
 
@@ -476,15 +515,424 @@ def _kind_of(word: str, prior: str) -> tuple[str, str] | None:
     if word in _KINDS:
         return _KINDS[word]
     if word == "pass":
-        return ("password", "password") if prior else None
+        return _PASSWORD if prior else None
     if word in {"key", "keys"}:
-        if prior in _WIFI_HEADS:
-            return "password", "password"
-        return ("token", f"{prior}-key") if prior in _KEY_HEADS else ("key", "key")
+        known = ("token", f"{prior}-key") if prior in _KEY_HEADS else ("key", "key")
+        return _PASSWORD if prior in _WIFI_HEADS else known
     if word in {"code", "codes", "combination"}:
-        return ("pin", "code") if prior in _CODE_HEADS or word == "combination" else None
-    return next((kind for ending, kind in _KIND_ENDINGS.items() if word.endswith(ending)), None) or _foreign(word)
+        return ("pin", "code") if prior in _CODE_HEADS else None
+    return next((kind for ending, kind in _ENDINGS.items() if word.endswith(ending)), None)
 
 
-def _foreign(word: str) -> tuple[str, str] | None:
-    return ("password", "password") if not word.isascii() or word == "passe" else None
+# ---- where a named value stands -------------------------------------------------------------------------------------
+
+_ASSIGN = r"""(?xi)
+    ["']?[ \t]{0,3},?\s{1,40}["']?value["']?\s{0,3}[:=]\s{0,3}               # name: PASSWORD / value: x
+  | \s?:\s?[A-Z_][\w.<>\[\],|?]{0,40}\s?=\s{0,3}(?=["'`])                     # password: str = "x"
+  | (?<=\w)\\?["']\s{0,2},\s{0,3}(?=["']) | \(\s{0,2}(?=["'])                   # define('PASSWORD', 'x'), set_password("x")
+  | (?:\s{0,3}[(\[][^()\[\]\n]{1,40}[)\]])? [\\"'`*_\]]{0,5} [ \t]{0,10}
+    (?: => | := | -> | → | ⇒ | <- | ={1,3} | ::? | (?<=[ \t])\|(?=[ \t]) ) (?!//) [*_]{0,3} [ \t]{0,10}
+    (?: [|>]?[+-]?\r?\n[ \t>*-]{0,10} )?
+"""
+_XML = r"(?:\s[^<>\n]{0,80})?>(?=[^<\n]{1,512}</)"
+
+_BE = r"is|was|are|were|be|been|being|ist|lautet|est|es|equals?|becomes|became|remains|stays|reads"
+_HELP = (
+    r"will|should|must|would|has|have|had|to|as|set|changed|reset|updated|rotated|switched|now|currently|still|just"
+    r"|actually|literally|simply|always|again|temporarily|both|like|something|the\s+following|as\s+follows"
+)
+_LINK = (
+    rf"(?i)(?:'s|\s+(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s+(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}\s{{0,3}}[:=]?\s{{1,3}}"
+    r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[—–]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?"
+)
+_STATES = rf"(?i)'s|\b(?:{_BE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to|[=:>→⇒—–-]|是|为|為|は|は|은|는"
+_SENTENCE_END = r"[.!?](?=\s)(?!\s{1,3}(?:[Ii]t|[Tt]hat)(?:'s|\s(?:is|was))\s)|\n"
+# What may follow a name and still leave it the subject: "the password FOR staging is x", not "the password POLICY is x".
+_STARTERS = frozenset(
+    "for of to on at in from with that which we i you they he she it used needed by here there when behind under is was"
+    " are were will should must would has have had the my our your and your's set changed reset updated rotated now".split()
+)
+_REACH = 80
+
+
+def _values(text: str, start: int, end: int, noun: str) -> Iterator[_Value]:
+    """The values that this name gives away: the first place that holds one, and its companions after a plural."""
+    for value, how in _candidates(text, start, end):
+        if _GONE in value.text:
+            return
+        if _admits(value, noun, how):
+            yield value
+            if text[end - 1] in "sS":
+                yield from _companions(text, value, noun)
+            return
+
+
+def _companions(text: str, value: _Value, noun: str) -> Iterator[_Value]:
+    """ "The keys are a, b and c"."""
+    for _ in range(24):
+        more = _rx(r"[\"'`]?(?:\s{0,2}(?:,|;|/|&|\band\b|\bor\b)){1,2}\s{0,2}|[\"'`]?\s{0,2}\n[ \t*-]{0,8}").match(text, value.end)
+        following = _value_at(text, more.end()) if more else None
+        if not following or not _admits(following, noun, "direct"):
+            return
+        yield following
+        value = following
+
+
+def _candidates(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
+    for value, how in _assigned(text, start, end):
+        yield value, how
+        # What is assigned is the value, secret or not; only prose goes on: "Password: it was reset to x".
+        if value.quoted or value.text.lower() not in _STOP_WORDS:
+            return
+    yield from _linked(text, end)
+    if text[end : end + 1] in {" ", "\t"} and (value := _value_at(text, end + 1)):
+        yield value, "flag" if text.startswith("--", start) else "direct"
+    yield from _reversed(text, start, end)
+    yield from _beside(text, end)
+
+
+def _assigned(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
+    xml = _rx(_XML).match(text, end) if text[max(0, start - 1) : start] in {"<", ":"} else None
+    link = xml or _rx(_ASSIGN).match(text, end)
+    value = _value_at(text, link.end()) if link else None
+    if not link or not value:
+        return
+    if "," in link[0] and text[max(0, start - 2) : start - 1] != "(":
+        return
+    if _rx(r"[\n,(]").search(link[0]):
+        yield value, "loose"
+    elif "=" in link[0] and not value.quoted and (link[0][0] == " " or _in_call(text, start, value.end)):
+        yield value, "code"
+    else:
+        yield value, "assigned"
+
+
+def _in_call(text: str, start: int, end: int) -> bool:
+    """`connect(password=pw)`: an argument, and its value a name in a program."""
+    return text[:start].rstrip(" \n")[-1:] in {"(", ","} or text[end : end + 1] in {")", ","}
+
+
+def _linked(text: str, end: int) -> Iterator[tuple[_Value, str]]:
+    """ "is", "was changed to", "for staging: " within the sentence."""
+    stop = _rx(_SENTENCE_END).search(text, end + 1, end + _REACH)
+    first = _rx(r"[ \t]{1,3}([a-z]+)").match(text, end)
+    for link in _rx(_LINK).finditer(text, end, max(stop.start() if stop else end + _REACH, end + 2)):
+        told, near = _rx(_STATES).search(link[0]), link.start() == end
+        if not near and (not told or not _may_reach(text[end], first and first[1], told[0])):
+            continue
+        value = _value_at(text, link.end())
+        if value:
+            yield value, "told" if near and told else "far"
+
+
+def _may_reach(after: str, first: str | None, told: str) -> bool:
+    """ "The password FOR staging is x", not "the password POLICY is x", nor the colons and equals signs of a program."""
+    if first:
+        return first in _STARTERS
+    return after in " \t,(['\"`" and told[0].isalpha()
+
+
+def _reversed(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
+    """ "use x as the password", "x is our staging key", "type x into the password field"."""
+    follows = _rx(r"[ \t]{1,2}([a-z]+)").match(text, end)
+    field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
+    if follows and not field and follows[1] not in _STARTERS:
+        return
+    lead = text[max(0, start - 120) : start].rpartition("\n")[2]
+    words, at = lead.split(), len(lead)
+    for i in range(len(words) - 1, max(-1, len(words) - 9), -1):
+        at = lead.rfind(words[i], 0, at)
+        if words[i].lower() in ({"in", "into", "at"} if field else {"as", "is", "was", "are", "for"}) and i:
+            if words[i] == "for" and (i < 2 or words[i - 2].lower() not in _GIVES):
+                return
+            at = start - len(lead) + lead.rfind(words[i - 1], 0, at)
+            value = _value_at(text, at)
+            if value and value.end <= start:
+                yield value, "reversed"
+            return
+        if words[i][-1] in ".!?:;":
+            return
+
+
+_GIVES = frozenset("use using used enter type typed try put give with pick choose set".split())
+_DIGESTS = r"(?i)\b(?:hash|id|ids|sha|sha1|sha256|digest|commit|checksum|fingerprint|uuid|version|public|arn|etag|revision|trace|request)\b"
+
+
+def _beside(text: str, end: int) -> Iterator[tuple[_Value, str]]:
+    """Layer 5: a random string in the same line, unless something there calls it a digest or an id."""
+    line = text[end : end + _REACH].partition("\n")[0]
+    for word in _rx(r"\S{16,}").finditer(line):
+        value = _value_at(text, end + word.start())
+        if value and not _rx(_DIGESTS).search(line, 0, word.start()):
+            yield value, "beside"
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+_VALUE = (
+    r"(?:[bBrRuU@](?=[\"']))?\\?(?P<q>\*\*|[\"'`])(?P<quoted>(?:(?!\\?(?P=q))[^\n]){1,512})\\?(?P=q)|(?P<bare>\S{1,512})"
+)
+_CUT = r"[\"`]|</|<br|\\[nrt\"]|[,;](?=\\?[\"']?[A-Za-z_][\w.-]{0,40}[\"']?\s?[=:])|&(?=[\w.-]{1,40}=)|\|$|,$|(?<=[!-~])[\u3000-\u30ff\u4e00-\u9fff]"
+_CLOSED = r"[\"'`*_)\]}]{0,3}[ \t]{0,3}(?:$|[\r\n.,;!?)\]|<]|(?:for|on|and|but|please)\b|[—–-]\s)"
+_UNITS = (
+    r"(?i)[ \t-]{0,2}(?:digits?|char|chars|characters?|numbers?|letters?|bits?|bytes?|days?|hours?|minutes?|mins?|seconds?|secs?"
+    r"|weeks?|months?|years?|times|attempts?|words?|tokens?|users?|people|percent|%|k\b|kb\b|mb\b|ms\b|usd\b|dollars?)"
+)
+
+
+def _value_at(text: str, at: int) -> _Value | None:
+    m = _rx(_VALUE).match(text, at)
+    if not m:
+        return None
+    if m["bare"]:
+        return _bare(m["bare"], at, text)
+    return _Value(m["quoted"].strip(), *_stripped(m, "quoted"), quoted=True, closed=True)
+
+
+def _stripped(m: re.Match[str], group: str) -> tuple[int, int]:
+    whole = m[group]
+    return m.start(group) + len(whole) - len(whole.lstrip()), m.end(group) - len(whole) + len(whole.rstrip())
+
+
+def _bare(word: str, at: int, text: str) -> _Value | None:
+    """A value without quotes, less the punctuation of the sentence around it."""
+    lead = len(word) - len(word.lstrip("(*'\""))
+    cut = _rx(_CUT).search(word, lead)
+    kept = word[lead : cut.start() if cut else len(word)]
+    while kept and (kept[-1] in ".,;:?'\"*…" or (kept[-1] in ")]}>" and "([{<"[")]}>".index(kept[-1])] not in kept)):
+        kept = kept[:-1]
+    end = at + lead + len(kept)
+    if not kept or (kept.isdigit() and _rx(_UNITS).match(text, end)):
+        return None
+    return _Value(kept, at + lead, end, quoted=False, closed=bool(_rx(_CLOSED).match(text, end)))
+
+
+_WORD, _MIXED, _RANDOM = 1, 2, 3
+# Characters in chunks that are neither words nor numbers, from which a string counts as random.
+_RANDOM_FROM = 16
+
+
+def _admits(value: _Value, noun: str, how: str) -> bool:
+    """Whether the value is a secret, given what named it and how it was said."""
+    if (noun != "pin" and _is_stop(value.text)) or (how != "told" and not value.quoted and _is_identifier(value.text)):
+        return False
+    # Brackets and quotes inside: a piece of a program, unless it was plainly assigned.
+    if not value.quoted and (noun != "password" or how not in {"assigned", "told"}) and _rx(r"[][(){}<>\"'`;]").search(value.text):
+        return False
+    match noun:
+        case "password":
+            return _admits_password(value, how)
+        case "pin":
+            return how in {"assigned", "told", "far", "direct", "code", "loose"} and _is_pin(value)
+        case "key":
+            return how in {"told", "far", "reversed"} and not value.text.startswith("/") and _grade(value.text) == _RANDOM and not _is_id(value.text)
+        case _:
+            return _admits_token(value, how)
+
+
+def _admits_password(value: _Value, how: str) -> bool:
+    secret = value.text
+    if " " in secret:
+        return value.quoted and how in {"assigned", "told", "far"} and _is_phrase(secret)
+    if secret.isdigit():
+        return len(secret) >= 4 and how not in {"far", "beside"}
+    grade = _grade(secret.rstrip("!"))
+    if how in {"assigned", "told", "flag"}:
+        return grade >= _MIXED or value.quoted or (value.closed and len(secret) >= 4 and not _describes(secret))
+    if how == "reversed":
+        return grade >= _MIXED or (value.quoted and not _describes(secret))
+    if how in {"code", "loose", "far"}:
+        return grade >= _MIXED
+    if how == "direct":
+        return (grade >= _MIXED and len(secret) >= 6 and bool(_rx(r"\d").search(secret))) or (value.quoted and grade >= _WORD)
+    return grade == _RANDOM and not _is_id(secret)
+
+
+def _admits_token(value: _Value, how: str) -> bool:
+    secret = value.text
+    if " " in secret:
+        return value.quoted and how == "assigned" and _is_phrase(secret)
+    if how == "assigned" and value.quoted:
+        return _tokenish(secret) or (len(secret) >= 8 and _rx(r"[^-_./ ]*\d[^-_./ ]*").fullmatch(secret) is not None)
+    if how in {"assigned", "told", "code", "flag", "loose"}:
+        return _tokenish(secret)
+    if how in {"far", "reversed"}:
+        return _tokenish(secret) and len(secret) >= 12
+    return _grade(secret) == _RANDOM and not _is_id(secret)
+
+
+def _is_pin(value: _Value) -> bool:
+    digits = sum(c.isdigit() for c in value.text)
+    return 4 <= digits <= 12 and bool(_rx(r"[#*]?\d(?:[ -]?\d){2,11}[#*]?|[A-Z]{1,4}-?\d{3,8}[A-Z]?|\d{3,8}[A-Z]{1,2}").fullmatch(value.text))
+
+
+def _is_phrase(value: str) -> bool:
+    """Two to ten words, none of which belongs to the grammar of a sentence."""
+    words = value.lower().split()
+    return 2 <= len(words) <= 10 and all(word.isalnum() and word not in _FUNCTION_WORDS for word in words)
+
+
+def _grade(value: str) -> int:
+    """How unlike a word: a word, a mix of letters with digits or signs, or random."""
+    if _complexity(value) >= _RANDOM_FROM:
+        return _RANDOM
+    letters, digits = _rx(r"[^\W\d_]").search(value), _rx(r"\d").search(value)
+    if letters and len(value) >= 5 and (digits or _rx(r"[!@#$%^&*~\\]").search(value)):
+        return _MIXED
+    return _MIXED if len(_rx(r"[-_]?([A-Za-z][a-z]+)").findall(value)) >= 3 and _rx(r"[A-Za-z-]+").fullmatch(value) else _WORD
+
+
+_SIMPLE = r"(?:[A-Z]{0,6}[a-z]{1,19}(?:[A-Z]{1,6}\d{0,2}[a-z]{2,15}){0,7}[A-Z]{0,6}|[A-Z]{1,19})?\d{0,4}|\d+[a-z]{0,2}"
+
+
+def _complexity(value: str) -> int:
+    """How many characters stand in chunks that are neither words nor numbers."""
+    return sum(len(chunk) for chunk in _rx(r"[^\W_]+").findall(value) if not _rx(_SIMPLE).fullmatch(chunk))
+
+
+def _tokenish(value: str) -> bool:
+    return len(value) >= 8 and _complexity(value) >= 6
+
+
+# ---- layer 6: what is no secret -------------------------------------------------------------------------------------
+
+_STOP = r"""(?xi)
+    [x*•·.…_\-\#?=~]{3,} | ([^\d])\1{4,} | (.)\2{11,}                                              # xxxx, ****, aaaaa
+  | <.* | \[.* | \{.* | \#\{.* | %\w+% | %[sdrv] | %\(\w+\)s.* | @\w+@ | :[a-z_]+ | &[a-z_]\w* | \*[a-z_]\w*
+  | \$\{.* | \$\(.* | \$[A-Z_]+\d? | \$\w+(?:->|\[|:|\.).* | !(?:vault|ref|sub|secret|env|getatt|include)\b.*
+  | (?:os\.|process\.|import\.meta\.|system\.|deno\.)?(?:environ|getenv|env)\b\W.* | [a-z_][\w.:>-]*[(\[].*        # look-ups, calls
+  | (?:self|this|cls|config|settings|args|opts|options|params|req|request|ctx|context|user|data|form|body|app|env|secrets
+      |vars?|local|module|conf|cfg|event|props|state|values|kwargs|row|obj|client|session|auth|record|node|parser)\.\w[\w.]*
+  | [a-z_]+(?:\.[a-z_]+)+ | \w+://.* | (?:op|vault|ssm|arn|env|file|urn|data|keyring|kms|sha1|sha256|sha384|sha512|md5)[:/-].*
+  | projects/.* | ssh-(?:rsa|dss|ed25519).* | ecdsa-sha2.* | AAAA[BCE]3NzaC.* | [A-Z]:\\.*
+  | (?:~|\.{1,2})?/[\w.-]*[a-z]{3}[\w./-]*
+  | [\w./-]+\.(?:pem|key|json|txt|env|ya?ml|toml|ini|cfg|conf|crt|cer|pub|p12|pfx|jks|py|js|ts|tsx|go|rs|rb|java|php|sh|md|csv|xml|html?|com|org|net|io|dev|local|internal)
+  | [\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,24} | \w+@localhost
+  | v?\d+(?:[.:/-]\d+)+(?:T[\d:.]+)?Z? | [$€£]?[\d.,]+[%kKmM]?
+  | \d+-?(?:bit|byte|char|character|day|digit|hour|minute|min|second|sec|week|month|year|word|letter|factor|step|way|time|x|k|kb|mb|ms)s?(?:-\w+)*
+  | (?:sha|md|hmac|aes|rsa|hs|rs|es|ps|ecdsa|ed|base|utf|iso|oauth|auth|argon|bcrypt|scrypt|pbkdf|pkcs|tls|ssl|http|ipv|erc
+      |bip|web|rfc|gpt|python|node|java|int|uint|float|varchar|char|uuid|ulid|x|fido|log|sql|neo|es)[-_/]?v?\d{1,5}
+      (?:url|id|encoded|hash|o|j)?(?:[-_.](?:[a-z]+|\d{1,4}))*
+  | [a-z0-9]+-(?:based|only|protected|encoded|signed|level|side|specific|sensitive|free|wide|style|like|type|compatible|aware
+      |scoped|bound|time|length|long|backed|issued|managed|hashed|encrypted|generated|less|friendly|party|factor|to-\w+)(?:-\w+)*
+  | (?:your|insert|enter|put|replace|change|provide|some|add|my[-_])[a-z_-]*(?:password|passwd|pass|pwd|token|key|secret|value|here|this|me|it)[-_a-z]*\d{0,3}
+  | AWS4-.* | .*(?:\.\.\.|…) | [^a-z0-9]+ | [)\]}>,;|&=+].* | .*(?:placeholder|redacted|your[-_]).* | (?:1|one)password | \w+'s | [a-z]+(?:n't|'ll|'re|'ve)
+"""
+_ID = r"""(?x)
+    [0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12} | [0-9a-f]{7,128} | [0-9A-F]{7,128}
+  | [0-7][0-9A-HJKMNP-TV-Z]{25} | [a-z2-7]{20} | (?:i|vol|ami|sg|subnet|vpc|eni|snap|rtb|igw|lt|acl|nat)-[0-9a-f]{8,17}
+  | (?:Qm|baf)[A-Za-z0-9]{40,60}
+"""
+_STOP_WORDS = frozenset(
+    # no values
+    "none null nil undefined true false yes no na n/a unset empty blank nothing something anything everything todo tbd"
+    " fixme unknown missing default example sample dummy placeholder redacted masked hidden removed deleted omitted"
+    " incomplete changeme changeit foo bar baz qux foobar test testing abc xyz value values string"
+    # types and names in programs
+    " str bytes int integer float bool boolean any object dict list tuple optional union secretstr number char varchar text"
+    " blob uuid type void self this var let const func function def class return new await async yield import export"
+    " input output data result response request config settings args kwargs params options body form field fields column"
+    " variable argument parameter flag option prompt env environ getenv hash hashed digest salt plaintext cleartext raw"
+    # what one says of passwords
+    " wrong correct incorrect right weak strong secure insecure safe valid invalid expired required optional mandatory"
+    " encrypted stored rotated shared same different long short enough fine good bad broken stale old current secret"
+    " private public confidential sensitive important compromised leaked exposed visible disabled enabled locked unlocked"
+    " revoked active inactive temporary permanent static dynamic random unique easy hard simple complex obvious trivial"
+    " crucial critical key case-sensitive alphanumeric numeric ascii unicode utf8 base64 hex hexadecimal bcrypt scrypt"
+    " argon2 jwt oauth oauth2 opaque longer shorter better worse next last first second more less most too very so really"
+    " quite pretty almost nearly already available accessible present absent identical equal similar unchanged ready ok"
+    " okay there here below above elsewhere somewhere nowhere never always often sometimes only just also not now then"
+    " still yet again soon today tomorrow yesterday what which who whose where when why how that these those it its it's"
+    " they them mine yours ours theirs his her hers my our your their the a an and or but if as at by for from in into of"
+    " on onto off to up down out over under with without within via per than like until till since because while during"
+    " before after about between against through across along around behind beyond is are was were be been being has have"
+    " had do does did can could will would shall should may might must all both each every either neither some such many"
+    " much few several one two three four five six seven eight nine ten got set going made needed used kept part based"
+    " case subject due up-to-date automatically manually usually typically please see ask check use enter".split()
+)
+_FUNCTION_WORDS = frozenset(
+    "the a an and or but if as at by for from in into of on to with without is are was were be been has have had do does"
+    " can could will would shall should may might must not no your my our their his her its this that these those it you"
+    " we they he she i all any some least than too very please enter contain contains characters character letters digits"
+    " long short required needs need incorrect invalid wrong new password passwords token key secret here".split()
+)
+
+
+def _is_stop(value: str) -> bool:
+    """Placeholders, look-ups, references, types, and words of the language; whoever named them."""
+    plain = value.rstrip("!").lower()
+    if len(plain) < 2 or plain in _STOP_WORDS or _rx(_STOP).fullmatch(value):
+        return True
+    return bool(_rx(r"[\w.$-]+").fullmatch(plain)) and not _rx(r"\d").search(plain) and _noun(value.rstrip("!"), "") is not None
+
+
+def _is_identifier(value: str) -> bool:
+    """`OAuth2Token`, `user1_password`: a name in a program that itself speaks of secrets."""
+    return bool(_rx(r"[\w.]*(?:(?:Password|Passwd|Token|Key|Secret|Credential)(?=[A-Z_]|s?$)|(?<![^_.])(?:password|token|key|secret)s?(?![^_.]))[A-Za-z_.]*").fullmatch(value))
+
+
+def _is_id(value: str) -> bool:
+    """Digests, UUIDs, ULIDs, our own ids, cloud resources: random, and no secret unless named as one."""
+    return bool(_rx(_ID).fullmatch(value))
+
+
+def _describes(word: str) -> bool:
+    """An adjective or participle by its ending: "the password is guessable"."""
+    return bool(_rx(r"(?i)\w{2,}(?:ed|ing|ly|able|ible|less|ful|ous|ive|'s)").fullmatch(word))
+
+
+# ---- pairs of user and password -------------------------------------------------------------------------------------
+
+_PAIR = (
+    r"(?i)(?<!\w)(?:log(?:ged|ging)?[ -]?in|sign(?:ed|ing)?[ -]?in|logins?|creds?|credentials?|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?s?"
+    r"|un?/pw?|account)\b[^\n/:=]{0,40}?(?:\s?[:=]|[ ](?:is|are|was|were|with|as|using|via))[ \t]{1,3}"
+    r"([\"'`]?)(?P<user>[\w.@+\\-]{1,64})\1[ \t]{0,2}(?:[/:|,]|\band\b|&|-)[ \t]{0,2}(?=\S)"
+)
+_USERS = frozenset("admin administrator root user guest test demo postgres ubuntu pi sa oracle mysql tomcat jenkins deploy".split())
+
+
+def _pairs(text: str, low: str) -> Iterator[_Hit]:
+    """ "login: bob / x", "credentials are bob:x"."""
+    if not ("log" in low or "sign" in low or "cred" in low or "user" in low or "account" in low or "/pw" in low):
+        return
+    for m in _rx(_PAIR).finditer(text):
+        value = _value_at(text, m.end())
+        if value and _GONE not in value.text and not _is_stop(value.text):
+            known = m["user"].lower() in _USERS or "@" in m["user"]
+            if _admits_password(value, "direct") or (known and value.closed and len(value.text) >= 4):
+                yield value.start, value.end, "password"
+
+
+# ---- one look inside encodings --------------------------------------------------------------------------------------
+
+
+def _encoded(text: str) -> Iterator[_Hit]:
+    for m in _rx(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+={0,2}").finditer(text):
+        if _holds_secret(_unbase64(m[0])):
+            yield m.start(), m.end(), "base64-secret"
+    if "%" in text:
+        for m in _rx(r"(?:[\w.~+-]|%[0-9A-Fa-f]{2}){16,}+").finditer(text):
+            if "%" in m[0] and _holds_secret(_unpercent(m[0])):
+                yield m.start(), m.end(), "percent-secret"
+
+
+def _holds_secret(inner: str) -> bool:
+    looks = (_vendor_hits, _pem, _jwts, _urls)
+    return bool(inner) and any(True for look in looks for _ in look(inner))
+
+
+def _unbase64(run: str) -> str:
+    """What a base64 run says, in either alphabet; nothing if it says no text."""
+    from binascii import Error, a2b_base64  # noqa: PLC0415  # start-up
+
+    plain = run.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
+    try:
+        return a2b_base64(plain[: len(plain) - (len(plain) % 4 == 1)] + "==").decode()
+    except (Error, UnicodeDecodeError):
+        return ""
+
+
+def _unpercent(run: str) -> str:
+    from urllib.parse import unquote  # noqa: PLC0415  # start-up
+
+    return unquote(run)

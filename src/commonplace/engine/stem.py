@@ -24,8 +24,8 @@ _SPECIAL |= {"singly": "singl"} | {word: word for word in ("sky", "news", "howe"
 # After these beginnings R1 starts at once: otherwise general, generic and generous would all be one word.
 _WHOLE_PREFIXES = ("gener", "commun", "arsen", "past", "univers", "later", "emerg", "organ", "inter")
 
-_NOT_PARTICIPLES = frozenset(("succ", "proc", "exc"))  # + eed
-_NOT_GERUNDS = frozenset(("inn", "out", "cann", "herr", "earr", "even"))  # + ing
+_NOT_PARTICIPLES = frozenset(("succ", "proc", "exc"))  # before -eed
+_NOT_GERUNDS = frozenset(("inn", "out", "cann", "herr", "earr", "even"))  # before -ing
 
 _STEP2 = {
     "tional": "tion", "enci": "ence", "anci": "ance", "abli": "able", "entli": "ent", "izer": "ize", "ization": "ize",
@@ -34,18 +34,19 @@ _STEP2 = {
     "ogi": "og", "fulli": "ful", "lessli": "less", "li": "",
 }  # fmt: skip
 _STEP3 = {
-    "tional": "tion", "ational": "ate", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
-    "ative": "",
+    "tional": "tion", "ational": "ate", "alize": "al", "icate": "ic", "iciti": "ic", "ical": "ic",
+    "ful": "", "ness": "", "ative": "",
 }  # fmt: skip
-_STEP4 = dict.fromkeys(
-    "al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion".split(), ""
-)  # fmt: skip
+_STEP4 = dict.fromkeys((
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous", "ive",
+    "ize", "ion",
+), "")  # fmt: skip
 
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """Return the stem of a word of lower-case ASCII letters; words of one or two letters are their own stems."""
-    if len(word) <= 2:
+    if not word[2:]:
         return word
     if word in _SPECIAL:
         return _SPECIAL[word]
@@ -70,10 +71,9 @@ def _consonant_y(word: str) -> str:
 
 def _regions(word: str) -> tuple[int, int]:
     """Return where R1 and R2 begin."""
-    for prefix in _WHOLE_PREFIXES:
-        if word.startswith(prefix):
-            return len(prefix), _past_syllable(word, len(prefix))
     r1 = _past_syllable(word, 0)
+    if word.startswith(_WHOLE_PREFIXES):
+        r1 = next(len(prefix) for prefix in _WHOLE_PREFIXES if word.startswith(prefix))
     return r1, _past_syllable(word, r1)
 
 
@@ -91,11 +91,10 @@ def _has_vowel(part: str) -> bool:
 
 def _ends_short(word: str) -> bool:
     """Tell whether the word ends in a short syllable, as rap, trap and on do and uproot does not."""
-    if len(word) < 3:
-        return len(word) == 2 and word[0] in _VOWELS and word[1] not in _VOWELS
-    before, vowel, last = word[-3:]
-    short = before not in _VOWELS and vowel in _VOWELS and last not in _VOWELS and last not in _NOT_AFTER_SHORT_VOWEL
-    return short or word.endswith("past")
+    before, vowel, last = word[-3:-2], word[-2:-1], word[-1:]
+    if vowel not in _VOWELS or last in _VOWELS:
+        return word.endswith("past")
+    return not before or (before not in _VOWELS and last not in _NOT_AFTER_SHORT_VOWEL)
 
 
 def _ending(word: str, table: dict[str, str]) -> str:
@@ -111,7 +110,7 @@ def _step1a(word: str) -> str:
     if word.endswith("sses"):
         return word[:-2]
     if word.endswith(("ied", "ies")):
-        return word[:-2] if len(word) > 4 else word[:-1]
+        return word[:-2] if word[:-4] else word[:-1]
     if word[-1] == "s" and word[-2] not in "us" and _has_vowel(word[:-2]):
         return word[:-1]
     return word
@@ -125,7 +124,7 @@ def _step1b(word: str, r1: int) -> str:
     for suffix in ("ingly", "edly", "ing", "ed"):
         if word.endswith(suffix):
             base = word[: -len(suffix)]
-            if suffix == "ing" and len(base) == 2 and base[1] == "y" and base[0] not in _VOWELS:
+            if suffix == "ing" and base[1:] == "y" and base[0] not in _VOWELS:
                 return base[0] + "ie"
             if not _has_vowel(base) or (suffix == "ing" and base in _NOT_GERUNDS):
                 return word
@@ -138,13 +137,13 @@ def _restored(base: str, r1: int) -> str:
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base[-2:] in _DOUBLES:
-        return base if len(base) == 3 and base[0] in "aeo" else base[:-1]
+        return base if base[:-2] in ("a", "e", "o") else base[:-1]
     return base + "e" if r1 >= len(base) and _ends_short(base) else base
 
 
 def _step1c(word: str) -> str:
     """A final y after a consonant: cry and cries meet at cri; by and say stay."""
-    return word[:-1] + "i" if len(word) > 2 and word[-1] in "yY" and word[-2] not in _VOWELS else word
+    return word[:-1] + "i" if word[:-2] and word[-1] in "yY" and word[-2] not in _VOWELS else word
 
 
 def _step2(word: str, r1: int) -> str:

@@ -63,7 +63,7 @@ class Connection:
         with mapped(path):
             self.db = apsw.Connection(path)
             self.db.set_busy_timeout(BUSY_MS)
-            self.db.execute(SETTINGS)
+            every(self.db, SETTINGS)  # to the end: a setting that answers with a row would stop the rest
             self.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
 
     @contextlib.contextmanager
@@ -206,7 +206,7 @@ def prepare(connection: Connection, path: str, scripts: list[str], *, product: s
             raise _too_new(db, path, version, len(scripts), product)
         for number, script in enumerate(scripts[version:], start=version + 1):
             with connection.writing(durable=True):
-                db.execute(script)
+                every(db, script)
                 db.execute(f"pragma user_version = {number}")
 
 

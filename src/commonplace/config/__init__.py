@@ -1,0 +1,1 @@
+"""Each YAML dialect becomes a binding; below that line nobody sees YAML or an environment variable."""

@@ -1,0 +1,110 @@
+"""The records system's configuration: which project, whose assistant memory, and what may be done with both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from commonplace.config import settings
+from commonplace.config.places import CONFIG, Place, find, home, identity
+from commonplace.domain.binding import Binding
+from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
+from commonplace.domain.records import CATEGORIES, Channel, Kind
+from commonplace.domain.scopes import Scope
+from commonplace.domain.values import Value
+
+TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
+PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them
+
+
+class Context(Value):
+    """Everything that a command knows about where it runs."""
+
+    home: str  #: the data folder
+    place: Place | None  #: the project around the working directory
+    project: Scope | None  #: its scope, if it has an identity
+    assistant: Scope
+    project_settings: Mapping[str, Any]
+    user_settings: Mapping[str, Any]
+
+    @property
+    def database(self) -> str:
+        """The file of the store."""
+        return os.path.join(self.home, "commonplace.db")
+
+    @property
+    def folders(self) -> dict[Scope, str]:
+        """Where the Markdown of each scope lies: the project's in its repository, the user's own in the data folder."""
+        own = {self.assistant: os.path.join(self.home, ASSISTANT)} if self.on(ASSISTANT) else {}
+        if self.project and self.place and self.place.folder and self.on(PROJECT):
+            return own | {self.project: self.place.folder}
+        return own
+
+    def on(self, name: str) -> bool:
+        """Whether that memory is switched on."""
+        return bool((self.project_settings if name == PROJECT else self.user_settings)["enabled"])
+
+    def scope(self, name: str) -> Scope:
+        """The scope that people call so."""
+        if name == ASSISTANT:
+            return self._enabled(self.assistant, name)
+        if name != PROJECT:
+            raise InvalidInput(f"{name!r} is not a scope; use {PROJECT} or {ASSISTANT}")
+        if self.project is None:
+            raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
+        return self._enabled(self.project, name)
+
+    def writable(self, name: str) -> Scope:
+        """The scope that people call so, if something can be kept in it."""
+        scope = self.scope(name)
+        if scope not in self.folders and self.place:
+            raise ConfigError("has no .commonplace/ yet; `commonplace init` makes one", file=self.place.root)
+        return scope
+
+    def _enabled(self, scope: Scope, name: str) -> Scope:
+        if not self.on(name):
+            raise Forbidden(f"the {name} memory is switched off; `commonplace enable --scope {name}` switches it on")
+        return scope
+
+    def bind(self, channel: Channel) -> Binding:
+        """What a caller that comes in by this channel may do here."""
+        project = self.project if self.project and self.on(PROJECT) else None
+        assistant = self.assistant if self.on(ASSISTANT) else None
+        reads = tuple(scope for scope in (project, assistant) if scope)
+        if not reads:
+            raise Forbidden("both memories are switched off here; `commonplace enable` switches them on")
+        written = tuple(scope for scope in reads if scope in self.folders)
+        return Binding(
+            channel=channel,
+            writes=dict.fromkeys(Kind, written[0]) if written else {},
+            also_writes=frozenset(written),
+            reads=reads,
+            transcripts=frozenset({project} if project else ()),
+            categories=CATEGORIES,
+            temporary=TEMPORARY,
+            content_bytes=self.project_settings["content_bytes"],
+        )
+
+
+def context(directory: str, env: Mapping[str, str]) -> Context:
+    """Look around from a directory."""
+    data = home(env)
+    place = find(directory)
+    own = settings.load(os.path.join(data, CONFIG), settings.USER)
+    file = os.path.join(place.folder, CONFIG) if place and place.folder else ""
+    project = settings.load(file, settings.PROJECT)
+    name = project["project"] or (identity(place) if place else None)
+    return Context(
+        home=data,
+        place=place,
+        project=Scope.of(("project", name)) if name else None,
+        assistant=Scope.of(("user", own["user"] or _login(env))),
+        project_settings=project,
+        user_settings=own,
+    )
+
+
+def _login(env: Mapping[str, str]) -> str:
+    """Whoever is logged in; a service without a name is called so."""
+    return env.get("COMMONPLACE_USER") or env.get("USER") or env.get("LOGNAME") or env.get("USERNAME") or "default"

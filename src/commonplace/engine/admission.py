@@ -1,0 +1,202 @@
+"""The one gate that every write passes: clean, redact, judge, limit, name.
+
+Tools, commands, servers, extraction, import and edited files all come through here: what holds here holds everywhere.
+Nothing is stored here; a draft goes in, an admitted record comes out, with what was taken out of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from commonplace.domain.binding import Binding
+from commonplace.domain.changes import Terms
+from commonplace.domain.errors import Forbidden, InvalidInput
+from commonplace.domain.records import CEILING, Draft, Json, Kind, Record, Source, Trust
+from commonplace.domain.scopes import Scope
+from commonplace.domain.values import Value
+from commonplace.engine.redact import Finding, redact
+from commonplace.engine.text import clean, slug
+from commonplace.engine.words import terms
+
+KEY_BYTES = 512
+TAGS_MOST = 64
+TAG_CHARS = 200
+METADATA_BYTES = 16_384
+
+
+class Admitted(Value):
+    """A record that may be stored."""
+
+    record: Record
+    terms: Terms  #: what it is found by
+    redactions: tuple[Finding, ...]  #: secrets that were taken out
+    notes: tuple[str, ...]  #: other things that were changed, as sentences
+
+
+class Gate:
+    """What is taken out on the way through, collected for the caller."""
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+        self.findings: list[Finding] = []
+        self.dropped = 0
+
+    def text(self, text: str, *, what: str) -> str:
+        """Clean and redact one text."""
+        kept, dropped = clean(text, what=what)
+        self.dropped += dropped
+        found = redact(kept, key=self.key)
+        self.findings += found.findings
+        return found.text
+
+    def json(self, value: Json, *, what: str) -> Json:
+        """Clean and redact every text in a JSON value."""
+        if isinstance(value, str):
+            return self.text(value, what=what)
+        if isinstance(value, list):
+            return [self.json(item, what=what) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key, what=what): self.json(item, what=what) for key, item in value.items()}
+        return value
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed besides secrets."""
+        return (f"{self.dropped} control characters were removed",) if self.dropped else ()
+
+
+def admit(
+    draft: Draft, *, binding: Binding, id: str, now: datetime, secret: bytes = b"", parent_trust: Trust = Trust.USER
+) -> Admitted:
+    """Make a record of a draft, or say why it cannot be one."""
+    gate = Gate(secret)
+    category, kind = _category(draft, binding)
+    value = _value(draft.value, gate)
+    record = Record(
+        id=id,
+        scope=_scope(draft, kind, binding),
+        kind=kind,
+        category=category,
+        content=_content(draft, value, gate, binding),
+        key=_key(draft.key, gate),
+        value=value,
+        tags=_tags(draft.tags, gate),
+        metadata=_metadata(draft.metadata, gate),
+        source=Source(
+            channel=binding.channel,
+            ref=None if draft.ref is None else gate.text(draft.ref, what="the reference"),
+            parents=tuple(dict.fromkeys(draft.parents)),
+        ),
+        trust=min(CEILING[binding.channel], parent_trust),
+        pinned=draft.pinned,
+        held=draft.held,
+        created_at=now,
+        updated_at=now,
+        occurred_at=draft.occurred_at,
+        expires_at=_expiry(draft, category, binding, now),
+    )
+    return Admitted(record=record, terms=searchable(record), redactions=tuple(gate.findings), notes=gate.notes)
+
+
+def searchable(record: Record) -> Terms:
+    """The terms by which a record is found: its words, its other names, its keywords and its key."""
+    return tuple(terms("\n".join([record.content, *record.aliases, *record.keywords, record.key or ""])))
+
+
+def _category(draft: Draft, binding: Binding) -> tuple[str, Kind]:
+    if binding.categories is None:
+        return slug(draft.category or ""), draft.kind or Kind.SEMANTIC
+    known = ", ".join(binding.categories)
+    if draft.category is None:
+        raise InvalidInput(f"a record needs a category: one of {known}")
+    if draft.category not in binding.categories:
+        raise InvalidInput(f"{draft.category!r} is not a category; use one of {known}")
+    return draft.category, draft.kind or binding.categories[draft.category]
+
+
+def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
+    scope = draft.scope or binding.writes.get(kind)
+    if scope is None:
+        raise Forbidden(f"{kind} memory is not enabled here")
+    if not binding.may_write(scope):
+        raise Forbidden(f"this binding may not write to {scope}")
+    return scope
+
+
+def _content(draft: Draft, value: Json, gate: Gate, binding: Binding) -> str:
+    content = gate.text(draft.content, what="the content")
+    if not content and value is not None:
+        content = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if not content:
+        raise InvalidInput("the content is blank; there is nothing to remember")
+    return _within(content, binding.content_bytes, "the content")
+
+
+def _value(value: Json, gate: Gate) -> Json:
+    if value is None:
+        return None
+    try:
+        plain: Json = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the value is not JSON: {error}") from error
+    return gate.json(plain, what="the value")
+
+
+def _key(key: str | None, gate: Gate) -> str | None:
+    if key is None:
+        return None
+    kept = gate.text(key, what="the key")
+    if not kept or "\n" in kept:
+        raise InvalidInput(f"{key!r} cannot be a key: it is blank or has several lines")
+    return _within(kept, KEY_BYTES, "the key")
+
+
+def _tags(tags: frozenset[str], gate: Gate) -> frozenset[str]:
+    kept = frozenset(tag for tag in (gate.text(tag, what="a tag") for tag in sorted(tags)) if tag)
+    if len(kept) > TAGS_MOST or any(len(tag) > TAG_CHARS for tag in kept):
+        raise InvalidInput(f"a record takes at most {TAGS_MOST} tags of {TAG_CHARS} characters each")
+    return kept
+
+
+def _metadata(metadata: Mapping[str, Json], gate: Gate) -> Mapping[str, Json]:
+    plain = gate.json(_plain(metadata), what="the metadata")
+    if not isinstance(plain, dict):
+        raise InvalidInput("the metadata is not a mapping")
+    for name in ("aliases", "keywords"):
+        words = plain.get(name, [])
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise InvalidInput(f"{name} must be a list of texts, not {words!r}")
+        if name in plain:
+            plain[name] = [word for word in dict.fromkeys(words) if word]
+    _within(json.dumps(plain, ensure_ascii=False), METADATA_BYTES, "the metadata")
+    return plain
+
+
+def _plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    try:
+        plain: dict[str, Json] = json.loads(json.dumps(dict(metadata), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the metadata is not JSON: {error}") from error
+    return plain
+
+
+def _expiry(draft: Draft, category: str, binding: Binding, now: datetime) -> datetime | None:
+    expires = now + draft.ttl if draft.ttl is not None else draft.expires_at
+    if expires is None:
+        return None
+    if binding.temporary is not None and category not in binding.temporary:
+        lasting = ", ".join(sorted(binding.temporary))
+        raise InvalidInput(f"{category} are permanent; only {lasting} can expire")
+    if expires.tzinfo is None:
+        raise InvalidInput(f"the expiry {expires} has no time zone")
+    return expires
+
+
+def _within(text: str, most: int, what: str) -> str:
+    size = len(text.encode())
+    if size > most:
+        raise InvalidInput(f"{what} has {size} bytes; the limit is {most}")
+    return text

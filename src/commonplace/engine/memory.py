@@ -1,0 +1,565 @@
+"""Memory: the verbs.  Each is one decision: read what it needs, make changes, apply them once.
+
+A memory is a store seen through a binding: it writes where the binding says and sees nothing outside of it; a record
+that the binding may not read does not exist here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from commonplace.domain.binding import Binding
+from commonplace.domain.changes import (
+    AdoptEmbedder,
+    Archive,
+    Change,
+    Delete,
+    DeleteDocuments,
+    Outcome,
+    Put,
+    PutDocument,
+    Restore,
+    Supersede,
+    Touch,
+    Trim,
+)
+from commonplace.domain.documents import Chunk, Document, DocumentKind
+from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
+from commonplace.domain.ids import is_prefix, new_id
+from commonplace.domain.ports import Clock, Embedder, Store
+from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Hit, Match, Order, State, Vector
+from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
+from commonplace.domain.scopes import Scope
+from commonplace.domain.values import Value
+from commonplace.engine.admission import Admitted, Gate, admit, searchable
+from commonplace.engine.ranking import fuse, within
+from commonplace.engine.redact import Finding
+from commonplace.engine.text import chunks
+from commonplace.engine.words import plan, terms
+
+RECALL_LIMIT = 10
+CANDIDATES = 50  # of each list, at least: what fusion chooses from
+LIST_LIMIT = 50
+TRIES = 5  # of a change that says "whatever version is there"
+UNSET: Any = object()  # an option that was not named: keep what is there
+
+
+class Kept(Value):
+    """What came of a write."""
+
+    record: Record
+    deduped: bool = False  #: a live record said the same; it is the one given here
+    redactions: tuple[Finding, ...] = ()  #: secrets that were taken out before anything was written
+    notes: tuple[str, ...] = ()  #: whatever else the caller should know, as sentences
+    superseded: Record | None = None  #: the record whose validity was closed
+
+
+class Recall(Value):
+    """What was found, best first."""
+
+    query: str
+    hits: tuple[Hit, ...]
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+
+class Forgotten(Value):
+    """What was erased."""
+
+    ids: tuple[str, ...]  #: the record, and what was derived from it alone
+    pending: bool = False  #: gone from every answer, but a reader still holds old bytes of the file; tried again later
+
+
+class Turn(Value):
+    """One piece of a session or a ticket, as it is handed in for indexing."""
+
+    ref: str  #: where it stands, such as the number of the turn
+    text: str
+    occurred_at: datetime | None = None
+
+
+def now_utc() -> datetime:
+    """The clock on the wall."""
+    return datetime.now(UTC)
+
+
+class Memory:
+    """What is remembered, as one caller may see and change it."""
+
+    def __init__(
+        self,
+        store: Store,
+        binding: Binding,
+        *,
+        clock: Clock = now_utc,
+        embedder: Embedder | None = None,
+        secret: Callable[[], bytes] = bytes,
+    ) -> None:
+        """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed."""
+        self.store = store
+        self.binding = binding
+        self._clock = clock
+        self._embedder = embedder
+        self._secret = secret
+
+    # Writing
+
+    def remember(
+        self,
+        content: str = "",
+        *,
+        category: str | None = None,
+        kind: Kind | None = None,
+        scope: Scope | None = None,
+        key: str | None = None,
+        value: Json = None,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, Json] = EMPTY,
+        ref: str | None = None,
+        parents: Sequence[str] = (),
+        pinned: bool = False,
+        held: bool = False,
+        occurred_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        ttl: timedelta | None = None,
+        supersedes: str | None = None,
+    ) -> Kept:
+        """Keep something.
+
+        What a live record of the same scope and kind says already is not kept twice.  A key that is taken gets a new
+        version.  ``supersedes`` closes another record's validity and keeps it.
+        """
+        draft = Draft(
+            content=content, category=category, kind=kind, scope=scope, key=key, value=value, tags=frozenset(tags),
+            metadata=metadata, ref=ref, parents=tuple(parents), pinned=pinned, held=held, occurred_at=occurred_at,
+            expires_at=expires_at, ttl=ttl,
+        )  # fmt: skip
+        admitted = self._admit(draft)
+        if supersedes is not None:
+            return self._supersede(self.get(supersedes), admitted)
+        if key is not None:
+            return self._remember_key(admitted)
+        [outcome, *_] = self._apply_put(admitted, expect=0, dedupe=True)
+        return _kept(outcome, admitted)
+
+    def update(
+        self,
+        id: str,
+        *,
+        content: str = UNSET,
+        tags: Iterable[str] = UNSET,
+        metadata: Mapping[str, Json] = UNSET,
+        value: Json = UNSET,
+        occurred_at: datetime | None = UNSET,
+        expires_at: datetime | None = UNSET,
+        pinned: bool = UNSET,
+        held: bool = UNSET,
+        category: str = UNSET,
+        expect: int | None = None,
+    ) -> Kept:
+        """Change what is named and keep the rest; the version that was there stays in the history.
+
+        ``expect`` makes it conditional: if the record is at another version, ``Conflict`` says which.
+        """
+        named = {
+            "content": content, "tags": tags, "metadata": metadata, "value": value, "occurred_at": occurred_at,
+            "expires_at": expires_at, "pinned": pinned, "held": held, "category": category,
+        }  # fmt: skip
+        changes: dict[str, Any] = {field: change for field, change in named.items() if change is not UNSET}
+        if "tags" in changes:
+            changes["tags"] = frozenset(changes["tags"])
+        return self._rewrite(id, lambda before: self._changed(before, changes), None, expect=expect)
+
+    def reclassify(self, id: str, category: str, *, expect: int | None = None) -> Kept:
+        """Move a record to another category; its id stays."""
+        return self.update(id, category=category, expect=expect)
+
+    def pin(self, id: str) -> Record:
+        """Exempt a record from eviction."""
+        return self.update(id, pinned=True).record
+
+    def unpin(self, id: str) -> Record:
+        """Let a record be evicted again."""
+        return self.update(id, pinned=False).record
+
+    def hold(self, id: str) -> Record:
+        """Take a record out of recall until a person has looked at it."""
+        return self.update(id, held=True).record
+
+    def release(self, id: str) -> Record:
+        """Let a held record be recalled."""
+        return self.update(id, held=False).record
+
+    def archive(self, id: str) -> Record:
+        """Take a record out of recall and keep it."""
+        record = self._writable(id)
+        self.store.apply([Archive(where=self._only(record), at=self._clock())])
+        return self.get(record.id)
+
+    def restore(self, id: str, *, version: int | None = None) -> Record:
+        """Bring an archived record back, or an earlier version of a record."""
+        record = self._writable(id)
+        if version is not None:
+            earlier = next((past for past in self.history(record.id) if past.version == version), None)
+            if earlier is None:
+                raise NotFound(f"record {record.id!r} has no version {version}")
+            return self._revert(record, earlier)
+        self.store.apply([Restore(where=self._only(record), at=self._clock())])
+        return self.get(record.id)
+
+    def forget(self, id: str) -> Forgotten:
+        """Erase a record for good, with its history and what was derived from it alone."""
+        record = self._writable(id)
+        [outcome] = self.store.apply([Delete(where=self._only(record))])
+        return Forgotten(ids=outcome.gone, pending=outcome.erasing)
+
+    def clear(self, scope: Scope) -> Forgotten:
+        """Erase everything in a scope."""
+        self._may_write(scope)
+        where = Filter(scopes=frozenset({scope}), at=self._clock(), states=ANY_STATE)
+        documents = DeleteDocuments(where=DocumentFilter(scopes=frozenset({scope})))
+        outcome, _ = self.store.apply([Delete(where=where), documents])
+        return Forgotten(ids=outcome.gone, pending=outcome.erasing)
+
+    def index(
+        self, kind: DocumentKind, name: str, turns: Sequence[Turn], *, scope: Scope | None = None
+    ) -> tuple[Finding, ...]:
+        """Make a session or a ticket searchable; indexing the same text again changes nothing.
+
+        Only scopes that take transcripts do; the assistant's own holds records alone.
+        """
+        target = scope or next(iter(sorted(self.binding.transcripts, key=str)), None)
+        if target is None or target not in self.binding.transcripts:
+            raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
+        gate = Gate(self._secret())
+        pieces = _pieces(target, kind, name, turns, gate)
+        now = self._clock()
+        source = Source(channel=Channel.CAPTURE, ref=name)
+        document = Document(
+            scope=target, kind=kind, name=name, digest=_digest(pieces), source=source,
+            trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
+        )  # fmt: skip
+        self._adopt_embedder()
+        vectors = self._vectors([piece.text for piece in pieces])
+        words = tuple(tuple(terms(piece.text)) for piece in pieces)
+        self.store.apply([PutDocument(document=document, chunks=pieces, terms=words, vectors=dict(enumerate(vectors)))])
+        return tuple(gate.findings)
+
+    # Reading
+
+    def recall(
+        self,
+        query: str,
+        *,
+        scopes: Sequence[Scope] | None = None,
+        kinds: Iterable[Kind] | None = None,
+        categories: Iterable[str] | None = None,
+        tags: Iterable[str] = (),
+        limit: int = RECALL_LIMIT,
+        budget: int | None = None,
+        as_of: datetime | None = None,
+        count: bool = True,
+    ) -> Recall:
+        """Find what bears on a question, best first; a question without words gives the newest.
+
+        ``budget`` cuts by tokens as well as by number; ``as_of`` asks the past; ``count`` counts the recall as use.
+        """
+        if limit < 1:
+            raise InvalidInput(f"a limit of {limit} would find nothing")
+        where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of)
+        planned = plan(query)
+        if planned.words:
+            searched = where.replace(chunks=_searches_chunks(where))
+            depth = max(CANDIDATES, limit)
+            lexical = self.store.match(searched, planned, limit=depth)
+            hits = fuse(lexical, self._nearest(searched, query, limit=depth), limit=limit)
+        else:
+            newest = self.store.find(where, order=Order.NEWEST, limit=limit)
+            hits = [Hit(score=1.0, record=record, parts=(("newest", 1.0),)) for record in newest]
+        chosen = within(hits, budget)
+        notes = self._count(chosen) if count and as_of is None else ()
+        return Recall(query=query, hits=tuple(chosen), notes=notes)
+
+    def get(self, id: str) -> Record:
+        """One record by its id, or by any beginning of it that no other record shares; archived ones too."""
+        if not is_prefix(id):
+            raise NotFound(f"there is no record {id!r}")
+        where = Filter(scopes=frozenset(self.binding.reads), at=self._clock(), states=ANY_STATE, prefix=id)
+        found = self.store.find(where, order=Order.ID, limit=4)
+        if not found:
+            raise NotFound(f"there is no record {id!r}")
+        if len(found) > 1:
+            several = ", ".join(record.id for record in found[:3]) + (", ..." if len(found) > 3 else "")  # noqa: PLR2004
+            raise InvalidInput(f"{id!r} begins the ids of several records: {several}")
+        return found[0]
+
+    def list(
+        self,
+        *,
+        scopes: Sequence[Scope] | None = None,
+        kinds: Iterable[Kind] | None = None,
+        categories: Iterable[str] | None = None,
+        tags: Iterable[str] = (),
+        states: Iterable[State] = (State.LIVE,),
+        order: Order = Order.NEWEST,
+        limit: int = LIST_LIMIT,
+    ) -> Sequence[Record]:
+        """The records meant, newest first."""
+        where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states))
+        return self.store.find(where, order=order, limit=limit)
+
+    def history(self, id: str) -> Sequence[Record]:
+        """Every version of a record, newest first."""
+        record = self.get(id)
+        where = self._only(record).replace(versions=True)
+        return self.store.find(where, order=Order.ID, limit=record.version + 1)
+
+    def close(self) -> None:
+        """Give back what is held."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # How writes are made
+
+    def _admit(self, draft: Draft) -> Admitted:
+        trusts = [self.get(parent).trust for parent in draft.parents]
+        now = self._clock()
+        return admit(
+            draft, binding=self.binding, id=new_id(now), now=now, secret=self._secret(),
+            parent_trust=min(trusts, default=Trust.USER),
+        )  # fmt: skip
+
+    def _apply_put(
+        self, admitted: Admitted, *, expect: int, dedupe: bool, then: Sequence[Change] = ()
+    ) -> Sequence[Outcome]:
+        self._adopt_embedder()
+        vector = next(iter(self._vectors([admitted.record.content])), None)
+        put = Put(record=admitted.record, terms=admitted.terms, vector=vector, expect=expect, dedupe=dedupe)
+        return self.store.apply([put, *then, *self._trims(admitted.record)])
+
+    def _trims(self, record: Record) -> Sequence[Change]:
+        limit = self.binding.limits.get(record.kind)
+        if limit is None:
+            return []
+        where = Filter(scopes=frozenset({record.scope}), at=record.updated_at, kinds=frozenset({record.kind}))
+        return [Trim(where=where, keep=limit.keep, order=limit.order)]
+
+    def _remember_key(self, admitted: Admitted) -> Kept:
+        """The first to use a key makes the record, everybody after that its next version."""
+        for _ in range(TRIES):
+            if holder := self._holder(admitted.record):
+                return self._rewrite(holder.id, lambda _: admitted.record, admitted, expect=None)
+            try:
+                [outcome, *_] = self._apply_put(admitted, expect=0, dedupe=False)
+            except Conflict:  # somebody took the key between the look and the write: look again
+                continue
+            return _kept(outcome, admitted)
+        raise Conflict(f"the key {admitted.record.key!r} is fought over; it was tried {TRIES} times")
+
+    def _holder(self, record: Record) -> Record | None:
+        where = Filter(
+            scopes=frozenset({record.scope}), at=record.updated_at, kinds=frozenset({record.kind}),
+            keys=frozenset({record.key or ""}),
+        )  # fmt: skip
+        return next(iter(self.store.find(where, order=Order.NEWEST, limit=1)), None)
+
+    def _rewrite(
+        self, id: str, change: Callable[[Record], Record], admitted: Admitted | None, *, expect: int | None
+    ) -> Kept:
+        """Put the next version of a record; without ``expect`` on whatever version is there by then."""
+        for attempt in range(TRIES):
+            before = self._writable(id)
+            passed = admitted or self._readmit(change(before), before)
+            after = passed.record.replace(id=before.id, created_at=before.created_at)
+            if _same(after, before):
+                return Kept(record=before, deduped=True)
+            try:
+                based = before.version if expect is None else expect
+                [outcome, *_] = self._apply_put(passed.replace(record=after), expect=based, dedupe=False)
+            except Conflict as conflict:
+                if expect is not None or conflict.holder != before.id or attempt == TRIES - 1:
+                    raise
+            else:
+                return _kept(outcome, passed)
+        raise AssertionError  # the last try returns or raises
+
+    def _changed(self, before: Record, changes: Mapping[str, Any]) -> Record:
+        after = before.replace(**changes)
+        if "category" in changes and self.binding.categories is not None:
+            kinds = self.binding.categories
+            known = ", ".join(kinds)
+            if after.category not in kinds:
+                raise InvalidInput(f"{after.category!r} is not a category; use one of {known}")
+            after = after.replace(kind=kinds[after.category])
+        return after
+
+    def _readmit(self, after: Record, before: Record) -> Admitted:
+        """An edited record passes the gate like a new one, and keeps what an edit cannot change."""
+        draft = Draft(
+            content=after.content, category=after.category, kind=after.kind, scope=after.scope, key=after.key,
+            value=after.value, tags=after.tags, metadata=after.metadata, pinned=after.pinned, held=after.held,
+            occurred_at=after.occurred_at, expires_at=after.expires_at,
+        )  # fmt: skip
+        admitted = self._admit(draft)
+        source, trust = _author(admitted.record, before)
+        record = admitted.record.replace(
+            source=source, trust=trust, archived_at=before.archived_at, superseded_by=before.superseded_by,
+            consolidated_at=before.consolidated_at if admitted.record.content == before.content else None,
+        )  # fmt: skip
+        return admitted.replace(record=record)
+
+    def _revert(self, record: Record, earlier: Record) -> Record:
+        """An earlier version comes back as a new one; nothing of the history is lost."""
+        now = self._clock()
+        after = earlier.replace(
+            version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
+        )
+        admitted = Admitted(record=after, terms=searchable(after), redactions=(), notes=())
+        [outcome, *_] = self._apply_put(admitted, expect=record.version, dedupe=False)
+        return outcome.records[0]
+
+    def _supersede(self, old: Record, admitted: Admitted) -> Kept:
+        """Replace a fact, unless the new one is trusted less: then it waits for a person beside the old one."""
+        self._may_write(old.scope)
+        new = admitted.record
+        if new.trust < old.trust:
+            held = admitted.replace(record=new.replace(held=True))
+            [outcome, *_] = self._apply_put(held, expect=0, dedupe=False)
+            note = f"it is trusted less than {old.short}, so it is held for review and replaces nothing yet"
+            return _kept(outcome, held).replace(notes=(*admitted.notes, note))
+        close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=new.created_at)
+        put, closed, *_ = self._apply_put(admitted, expect=0, dedupe=False, then=[close])
+        return _kept(put, admitted).replace(superseded=closed.records[0])
+
+    def _writable(self, id: str) -> Record:
+        record = self.get(id)
+        self._may_write(record.scope)
+        return record
+
+    def _may_write(self, scope: Scope) -> None:
+        if not self.binding.may_write(scope):
+            raise Forbidden(f"this binding may not write to {scope}")
+
+    # How reads are made
+
+    def _only(self, record: Record) -> Filter:
+        return Filter(scopes=frozenset({record.scope}), at=self._clock(), states=ANY_STATE, ids=frozenset({record.id}))
+
+    def _where(
+        self,
+        scopes: Sequence[Scope] | None,
+        *,
+        kinds: Iterable[Kind] | None,
+        categories: Iterable[str] | None,
+        tags: Iterable[str],
+        as_of: datetime | None = None,
+        states: frozenset[State] = frozenset({State.LIVE}),
+    ) -> Filter:
+        asked = frozenset(self.binding.reads if scopes is None else scopes)
+        if foreign := asked - frozenset(self.binding.reads):
+            raise Forbidden(f"this binding may not read {', '.join(sorted(str(scope) for scope in foreign))}")
+        return Filter(
+            scopes=asked, at=self._clock(), states=states, as_of=as_of, tags=frozenset(tags),
+            kinds=None if kinds is None else frozenset(kinds),
+            categories=None if categories is None else self._categories(categories),
+        )  # fmt: skip
+
+    def _categories(self, categories: Iterable[str]) -> frozenset[str]:
+        asked, known = frozenset(categories), self.binding.categories
+        if known is not None and (unknown := asked - frozenset(known)):
+            raise InvalidInput(f"{min(unknown)!r} is not a category; use one of {', '.join(known)}")
+        return asked
+
+    def _count(self, hits: Sequence[Hit]) -> tuple[str, ...]:
+        ids = tuple(hit.record.id for hit in hits if hit.record)
+        if not ids:
+            return ()
+        try:
+            self.store.apply([Touch(ids=ids, at=self._clock())])
+        except StoreError as error:  # a store that can only be read still answers
+            return (f"the use of these records was not counted: {error}",)
+        return ()
+
+    # Vectors
+
+    def _nearest(self, where: Filter, query: str, *, limit: int) -> Sequence[Match]:
+        if self._embedder is None or self.store.embedder() is None:
+            return []
+        self._adopt_embedder()
+        [vector] = self._embedder.embed([query], query=True)
+        return self.store.nearest(where, vector, limit=limit)
+
+    def _adopt_embedder(self) -> None:
+        """Vectors of two embedders are never mixed: the first one stays until the store is embedded anew."""
+        if self._embedder is not None and self.store.embedder() != self._embedder.identity:
+            self.store.apply([AdoptEmbedder(identity=self._embedder.identity)])
+
+    def _vectors(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """A failing embedder never blocks a write: the text is found by its words until a vector catches up."""
+        if self._embedder is None or not texts:
+            return []
+        try:
+            return self._embedder.embed(texts)
+        except ProviderError:
+            return []
+
+
+def _kept(outcome: Outcome, admitted: Admitted) -> Kept:
+    return Kept(
+        record=outcome.records[0], deduped=outcome.deduped, redactions=admitted.redactions, notes=admitted.notes
+    )
+
+
+def _same(after: Record, before: Record) -> bool:
+    """Whether an edit changes anything but dates and the names of who edits."""
+    unedited = {"version", "updated_at", "created_at", "usage", "source", "trust", "id"}
+    return all(getattr(after, field) == getattr(before, field) for field in Record.fields if field not in unedited)
+
+
+def _author(after: Record, before: Record) -> tuple[Source, Trust]:
+    """Whoever changes the words is their source; a person's words are a person's, anybody else's add no trust."""
+    if after.content == before.content and after.value == before.value:
+        return before.source, before.trust
+    source = after.source.replace(parents=before.source.parents)
+    return source, after.trust if after.trust is Trust.USER else min(after.trust, before.trust)
+
+
+def _searches_chunks(where: Filter) -> bool:
+    """Chunks have no kind, category or tag and no past; whoever asks for those asks for records."""
+    return where.kinds is None and where.categories is None and not where.tags and where.as_of is None
+
+
+def _pieces(scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], gate: Gate) -> tuple[Chunk, ...]:
+    found: list[Chunk] = []
+    for turn in turns:
+        cut = list(chunks(gate.text(turn.text, what=f"turn {turn.ref}")))
+        for number, text in enumerate(cut):
+            ref = turn.ref if len(cut) == 1 else f"{turn.ref}.{number}"
+            found.append(
+                Chunk(
+                    scope=scope, kind=kind, document=name, seq=len(found), ref=ref, text=text,
+                    occurred_at=turn.occurred_at, trust=CEILING[Channel.CAPTURE],
+                )
+            )  # fmt: skip
+    return tuple(found)
+
+
+def _digest(pieces: Sequence[Chunk]) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - only indexing needs it; recall must start without
+
+    return sha256("\x1e".join(f"{piece.ref}\x1f{piece.text}" for piece in pieces).encode()).hexdigest()

@@ -1,0 +1,171 @@
+"""MirroredStore: a store that also writes a file for every record of some scopes.
+
+The database owns identity, version and use; the folder is the people's copy.  Files are written after the commit, and
+what was written is noted in the database after that: whoever dies in between leaves work that the next sync finishes,
+never a record that looks deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from commonplace.domain.changes import Change, DropFiles, Outcome, PutFiles
+from commonplace.domain.documents import Document, FileState
+from commonplace.domain.jobs import Claim, Job, Skipped
+from commonplace.domain.ports import EmbedderIdentity, Store, Tally
+from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, Vector
+from commonplace.domain.records import Record
+from commonplace.domain.scopes import Scope
+from commonplace.markdown import files
+from commonplace.markdown.codec import encode, file_name
+
+UNNOTED_MOST = 64  # files written before their states are noted in one go
+
+
+class MirroredStore:
+    """A store with a folder of Markdown beside it for each of some scopes."""
+
+    def __init__(self, store: Store, folders: Mapping[Scope, str]) -> None:
+        """Mirror the records of these scopes into these folders, which must exist."""
+        self.store = store
+        self.folders = {scope: os.path.realpath(folder) for scope, folder in folders.items()}
+        self._written: dict[str, dict[str, FileState]] = {}  # folder -> path -> state, not noted yet
+        self._removed: dict[str, set[str]] = {}
+        self._guard = threading.RLock()
+
+    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Make the changes, then bring the files of what changed up to date."""
+        outcomes = self.store.apply(changes)
+        with self._guard:
+            for outcome in outcomes:
+                for record in outcome.records:
+                    if folder := self.folders.get(record.scope):
+                        self.write(folder, record.id)
+                self._forget(outcome.gone)
+            if sum(map(len, self._written.values())) >= UNNOTED_MOST:
+                self.settle()
+        return outcomes
+
+    def write(self, folder: str, id: str, *, path: str | None = None, old_path: str | None = None) -> None:
+        """Write a record's file as the record is by now, keeping the comments of whoever edited it."""
+        with self._guard, files.locked(folder):
+            record = self.store.get(id)
+            if record is not None:
+                self._write(folder, record, path, old_path)
+
+    def _write(self, folder: str, record: Record, path: str | None, old_path: str | None) -> None:
+        before = self._path(folder, record.id)
+        present = path or before
+        target = _placed(present, record)
+        text = _text(folder, present)
+        data = encode(record, previous=text)
+        if text is None or data != text.encode() or target != present:
+            stamp = files.replace(folder, target, data)
+        else:
+            _, stamp = files.read(folder, target)
+        state = FileState(
+            path=target, record=record.id, version=record.version, digest=sha256(data).hexdigest(), stamp=stamp
+        )
+        self._written.setdefault(folder, {})[target] = state
+        for stale in {before, path, old_path} - {None, target}:
+            self.remove(folder, str(stale))
+
+    def remove(self, folder: str, path: str) -> None:
+        """Remove a file and forget that it was there."""
+        files.remove(folder, path)
+        self._written.get(folder, {}).pop(path, None)
+        self._removed.setdefault(folder, set()).add(path)
+
+    def settle(self) -> None:
+        """Make written files durable and note them; only then does a missing file count as deleted by a person."""
+        written, self._written = self._written, {}
+        removed, self._removed = self._removed, {}
+        changes: list[Change] = []
+        for folder in written.keys() | removed.keys():
+            states = written.get(folder, {})
+            files.settle(folder, {os.path.dirname(path) for path in states.keys() | removed.get(folder, set())})
+            changes.append(DropFiles(folder=folder, paths=frozenset(removed.get(folder, set()) - states.keys())))
+            changes.append(PutFiles(folder=folder, files=tuple(states.values())))
+        self.store.apply(changes)
+
+    def references(self, ids: Collection[str]) -> dict[str, str]:
+        """The file of each of these records, as a path that leads there."""
+        found: dict[str, str] = {}
+        for folder in self.folders.values():
+            states = [*self.store.files(folder, records=ids), *self._written.get(folder, {}).values()]
+            found |= {state.record: os.path.join(folder, state.path) for state in states if state.record in ids}
+        return found
+
+    def close(self) -> None:
+        """Note what was written, then give back what is held."""
+        if self._written or self._removed:
+            self.settle()
+        self.store.close()
+
+    # What only passes through
+
+    def get(self, id: str) -> Record | None:
+        """See ``Store``."""
+        return self.store.get(id)
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """See ``Store``."""
+        return self.store.find(where, order=order, limit=limit)
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self.store.match(where, query, limit=limit)
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self.store.nearest(where, vector, limit=limit)
+
+    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
+        """See ``Store``."""
+        return self.store.documents(where, limit=limit)
+
+    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
+        """See ``Store``."""
+        return self.store.files(folder, records=records)
+
+    def census(self) -> list[Tally]:
+        """See ``Store``."""
+        return self.store.census()
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """See ``Store``."""
+        return self.store.embedder()
+
+    def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
+        """See ``Store``."""
+        return self.store.claim(job, lease=lease, now=now)
+
+    # Where files are
+
+    def _path(self, folder: str, id: str) -> str | None:
+        unnoted = [state.path for state in self._written.get(folder, {}).values() if state.record == id]
+        return next(iter(unnoted or [state.path for state in self.store.files(folder, records=[id])]), None)
+
+    def _forget(self, ids: Sequence[str]) -> None:
+        for folder in self.folders.values() if ids else ():
+            for path in [self._path(folder, name) for name in ids]:
+                if path is not None:
+                    self.remove(folder, path)
+
+
+def _placed(before: str | None, record: Record) -> str:
+    """A file keeps the name that it has, in the folder of its category."""
+    return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
+
+
+def _text(folder: str, path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return files.read(folder, path)[0].decode()
+    except (OSError, UnicodeDecodeError):
+        return None

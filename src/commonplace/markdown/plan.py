@@ -1,0 +1,388 @@
+"""What a sync has to do, decided from what was seen.  Pure: no disk and no store; others carry it out.
+
+A file is the record whose id it says; a file without an id is the record that was at its path.  The last known state
+of a file is the ancestor that tells who changed since: the file, the record or both.  If both did, the file wins and
+the store's history keeps the other.  When in doubt a record is kept and written again, never archived: only a file that
+vanished while its record stood still archives it.
+
+Carrying out an action leaves the folder and the known states so that planning again asks for nothing but trouble:
+``Add``, ``Change``, ``Note`` and ``Write`` note the state of the file where it then is, all others forget the state of
+their path.  No two actions write to one path, none writes over the file of another record, and none touches a file in
+trouble or the record that it is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from commonplace.domain.documents import FileState
+from commonplace.domain.errors import InvalidInput
+from commonplace.domain.ids import SHORT
+from commonplace.domain.records import CATEGORIES, Record
+from commonplace.domain.values import Value
+from commonplace.markdown.codec import Said, agrees, file_name
+
+History: TypeAlias = Callable[[str], Sequence[Record]]
+
+_FIVE = ", ".join(CATEGORIES)
+
+
+class Add(Value):
+    """Make a record of a new file."""
+
+    path: str
+    said: Said  #: with its category; with an id only if no record has it
+    home: str  #: where the file belongs: ``path``, or the folder of its category
+
+
+class Change(Value):
+    """Change a record to what its file says."""
+
+    path: str
+    said: Said  #: with its category
+    record: Record  #: as it is now
+    home: str  #: where the file belongs afterwards
+
+
+class Note(Value):
+    """File and record agree: note the file's state."""
+
+    path: str
+    digest: str
+    stamp: int
+    record: Record
+
+
+class Write(Value):
+    """Write a record's file."""
+
+    record: Record
+    path: str
+    old_path: str | None = None  #: where it was, to be removed if it is there
+
+
+class Gone(Value):
+    """The file vanished: archive its record."""
+
+    path: str
+    record: Record
+
+
+class Remove(Value):
+    """The record was erased, or is none of this folder's any more: remove its file."""
+
+    path: str
+
+
+class Drop(Value):
+    """There is no file any more and nothing to do about it: forget its state."""
+
+    path: str
+
+
+class Trouble(Value):
+    """A file that a person has to look at; it and its record stay as they are."""
+
+    path: str
+    line: int
+    reason: str
+
+
+Action: TypeAlias = Add | Change | Note | Write | Gone | Remove | Drop | Trouble
+
+
+class Seen(Value):
+    """A Markdown file of the folder.  Neither said nor trouble: not read, because it is as it was known."""
+
+    path: str  #: relative to the folder, with forward slashes
+    digest: str
+    stamp: int
+    said: Said | None = None
+    trouble: Trouble | None = None
+
+    def _check(self) -> None:
+        if self.said and self.trouble:
+            raise InvalidInput(f"{self.path!r} can be read or be in trouble, not both")
+
+
+def plan(
+    *, seen: Sequence[Seen], known: Sequence[FileState], records: Mapping[str, Record], history: History
+) -> list[Action]:
+    """Say what has to be done, first what only notes or forgets, last the troubles, each by path.
+
+    ``records`` are all of the scope, in any state; ``history`` gives the versions of one.
+    """
+    picture = _Picture(seen=seen, known=known, records=records)
+    actions: list[Action] = [*picture.troubles, *picture.leftovers]
+    for path, owner in sorted(picture.owners.items()):
+        actions += _seen(picture, path, owner, history)
+    actions += _not_seen(picture)
+    actions += _never_written(picture)
+    return sorted(actions, key=_place)
+
+
+class _Picture:
+    """Who is where: which file is which record's, which records must not be touched, which paths are taken."""
+
+    def __init__(self, *, seen: Sequence[Seen], known: Sequence[FileState], records: Mapping[str, Record]) -> None:
+        self.seen = {file.path: file for file in seen}
+        self.known = {state.path: state for state in known}
+        self.records = records
+        self.states: dict[str, list[FileState]] = {}  # by record
+        for state in sorted(known, key=lambda state: state.path):
+            self.states.setdefault(state.record, []).append(state)
+        self.troubles = [trouble for file in seen if (trouble := _trouble(file))]
+        self.leftovers: list[Remove] = []
+        self.owners: dict[str, str | None] = {}  # path -> record; None: a new one
+        self.held: set[str] = set()  # records that have a file
+        self._taken = {path.casefold() for path in (*self.seen, *self.known)}  # on some disks A.md is a.md
+        self._assign({trouble.path for trouble in self.troubles})
+        self.shielded = self._shielded()  # records of files in trouble
+        self._adopt()
+
+    def _assign(self, blocked: set[str]) -> None:
+        claims: dict[str | None, list[str]] = {}
+        for path in sorted(self.seen.keys() - blocked):
+            claims.setdefault(self._said_id(self.seen[path]), []).append(path)
+        silent = claims.pop(None, [])
+        for claimed, paths in claims.items():
+            if claimed is not None:
+                self._settle(claimed, paths, blocked)
+        for path in silent:
+            state = self.known.get(path)
+            self._own(path, state.record if state and state.record not in self.held else None)
+
+    def _own(self, path: str, owner: str | None) -> None:
+        self.owners[path] = owner
+        if owner is not None:
+            self.held.add(owner)
+
+    def _said_id(self, file: Seen) -> str | None:
+        state = self.known.get(file.path)
+        if file.said is None:
+            if state is None or state.digest != file.digest:
+                raise InvalidInput(f"{file.path!r} was not read, and is not as it was known")
+            return state.record
+        is_ours = file.said.id in self.records or file.said.id in self.states
+        return file.said.id if is_ours or state is None else None  # a foreign id in a known file is a slip
+
+    def _settle(self, claimed: str, paths: list[str], blocked: set[str]) -> None:
+        """Give the id to one file; the others are in trouble.  Copies of an erased record are looked at one by one."""
+        if claimed not in self.records and claimed in self.states:
+            for path in paths:
+                self._own(path, claimed)
+            return
+        homes = [state.path for state in self.states.get(claimed, ())]
+        unreadable = [path for path in homes if path in blocked]  # it keeps its id while nobody can read it
+        rest = self._without_leftovers(claimed, paths)
+        keeper = min(unreadable or rest, key=lambda path: (path not in homes, _short(path) != claimed[:SHORT], path))
+        if keeper in paths:
+            self._own(keeper, claimed)
+        reason = f"has the same id as {keeper}; delete its id line to make it a record of its own"
+        self.troubles += [Trouble(path=path, line=1, reason=reason) for path in rest if path != keeper]
+
+    def _without_leftovers(self, claimed: str, paths: list[str]) -> list[str]:
+        """Leave out a file that was moved on: whoever moved it died after writing the new one."""
+        record = self.records.get(claimed)
+        if record is None or len(paths) == 1:
+            return paths
+        behind = [path for path in paths if self._is_behind(path, record)]
+        ahead = [path for path in paths if path not in self.known and self._is_up_to_date(path, record)]
+        if not behind or not ahead:
+            return paths
+        self.leftovers += [Remove(path=path) for path in behind]
+        return [path for path in paths if path not in behind]
+
+    def _is_behind(self, path: str, record: Record) -> bool:
+        state = self.known.get(path)
+        if state is None or state.record != record.id:
+            return False
+        return state.digest == self.seen[path].digest and state.version != record.version
+
+    def _is_up_to_date(self, path: str, record: Record) -> bool:
+        said = self.seen[path].said
+        return said is not None and _folder(path) == record.category and agrees(said, record)
+
+    def _shielded(self) -> set[str]:
+        """The records of the files in trouble, also of those that were renamed and cannot say their id."""
+        shielded: set[str] = set()
+        shorts: set[str] = set()
+        for trouble in self.troubles:
+            said = self.seen[trouble.path].said
+            if trouble.path in self.known:
+                shielded.add(self.known[trouble.path].record)
+            elif said is None:
+                shorts.add(_short(trouble.path))
+            if said and said.id:
+                shielded.add(said.id)
+        return shielded | ({name for name in self.records if name[:SHORT] in shorts} if shorts else set())
+
+    def _adopt(self) -> None:
+        """A new file that says what a record without a file is, is its file: whoever added it died before writing."""
+        fresh: dict[str, list[str]] = {}  # by text, since comparing each with each would take minutes
+        for path, owner in self.owners.items():
+            said = self.seen[path].said
+            if owner is None and said:
+                fresh.setdefault(_words(said.content), []).append(path)
+        for record in list(_unwritten(self)) if fresh else ():
+            paths = fresh.get(_words(record.content), [])
+            found = next((path for path in paths if self._is_up_to_date(path, record)), None)
+            if found:
+                paths.remove(found)
+                self._own(found, record.id)
+
+    def free(self, path: str, *, own: str | None = None) -> str:
+        """The path, or one like it that nothing has; from now on it is taken."""
+        stem, number, candidate = path.removesuffix(".md"), 1, path
+        while candidate != own and candidate.casefold() in self._taken:
+            number += 1
+            candidate = f"{stem}-{number}.md"
+        self._taken.add(candidate.casefold())
+        return candidate
+
+    def home(self, path: str, category: str) -> str:
+        """Where a file belongs: it keeps its name, in the folder of its category."""
+        return self.free(path if _folder(path) == category else f"{category}/{path.rpartition('/')[2]}", own=path)
+
+
+def _trouble(file: Seen) -> Trouble | None:
+    """What is wrong with a file by itself, or with where it is."""
+    if file.trouble:
+        return file.trouble.replace(path=file.path)
+    if _folder(file.path) not in CATEGORIES:
+        return Trouble(path=file.path, line=1, reason=f"is not in the folder of a category; move it to one of {_FIVE}")
+    category = file.said.category if file.said else None
+    if category is not None and category not in CATEGORIES:
+        return Trouble(path=file.path, line=1, reason=f"category must be one of {_FIVE}, not {category[:40]!r}")
+    return None
+
+
+def _seen(picture: _Picture, path: str, owner: str | None, history: History) -> Iterator[Action]:
+    """What to do about a file that is there."""
+    file = picture.seen[path]
+    record = picture.records.get(owner) if owner else None
+    if record is not None:
+        yield from _kept(picture, file, record, history)
+    elif owner and any(file.digest == state.digest for state in picture.states.get(owner, ())):
+        yield Remove(path=path)
+    elif file.said:
+        fresh_id = None if file.said.id in picture.states else file.said.id
+        category = file.said.category or _folder(path)
+        said = file.said.replace(id=fresh_id, category=category)
+        yield Add(path=path, said=said, home=picture.home(path, category))
+
+
+def _kept(picture: _Picture, file: Seen, record: Record, history: History) -> Iterator[Action]:
+    """What to do about a file whose record is there."""
+    states = picture.states.get(record.id, [])
+    state = next((state for state in states if state.path == file.path), None)
+    if file.said is None or (state and state.digest == file.digest):
+        if state and state.version != record.version:
+            yield _write(picture, file.path, record)
+        elif state and state.stamp != file.stamp:
+            yield _note(file, record)
+        return
+    ancestor = state or next(iter(states), None)
+    category = _category(file.said, file.path, record, ancestor)
+    said = file.said.replace(category=category)
+    in_agreement = agrees(said, record)
+    if in_agreement and said.id and _folder(file.path) == record.category:
+        yield _note(file, record)
+    elif in_agreement or _is_stale(said, record, ancestor, history):
+        yield _write(picture, file.path, record)  # it lacks its id, or its place, or what has happened since
+    else:
+        yield Change(path=file.path, said=said, record=record, home=picture.home(file.path, category))
+
+
+def _category(said: Said, path: str, record: Record, ancestor: FileState | None) -> str:
+    """The category that a file says: in its frontmatter, or by the folder into which it was moved."""
+    before = _folder(ancestor.path) if ancestor else record.category
+    unedited = said.category in (None, record.category, before)
+    moved = ancestor is None or before != _folder(path)
+    return _folder(path) if said.category is None or (moved and unedited) else said.category
+
+
+def _is_stale(said: Said, record: Record, ancestor: FileState | None, history: History) -> bool:
+    """Whether the file says what the record once was, and only the record has changed.
+
+    With an ancestor: what it was then (a person changed a comment, or the name).  Without: any earlier version (a clone
+    that lay still).
+    """
+    if ancestor and ancestor.version == record.version:
+        return False
+    earlier = [version for version in history(record.id) if version.version < record.version]
+    return any(agrees(said, version) for version in earlier if not ancestor or version.version == ancestor.version)
+
+
+def _write(picture: _Picture, path: str, record: Record) -> Action:
+    if record.category not in CATEGORIES:
+        return Remove(path=path)
+    home = picture.home(path, record.category)
+    return Write(record=record, path=home, old_path=path if home != path else None)
+
+
+def _note(file: Seen, record: Record) -> Note:
+    return Note(path=file.path, digest=file.digest, stamp=file.stamp, record=record)
+
+
+def _not_seen(picture: _Picture) -> Iterator[Action]:
+    """What to do about files that are not there any more, or have given their place to another record's."""
+    for owner, states in sorted(picture.states.items()):
+        record = picture.records.get(owner)
+        lost = [state for state in states if state.path not in picture.seen]
+        if record is not None and owner not in picture.held:
+            if owner in picture.shielded:
+                continue
+            if _is_wanted(record):
+                yield _vanished(picture, lost.pop() if lost else None, record)
+        yield from (Drop(path=state.path) for state in lost)
+
+
+def _vanished(picture: _Picture, state: FileState | None, record: Record) -> Action:
+    """A file that was deleted archives its record.
+
+    But a record that has changed since is wanted and written again, as is one whose place another record's file took.
+    """
+    if state is None:
+        return Write(record=record, path=picture.free(file_name(record)))
+    if record.version == state.version:
+        return Gone(path=state.path, record=record)
+    home = picture.home(state.path, record.category)
+    return Write(record=record, path=home, old_path=state.path if home != state.path else None)
+
+
+def _never_written(picture: _Picture) -> Iterator[Action]:
+    for record in _unwritten(picture):
+        yield Write(record=record, path=picture.free(file_name(record)))
+
+
+def _unwritten(picture: _Picture) -> Iterator[Record]:
+    """Records that should have a file, and of which none was ever known or seen."""
+    for owner, record in sorted(picture.records.items()):
+        is_here = owner in picture.states or owner in picture.held or owner in picture.shielded
+        if not is_here and _is_wanted(record):
+            yield record
+
+
+def _is_wanted(record: Record) -> bool:
+    """Whether a record without a file is given one: not if it is archived, nor if its category has no folder here."""
+    return record.archived_at is None and record.category in CATEGORIES
+
+
+def _folder(path: str) -> str:
+    return path.partition("/")[0] if "/" in path else ""
+
+
+def _words(content: str) -> str:
+    return " ".join(content.split())
+
+
+def _short(path: str) -> str:
+    """The beginning of an id that a file's name ends with."""
+    return path.removesuffix(".md").rpartition("--")[2][:SHORT]
+
+
+def _place(action: Action) -> tuple[int, str, str]:
+    rank = 0 if isinstance(action, Note | Drop) else 2 if isinstance(action, Trouble) else 1
+    return rank, action.path, type(action).__name__

@@ -1,0 +1,1 @@
+"""What runs around an agent's work.  Each pipeline has one spine: read, think, admit, apply."""

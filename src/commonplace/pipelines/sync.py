@@ -1,0 +1,245 @@
+"""Bring a folder of Markdown and its records together.
+
+What has to be done is planned purely (``markdown/plan.py``) and done here, through the same gate as every other write.
+An absent folder is an error, and many files gone at once are asked about: neither is taken for a wish to delete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from hashlib import sha256
+
+from commonplace.domain.binding import Binding
+from commonplace.domain.changes import Archive, Change, DropFiles, Load, Put, PutFiles
+from commonplace.domain.documents import FileState
+from commonplace.domain.errors import InvalidInput, StoreError
+from commonplace.domain.ids import is_id, new_id
+from commonplace.domain.queries import ANY_STATE, Filter, Order
+from commonplace.domain.records import CEILING, Channel, Draft, Record, Source, Trust
+from commonplace.domain.scopes import Scope
+from commonplace.domain.values import Value
+from commonplace.engine.admission import Admitted, admit
+from commonplace.engine.redact import Finding
+from commonplace.markdown import files
+from commonplace.markdown.codec import FileTrouble, Said, decode
+from commonplace.markdown.mirror import MirroredStore
+from commonplace.markdown.plan import (
+    Action,
+    Add,
+    Drop,
+    Gone,
+    Note,
+    Remove,
+    Seen,
+    Trouble,
+    Write,
+    plan,
+)
+from commonplace.markdown.plan import Change as Edited
+
+GROUP = 500  # actions per commit: bounded work under the lock
+EVERYTHING = 10_000_000  # a limit that no scope reaches
+MISSING_FEW = 3  # so many files may vanish without asking
+MISSING_SHARE = 0.5  # beyond that, this share of all
+
+
+class Report(Value):
+    """What a sync did."""
+
+    added: tuple[str, ...] = ()  #: paths whose records are new
+    changed: tuple[str, ...] = ()  #: paths whose records were updated
+    archived: tuple[str, ...] = ()  #: ids whose files had vanished
+    written: tuple[str, ...] = ()  #: ids whose files were written
+    removed: tuple[str, ...] = ()  #: paths whose records had been erased
+    missing: tuple[str, ...] = ()  #: paths that vanished together; nothing was done about them
+    troubles: tuple[Trouble, ...] = ()  #: files that could not be read
+    redactions: tuple[tuple[str, Finding], ...] = ()  #: secrets taken out, by path
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there was nothing to do and nothing to say."""
+        return self == Report()
+
+
+class Syncer:
+    """One folder and its scope, for one sync."""
+
+    def __init__(
+        self,
+        store: MirroredStore,
+        scope: Scope,
+        binding: Binding,
+        *,
+        clock: Callable[[], datetime],
+        secret: Callable[[], bytes],
+    ) -> None:
+        self.store = store
+        self.scope = scope
+        self.folder = store.folders[scope]
+        self.binding = binding.replace(channel=Channel.FILE, also_writes=frozenset({scope}))
+        self.clock = clock
+        self.secret = secret
+        self.report = Report()
+
+    def run(self, *, accept_missing: bool = False) -> Report:
+        """Look, plan, do."""
+        if not os.path.isdir(self.folder):
+            raise StoreError(f"the folder {self.folder!r} is not there; its records were left as they are")
+        self.store.settle()
+        known = self.store.files(self.folder)
+        actions = plan(seen=self._seen(known), known=known, records=self._records(), history=self._history)
+        if not accept_missing:
+            actions = self._asked(actions, len(known))
+        for start in range(0, len(actions), GROUP):
+            self._do(actions[start : start + GROUP])
+        self.store.settle()
+        files.sweep(self.folder)
+        return self.report
+
+    # Looking
+
+    def _seen(self, known: Sequence[FileState]) -> list[Seen]:
+        states = {state.path: state for state in known}
+        return [self._look(path, stamp, states.get(path)) for path, stamp in sorted(files.listed(self.folder))]
+
+    def _look(self, path: str, stamp: int, state: FileState | None) -> Seen:
+        if state is not None and state.stamp == stamp:
+            return Seen(path=path, digest=state.digest, stamp=stamp)
+        try:
+            data, read_stamp = files.read(self.folder, path)
+        except OSError as error:
+            trouble = Trouble(path=path, line=1, reason=f"cannot be read: {error.strerror}")
+            return Seen(path=path, digest="", stamp=stamp, trouble=trouble)
+        digest = sha256(data).hexdigest()
+        try:
+            return Seen(path=path, digest=digest, stamp=read_stamp, said=decode(data, path=path))
+        except FileTrouble as error:
+            trouble = Trouble(path=path, line=error.line, reason=error.reason)
+            return Seen(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
+
+    def _records(self) -> dict[str, Record]:
+        where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE)
+        return {record.id: record for record in self.store.find(where, order=Order.ID, limit=EVERYTHING)}
+
+    def _history(self, id: str) -> Sequence[Record]:
+        where = Filter(
+            scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({id}), versions=True
+        )
+        return self.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
+
+    def _asked(self, actions: Sequence[Action], known: int) -> list[Action]:
+        """Many files gone at once are more likely another branch or a mistake than a wish."""
+        gone = [action for action in actions if isinstance(action, Gone)]
+        if len(gone) <= max(MISSING_FEW, known * MISSING_SHARE):
+            return list(actions)
+        self.report = self.report.replace(missing=tuple(action.path for action in gone))
+        return [action for action in actions if not isinstance(action, Gone)]
+
+    # Doing
+
+    def _do(self, actions: Sequence[Action]) -> None:
+        """One group: the records in one commit, then their files."""
+        changes: list[Change] = []
+        writes: list[tuple[str, str | None, str | None]] = []
+        for action in actions:
+            self._prepare(action, changes, writes)
+        self.store.store.apply(changes)
+        for record, path, old_path in writes:
+            self.store.write(self.folder, record, path=path, old_path=old_path)
+
+    def _prepare(self, action: Action, changes: list[Change], writes: list[tuple[str, str | None, str | None]]) -> None:
+        match action:
+            case Add():
+                self._take_in(action, changes, writes)
+            case Edited():
+                self._take_over(action, changes, writes)
+            case Note():
+                changes.append(PutFiles(folder=self.folder, files=(_state(action),)))
+            case Write():
+                writes.append((action.record.id, action.old_path or action.path, action.old_path))
+                self._tell(written=action.record.id)
+            case Gone():
+                where = Filter(
+                    scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({action.record.id})
+                )
+                changes += [Archive(where=where, at=self.clock()), self._dropped(action.path)]
+                self._tell(archived=action.record.id)
+            case Remove():
+                self.store.remove(self.folder, action.path)
+                self._tell(removed=action.path)
+            case Drop():
+                changes.append(self._dropped(action.path))
+            case Trouble():
+                self._tell(troubles=action)
+
+    def _take_in(self, action: Add, changes: list[Change], writes: list[tuple[str, str | None, str | None]]) -> None:
+        """A file that no record stands behind becomes one, with whatever past it tells of."""
+        said, now = action.said, self.clock()
+        own = said.id if said.id and is_id(said.id) and self.store.get(said.id) is None else new_id(now)
+        admitted = self._admit(said, action.path, own)
+        if admitted is None:
+            return
+        created = said.created_at or now
+        record = admitted.record.replace(
+            version=max(1, said.version or 1),
+            created_at=created,
+            updated_at=said.updated_at or created,
+            source=said.source or admitted.record.source,
+            trust=min(said.trust if said.trust is not None else Trust.USER, CEILING[Channel.FILE]),
+        )
+        changes.append(Load(versions=(record,), terms=(admitted.terms,)))
+        writes.append((record.id, action.path, None))
+        self._tell(added=action.path)
+
+    def _take_over(
+        self, action: Edited, changes: list[Change], writes: list[tuple[str, str | None, str | None]]
+    ) -> None:
+        """A file that a person changed is the record's next version."""
+        before = action.record
+        admitted = self._admit(action.said, action.path, before.id)
+        if admitted is None:
+            return
+        after = admitted.record.replace(created_at=action.said.created_at or before.created_at)
+        if after.content == before.content and after.value == before.value:
+            after = after.replace(source=before.source, trust=before.trust)
+        else:
+            after = after.replace(source=Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents))
+        changes.append(Put(record=after, terms=admitted.terms, expect=before.version))
+        writes.append((before.id, action.path, None))
+        self._tell(changed=action.path)
+
+    def _admit(self, said: Said, path: str, id: str) -> Admitted | None:
+        draft = Draft(
+            content=said.content, category=said.category, kind=said.kind, scope=self.scope, key=said.key,
+            value=said.value, tags=said.tags, metadata=said.metadata, pinned=said.pinned, held=said.held,
+            occurred_at=said.occurred_at, expires_at=said.expires_at, ref=path,
+        )  # fmt: skip
+        try:
+            admitted = admit(draft, binding=self.binding, id=id, now=self.clock(), secret=self.secret())
+        except InvalidInput as error:
+            self._tell(troubles=Trouble(path=path, line=1, reason=str(error)))
+            return None
+        for finding in admitted.redactions:
+            self._tell(redactions=(path, finding))
+        record = admitted.record.replace(
+            archived_at=said.archived_at or (self.clock() if said.superseded_by else None),
+            superseded_by=said.superseded_by,
+            consolidated_at=said.consolidated_at,
+        )
+        return admitted.replace(record=record)
+
+    def _dropped(self, path: str) -> DropFiles:
+        return DropFiles(folder=self.folder, paths=frozenset({path}))
+
+    def _tell(self, **what: object) -> None:
+        self.report = self.report.replace(
+            **{field: (*getattr(self.report, field), value) for field, value in what.items()}
+        )
+
+
+def _state(note: Note) -> FileState:
+    return FileState(
+        path=note.path, record=note.record.id, version=note.record.version, digest=note.digest, stamp=note.stamp
+    )

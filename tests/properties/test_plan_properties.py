@@ -1,0 +1,289 @@
+"""Sync twice = sync once, over any folder that people, agents and erasures have left behind."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonplace.domain.documents import FileState
+from commonplace.domain.records import CATEGORIES, Channel, Kind, Record, Source, Trust
+from commonplace.domain.scopes import Scope
+from commonplace.markdown.codec import FileTrouble, Said, amended, decode, encode
+from commonplace.markdown.plan import Action, Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+
+START = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+FOLDERS = [*list(CATEGORIES)[:3], "drafts", ""]
+
+
+class World:
+    """A folder, a store and the states between them, all in dicts, and an executor of plans that is as plain."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.records: dict[str, Record] = {}
+        self.versions: dict[str, list[Record]] = {}
+        self.known: dict[str, FileState] = {}
+        self.tick = 0
+
+    def now(self) -> datetime:
+        self.tick += 1
+        return START + timedelta(seconds=self.tick)
+
+    def put(self, record: Record) -> Record:
+        kept = record.replace(version=record.version + 1, updated_at=self.now())
+        self.records[kept.id] = kept
+        self.versions.setdefault(kept.id, []).append(kept)
+        return kept
+
+    def new(self, content: str, category: str = "decisions", *, id: str | None = None) -> Record:
+        number = len(self.versions)
+        return Record(
+            id=id or f"1{number:09d}{number:010d}",
+            scope=Scope.of(("project", "app")),
+            kind=CATEGORIES.get(category, Kind.SEMANTIC),
+            category=category,
+            content=content,
+            source=Source(channel=Channel.USER),
+            trust=Trust.USER,
+            created_at=START,
+            updated_at=START,
+        )
+
+    def plan(self) -> list[Action]:
+        return plan(
+            seen=[self.look(path) for path in self.files],
+            known=list(self.known.values()),
+            records=self.records,
+            history=lambda id: self.versions[id],
+        )
+
+    def look(self, path: str) -> Seen:
+        digest, stamp = str(zlib.crc32(self.files[path])), len(self.files[path])
+        state = self.known.get(path)
+        if state and (state.digest, state.stamp) == (digest, stamp):
+            return Seen(path=path, digest=digest, stamp=stamp)
+        try:
+            return Seen(path=path, digest=digest, stamp=stamp, said=decode(self.files[path], path=path))
+        except FileTrouble as error:
+            trouble = Trouble(path=path, line=error.line, reason=error.reason)
+            return Seen(path=path, digest=digest, stamp=stamp, trouble=trouble)
+
+    def sync(self) -> list[Action]:
+        actions = self.plan()
+        for action in actions:
+            self.carry_out(action)
+        return actions
+
+    def carry_out(self, action: Action) -> None:
+        match action:
+            case Add():
+                self.write(self.put(self.added(action.said)), action.home, action.path)
+            case Change():
+                self.write(self.put(amended(action.record, action.said)), action.home, action.path)
+            case Write():
+                self.write(action.record, action.path, action.old_path or action.path)
+            case Note():
+                self.note(action.path, action.record)
+            case Gone():
+                self.put(action.record.replace(archived_at=self.now()))
+                del self.known[action.path]
+            case Remove():
+                del self.files[action.path]
+                self.known.pop(action.path, None)
+            case Drop():
+                assert action.path not in self.files
+                del self.known[action.path]
+            case Trouble():
+                pass
+            case _:
+                assert_never(action)
+
+    def added(self, said: Said) -> Record:
+        return amended(self.new(said.content, said.category or "", id=said.id), said)
+
+    def write(self, record: Record, path: str, before: str) -> None:
+        text = self.files.pop(before, b"").decode()
+        self.known.pop(before, None)
+        assert path not in self.files, "a plan never writes over another file"
+        self.files[path] = encode(record, previous=text or None)
+        self.note(path, record)
+
+    def note(self, path: str, record: Record) -> None:
+        digest, stamp = str(zlib.crc32(self.files[path])), len(self.files[path])
+        self.known[path] = FileState(path=path, record=record.id, version=record.version, digest=digest, stamp=stamp)
+
+
+Step = Callable[[World], None]
+
+
+def on_file(act: Callable[[World, str], object]) -> st.SearchStrategy[Step]:
+    """A step on the nth file, if there is one."""
+
+    def step(number: int) -> Step:
+        return lambda world: world.files and act(world, sorted(world.files)[number % len(world.files)])
+
+    return st.builds(step, st.integers(0, 5))
+
+
+def on_record(act: Callable[[World, Record], object]) -> st.SearchStrategy[Step]:
+    """A step on the nth record, if there is one."""
+
+    def step(number: int) -> Step:
+        return lambda world: world.records and act(world, sorted(world.records.items())[number % len(world.records)][1])
+
+    return st.builds(step, st.integers(0, 5))
+
+
+def save(world: World, path: str, data: bytes) -> None:
+    world.files[path] = data
+
+
+def move(world: World, path: str, to: str) -> None:
+    if to.startswith("/"):
+        to = to[1:]
+    world.files[to] = world.files.pop(path)
+
+
+def name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def swap(world: World, path: str) -> None:
+    other = max(world.files)
+    world.files[path], world.files[other] = world.files[other], world.files[path]
+
+
+def without(world: World, path: str, key: bytes) -> None:
+    world.files[path] = b"".join(row for row in world.files[path].splitlines(True) if not row.startswith(key + b":"))
+
+
+def erase(world: World, record: Record) -> None:
+    del world.records[record.id]
+
+
+WORDS = st.sampled_from(["use pnpm", "ship on friday", "never", "<<<<<<< HEAD", "x"])
+STEPS = st.one_of(
+    st.builds(
+        lambda folder, stem, words: lambda world: save(world, f"{folder}/{stem}.md".lstrip("/"), words.encode()),
+        st.sampled_from(FOLDERS),
+        st.sampled_from("ab"),
+        WORDS,
+    ),
+    st.builds(
+        lambda words, category: lambda world: world.put(world.new(words, category)),
+        WORDS,
+        st.sampled_from([*list(CATEGORIES)[:3], "general"]),
+    ),
+    WORDS.flatmap(lambda words: on_file(lambda world, path: save(world, path, world.files[path] + words.encode()))),
+    on_file(lambda world, path: save(world, path, world.files[path].replace(b"tags:", b"# why\ntags:"))),
+    on_file(lambda world, path: save(world, path, world.files[path].replace(b"tags: []", b"tags: {"))),
+    on_file(lambda world, path: save(world, path, world.files[path].replace(b": decisions", b": principles"))),
+    on_file(lambda world, path: save(world, path, b"all new")),
+    on_file(lambda world, path: without(world, path, b"id")),
+    on_file(lambda world, path: without(world, path, b"category")),
+    on_file(lambda world, path: without(world, path, b"archived")),
+    on_file(lambda world, path: world.files.pop(path)),
+    on_file(lambda world, path: world.known.pop(path, None)),
+    on_file(lambda world, path: save(world, f"decisions/copy-{name(path)}", world.files[path])),
+    on_file(lambda world, path: move(world, path, f"{path[:-3]}-renamed.md")),
+    st.sampled_from(FOLDERS).flatmap(
+        lambda folder: on_file(lambda world, path: move(world, path, f"{folder}/{name(path)}"))
+    ),
+    on_file(swap),
+    WORDS.flatmap(lambda words: on_record(lambda world, record: world.put(record.replace(content=words)))),
+    st.sampled_from([*list(CATEGORIES)[:3], "general"]).flatmap(
+        lambda category: on_record(lambda world, record: world.put(record.replace(category=category)))
+    ),
+    on_record(lambda world, record: world.put(record.replace(archived_at=world.now()))),
+    on_record(lambda world, record: world.put(record.replace(archived_at=None))),
+    on_record(erase),
+    st.just(World.sync),
+)
+
+
+def lived_in(steps: list[Step]) -> World:
+    world = World()
+    for step in steps:
+        step(world)
+    return world
+
+
+def of_trouble(world: World, actions: list[Action]) -> set[str]:
+    """The records whose known file is in trouble."""
+    return {
+        world.known[action.path].record
+        for action in actions
+        if isinstance(action, Trouble) and action.path in world.known
+    }
+
+
+@given(st.lists(STEPS, max_size=14))
+@settings(max_examples=600, deadline=None)
+def test_planning_after_a_sync_asks_for_nothing_but_trouble(steps):
+    """Sync twice = sync once."""
+    world = lived_in(steps)
+    troubles = [action for action in world.sync() if isinstance(action, Trouble)]
+    again = world.plan()
+    assert all(isinstance(action, Trouble) for action in again)
+    assert {action.path for action in again} <= {action.path for action in troubles}
+
+
+@given(st.lists(STEPS, max_size=14))
+@settings(max_examples=300, deadline=None)
+def test_no_record_ever_disappears(steps):
+    """A sync adds, changes and archives; what it changes stays in the history."""
+    world = lived_in(steps)
+    before = dict(world.records)
+    world.sync()
+    assert before.keys() <= world.records.keys()
+    assert all(record in world.versions[id] for id, record in before.items())
+
+
+@given(st.lists(STEPS, max_size=14))
+@settings(max_examples=300, deadline=None)
+def test_a_file_in_trouble_stays_and_leaves_its_record_untouched(steps):
+    """Nothing that a person has yet to look at is written over, and its last good version is still served."""
+    world = lived_in(steps)
+    files, records = dict(world.files), dict(world.records)
+    troubled = of_trouble(world, world.plan())
+    actions = world.sync()
+    assert all(world.files[action.path] == files[action.path] for action in actions if isinstance(action, Trouble))
+    assert all(world.records.get(id) == records.get(id) for id in troubled - files_elsewhere(actions))
+
+
+def files_elsewhere(actions: list[Action]) -> set[str]:
+    """The records that another, readable file speaks for."""
+    return {action.record.id for action in actions if isinstance(action, Note | Change)}
+
+
+@given(st.lists(STEPS, max_size=14), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_a_plan_does_not_depend_on_the_order_in_which_files_are_listed(steps, random):
+    """The same folder gives the same plan."""
+    world = lived_in(steps)
+    first = world.plan()
+    for things in (world.files, world.known, world.records):
+        items = list(things.items())
+        random.shuffle(items)
+        things.clear()
+        things.update(items)
+    assert world.plan() == first
+
+
+@given(st.lists(STEPS, max_size=14))
+@settings(max_examples=200, deadline=None)
+def test_a_lost_database_is_rebuilt_from_the_files(steps):
+    """After a sync every readable file alone brings its record back, word for word and with its id."""
+    world = lived_in(steps)
+    world.sync()
+    rebuilt = World()
+    rebuilt.files = dict(world.files)
+    rebuilt.sync()
+    for state in world.known.values():
+        if not any(action.path == state.path for action in world.plan()):
+            assert rebuilt.records[state.record].content == world.records[state.record].content
