@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commonplace.version import VERSION as __version__
+from commonplace import version
 
 if TYPE_CHECKING:
     from commonplace.domain.errors import (
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from commonplace.engine.asynchronous import AsyncMemory
     from commonplace.engine.memory import Memory
     from commonplace.opening import open  # noqa: A004 - `commonplace.open` is what it is called
+
+__version__ = version.VERSION
 
 _HOMES = {
     "AsyncMemory": "engine.asynchronous",

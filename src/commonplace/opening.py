@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from commonplace.config.project import ASSISTANT, PROJECT, Context, context
 from commonplace.domain.binding import Binding
 from commonplace.domain.errors import StoreError
-from commonplace.domain.ports import Clock, Embedder
+from commonplace.domain.ports import Clock, Embedder, Keeper
 from commonplace.domain.records import Channel, Kind
 from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory, now_utc
@@ -63,6 +63,13 @@ class Here:
     def named(self, scope: Scope) -> str:
         """What people call a scope."""
         return PROJECT if scope == self.where.project else ASSISTANT if scope == self.where.assistant else str(scope)
+
+    @property
+    def keeper(self) -> Keeper:
+        """Checks, repairs, backups."""
+        from commonplace.stores.sqlite_upkeep import SqliteKeeper  # noqa: PLC0415 - no recall needs it
+
+        return SqliteKeeper(self.database)
 
     def close(self) -> None:
         """Give back what is held."""

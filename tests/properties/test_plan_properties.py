@@ -17,7 +17,7 @@ from commonplace.markdown.codec import FileTrouble, Said, amended, decode, encod
 from commonplace.markdown.plan import Action, Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
 
 START = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-FOLDERS = [*list(CATEGORIES)[:3], "drafts", ""]
+FOLDERS = [*CATEGORIES, *CATEGORIES, "drafts", ""]
 
 
 class World:
@@ -166,7 +166,7 @@ def erase(world: World, record: Record) -> None:
     del world.records[record.id]
 
 
-WORDS = st.sampled_from(["use pnpm", "ship on friday", "never", "<<<<<<< HEAD", "x"])
+WORDS = st.sampled_from(["use pnpm", "ship on friday", "never", "always", "\n<<<<<<< HEAD", "x"])
 STEPS = st.one_of(
     st.builds(
         lambda folder, stem, words: lambda world: save(world, f"{folder}/{stem}.md".lstrip("/"), words.encode()),
@@ -203,12 +203,17 @@ STEPS = st.one_of(
     on_record(lambda world, record: world.put(record.replace(archived_at=None))),
     on_record(erase),
     st.just(World.sync),
+    st.just(World.sync),
 )
+HISTORIES = st.lists(STEPS, min_size=2, max_size=16)
 
 
 def lived_in(steps: list[Step]) -> World:
+    """A folder with three records, as each of the steps left it."""
     world = World()
-    for step in steps:
+    for words in ("tabs", "spaces", "neither"):
+        world.put(world.new(words))
+    for step in (World.sync, *steps):
         step(world)
     return world
 
@@ -222,7 +227,7 @@ def of_trouble(world: World, actions: list[Action]) -> set[str]:
     }
 
 
-@given(st.lists(STEPS, max_size=14))
+@given(HISTORIES)
 @settings(max_examples=600, deadline=None)
 def test_planning_after_a_sync_asks_for_nothing_but_trouble(steps):
     """Sync twice = sync once."""
@@ -233,7 +238,7 @@ def test_planning_after_a_sync_asks_for_nothing_but_trouble(steps):
     assert {action.path for action in again} <= {action.path for action in troubles}
 
 
-@given(st.lists(STEPS, max_size=14))
+@given(HISTORIES)
 @settings(max_examples=300, deadline=None)
 def test_no_record_ever_disappears(steps):
     """A sync adds, changes and archives; what it changes stays in the history."""
@@ -244,7 +249,7 @@ def test_no_record_ever_disappears(steps):
     assert all(record in world.versions[id] for id, record in before.items())
 
 
-@given(st.lists(STEPS, max_size=14))
+@given(HISTORIES)
 @settings(max_examples=300, deadline=None)
 def test_a_file_in_trouble_stays_and_leaves_its_record_untouched(steps):
     """Nothing that a person has yet to look at is written over, and its last good version is still served."""
@@ -261,7 +266,7 @@ def files_elsewhere(actions: list[Action]) -> set[str]:
     return {action.record.id for action in actions if isinstance(action, Note | Change)}
 
 
-@given(st.lists(STEPS, max_size=14), st.randoms(use_true_random=False))
+@given(HISTORIES, st.randoms(use_true_random=False))
 @settings(max_examples=200, deadline=None)
 def test_a_plan_does_not_depend_on_the_order_in_which_files_are_listed(steps, random):
     """The same folder gives the same plan."""
@@ -275,7 +280,7 @@ def test_a_plan_does_not_depend_on_the_order_in_which_files_are_listed(steps, ra
     assert world.plan() == first
 
 
-@given(st.lists(STEPS, max_size=14))
+@given(HISTORIES)
 @settings(max_examples=200, deadline=None)
 def test_a_lost_database_is_rebuilt_from_the_files(steps):
     """After a sync every readable file alone brings its record back, word for word and with its id."""

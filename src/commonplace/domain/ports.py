@@ -86,3 +86,26 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Give back what is held.  A closed store opens itself again when it is used."""
+
+
+class Problem(Value):
+    """Something unhealthy, in one sentence, and whether ``repair`` can mend it."""
+
+    what: str
+    fixable: bool
+
+
+class Keeper(Protocol):
+    """What looks after a store: every store has one."""
+
+    def check(self) -> list[Problem]:
+        """Look at everything; an empty list is health."""
+
+    def repair(self) -> list[str]:
+        """Mend what can be mended without losing anything; returns what was done, as sentences."""
+
+    def backup(self, path: str) -> int:
+        """Copy the store to a new file while others use it; returns the number of records in it."""
+
+    def restore(self, path: str) -> int:
+        """Put a backup in the place of what is there, in one transaction; returns the number of records."""

@@ -395,7 +395,7 @@ _STRUCTURES = (
 
 # ---- layers 3 to 5: what a name gives away --------------------------------------------------------------------------
 
-_FOREIGN = "kennwort|passwort|contraseña|senha|mot de passe|wachtwoord|пароль|密码|密碼|パスワード|비밀번호"
+_FOREIGN = r"(?<![a-z])(?:kennwort|passwort|contraseña|senha|mot de passe|wachtwoord)(?![a-z])|пароль|密码|密碼|パスワード|비밀번호"
 _NAMES = (
     rf"{_FOREIGN}|pass(?:[ -]?(?:word|phrase|code|key)|wd)?s?|pwd|(?<![a-z0-9])p/?w(?![a-z0-9])|psk|token|secret|cred"
     r"|keys?(?![a-z])|(?<![a-z])(?:pin|otp)s?(?![a-z])|codes?(?![a-z])|combination|(?<![a-z0-9])_?auth(?=[\"']?[ ]?[=:])"
@@ -532,7 +532,7 @@ _ASSIGN = r"""(?xi)
   | (?<=\w)\\?["']\s{0,2},\s{0,3}(?=["']) | \(\s{0,2}(?=["'])                   # define('PASSWORD', 'x'), set_password("x")
   | (?:\s{0,3}[(\[][^()\[\]\n]{1,40}[)\]])? [\\"'`*_\]]{0,5} [ \t]{0,10}
     (?: => | := | -> | → | ⇒ | <- | ={1,3} | ::? | (?<=[ \t])\|(?=[ \t]) ) (?!//) [*_]{0,3} [ \t]{0,10}
-    (?: [|>]?[+-]?\r?\n[ \t>*-]{0,10} )?
+    (?: !!\w{1,12}[ ] | [|>]?[+-]?\r?\n[ \t>*-]{0,10} )?
 """
 _XML = r"(?:\s[^<>\n]{0,80})?>(?=[^<\n]{1,512}</)"
 
@@ -545,12 +545,19 @@ _LINK = (
     rf"(?i)(?:'s|\s+(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s+(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}\s{{0,3}}[:=]?\s{{1,3}}"
     r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[—–]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?"
 )
-_STATES = rf"(?i)'s|\b(?:{_BE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to|[=:>→⇒—–-]|是|为|為|は|は|은|는"
+_STATES = rf"(?i)'s|\b(?:{_BE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to|[=:>→⇒—–-]|是|为|為|は|が|은|는"
 _SENTENCE_END = r"[.!?](?=\s)(?!\s{1,3}(?:[Ii]t|[Tt]hat)(?:'s|\s(?:is|was))\s)|\n"
-# What may follow a name and still leave it the subject: "the password FOR staging is x", not "the password POLICY is x".
-_STARTERS = frozenset(
-    "for of to on at in from with that which we i you they he she it used needed by here there when behind under is was"
-    " are were will should must would has have had the my our your and your's set changed reset updated rotated now".split()
+# What may not follow: "the password POLICY is x" tells of the policy.
+_COMPOUNDS = frozenset(
+    "manager managers policy policies reset resets hash hashes hashing field fields prompt provider providers issuer"
+    " algorithm rotation generator generation length hint file files name names id ids type types format endpoint url store"
+    " storage vault service server column variable parameter check checker strength validation authentication auth"
+    " protection protected count counts limit limits bucket ring refresh exchange expiry expiration lifetime ttl management"
+    " handling header headers cookie scanning scanner detection tool group chain chains pair pairs usage based stuffing"
+    " cracking dump list lists book entry table dialog box input page screen form change changes update updates request"
+    " requests response error errors message mismatch requirement requirements rule rules setting settings option options"
+    " complexity history recovery sharing sync syntax stream sequence classification embedding budget window price sale"
+    " standard contract pool leak leaks breach access holder owner version number per path env envs".split()
 )
 _REACH = 80
 
@@ -585,7 +592,8 @@ def _candidates(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]
         if value.quoted or value.text.lower() not in _STOP_WORDS:
             return
     yield from _linked(text, end)
-    if text[end : end + 1] in {" ", "\t"} and (value := _value_at(text, end + 1)):
+    gap = _rx(r"[,?]?[ \t]{1,3}[(\u2013\u2014]?").match(text, end)
+    if gap and (value := _value_at(text, gap.end())):
         yield value, "flag" if text.startswith("--", start) else "direct"
     yield from _reversed(text, start, end)
     yield from _beside(text, end)
@@ -615,10 +623,10 @@ def _in_call(text: str, start: int, end: int) -> bool:
 def _linked(text: str, end: int) -> Iterator[tuple[_Value, str]]:
     """ "is", "was changed to", "for staging: " within the sentence."""
     stop = _rx(_SENTENCE_END).search(text, end + 1, end + _REACH)
-    first = _rx(r"[ \t]{1,3}([a-z]+)").match(text, end)
+    first = _rx(r"[ \t]{1,3}([A-Za-z]+)").match(text, end)
     for link in _rx(_LINK).finditer(text, end, max(stop.start() if stop else end + _REACH, end + 2)):
         told, near = _rx(_STATES).search(link[0]), link.start() == end
-        if not near and (not told or not _may_reach(text[end], first and first[1], told[0])):
+        if not near and not (told and _may_reach(text[end], first and first[1], told[0])):
             continue
         value = _value_at(text, link.end())
         if value:
@@ -626,17 +634,15 @@ def _linked(text: str, end: int) -> Iterator[tuple[_Value, str]]:
 
 
 def _may_reach(after: str, first: str | None, told: str) -> bool:
-    """ "The password FOR staging is x", not "the password POLICY is x", nor the colons and equals signs of a program."""
-    if first:
-        return first in _STARTERS
-    return after in " \t,(['\"`" and told[0].isalpha()
+    """Prose may put words between; the colons and equals signs of a program are not prose."""
+    return first.lower() not in _COMPOUNDS if first else after in " \t,(['\"`" and told[0].isalpha()
 
 
 def _reversed(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
     """ "use x as the password", "x is our staging key", "type x into the password field"."""
-    follows = _rx(r"[ \t]{1,2}([a-z]+)").match(text, end)
+    follows = _rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, end)
     field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
-    if follows and not field and follows[1] not in _STARTERS:
+    if follows and not field and follows[1].lower() in _COMPOUNDS:
         return
     lead = text[max(0, start - 120) : start].rpartition("\n")[2]
     words, at = lead.split(), len(lead)
@@ -758,6 +764,8 @@ def _admits_token(value: _Value, how: str) -> bool:
         return _tokenish(secret)
     if how in {"far", "reversed"}:
         return _tokenish(secret) and len(secret) >= 12
+    if how == "direct" and _rx(r"[0-9a-f]{32,}").fullmatch(secret):
+        return True
     return _grade(secret) == _RANDOM and not _is_id(secret)
 
 
@@ -805,7 +813,7 @@ _STOP = r"""(?xi)
       |vars?|local|module|conf|cfg|event|props|state|values|kwargs|row|obj|client|session|auth|record|node|parser)\.\w[\w.]*
   | [a-z_]+(?:\.[a-z_]+)+ | \w+://.* | (?:op|vault|ssm|arn|env|file|urn|data|keyring|kms|sha1|sha256|sha384|sha512|md5)[:/-].*
   | projects/.* | ssh-(?:rsa|dss|ed25519).* | ecdsa-sha2.* | AAAA[BCE]3NzaC.* | [A-Z]:\\.*
-  | (?:~|\.{1,2})?/[\w.-]*[a-z]{3}[\w./-]*
+  | (?:~|\.{1,2})/[\w./-]+
   | [\w./-]+\.(?:pem|key|json|txt|env|ya?ml|toml|ini|cfg|conf|crt|cer|pub|p12|pfx|jks|py|js|ts|tsx|go|rs|rb|java|php|sh|md|csv|xml|html?|com|org|net|io|dev|local|internal)
   | [\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,24} | \w+@localhost
   | v?\d+(?:[.:/-]\d+)+(?:T[\d:.]+)?Z? | [$€£]?[\d.,]+[%kKmM]?
@@ -820,7 +828,7 @@ _STOP = r"""(?xi)
 """
 _ID = r"""(?x)
     [0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12} | [0-9a-f]{7,128} | [0-9A-F]{7,128}
-  | [0-7][0-9A-HJKMNP-TV-Z]{25} | [a-z2-7]{20} | (?:i|vol|ami|sg|subnet|vpc|eni|snap|rtb|igw|lt|acl|nat)-[0-9a-f]{8,17}
+  | [0-7][0-9A-HJKMNP-TV-Z]{25} | [0-9a-hjkmnp-tv-z]{20} | (?:i|vol|ami|sg|subnet|vpc|eni|snap|rtb|igw|lt|acl|nat)-[0-9a-f]{8,17}
   | (?:Qm|baf)[A-Za-z0-9]{40,60}
 """
 _STOP_WORDS = frozenset(
@@ -861,6 +869,8 @@ _FUNCTION_WORDS = frozenset(
 def _is_stop(value: str) -> bool:
     """Placeholders, look-ups, references, types, and words of the language; whoever named them."""
     plain = value.rstrip("!").lower()
+    if value.startswith("/") and _complexity(value) < _RANDOM_FROM:
+        return True
     if len(plain) < 2 or plain in _STOP_WORDS or _rx(_STOP).fullmatch(value):
         return True
     return bool(_rx(r"[\w.$-]+").fullmatch(plain)) and not _rx(r"\d").search(plain) and _noun(value.rstrip("!"), "") is not None

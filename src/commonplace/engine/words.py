@@ -43,6 +43,7 @@ TERM_CHARS = 64  # a digest in hex fits; a pasted key does not fill the index
 QUERY_WORDS = 64  # a paragraph's worth: more makes a question slower and no clearer
 TOKEN_PARTS = 16  # a question for a longer path asks for its beginning only
 HUMPS = 8  # a name has fewer; base64 has more
+NUMBERED_CHARS = 24  # as in sha256sum; a longer mix of letters and digits is a digest or a key
 VERSION_NUMBERS = 4  # as an address; longer dotted runs are outlines and object identifiers
 
 # Every character of a script without spaces gets one of these before it: a control character, which folded text cannot
@@ -115,7 +116,11 @@ def terms(text: str) -> list[str]:
 
 
 def plan(query: str) -> Query:
-    """Return the words of a question, stop words only when there is nothing else; any text is a legal question."""
+    """Return the words of a question; any text is a legal one.
+
+    Stop words are left out unless there is nothing else.  The text of a word is how it was read: in its own case, but
+    without accents.
+    """
     wanted: dict[Ways, str] = {}
     idle: dict[Ways, str] = {}
     seen: set[str] = set()
@@ -218,9 +223,10 @@ def _is_stop_word(token: str) -> bool:
 
 def _uncontracted(token: str) -> str:
     """Take off what hangs on a word by an apostrophe and is no word itself."""
-    while (at := token.rfind("'")) > 0 and token[at + 1 :].casefold() in _CONTRACTED:
-        token = token[:at]
-    return token
+    end = len(token)
+    while (at := token.rfind("'", 0, end)) > 0 and token[at + 1 : end].casefold() in _CONTRACTED:
+        end = at
+    return token[:end]
 
 
 def _read(token: str) -> Forms:
@@ -236,7 +242,7 @@ def _read(token: str) -> Forms:
 
 
 def _clipped(term: str) -> str:
-    return term.replace("'", "").replace(",", "")[:TERM_CHARS].rstrip("/.:-")
+    return term.replace("'", "").replace(",", "")[:TERM_CHARS].rstrip("/.:-@")
 
 
 def _stemmed(word: str) -> str:
@@ -349,6 +355,8 @@ def _humped(token: str) -> Forms | None:
 def _numbered(token: str) -> Forms | None:
     """Read letters beside a number: gpt4 as gpt and 4, 30min as 30 and min."""
     word = token.casefold()
+    if len(word) > NUMBERED_CHARS:
+        return None
     rest = word.lstrip(_LETTERS)
     head = word[: len(word) - len(rest)]
     if len(head) > 1 and rest[:1].isdecimal():

@@ -77,7 +77,7 @@ def record_row(record: Record, scope: int) -> tuple[Any, ...]:
 def row_record(row: Sequence[Any]) -> Record:
     """A row of ``select_list`` as a record."""
     (id_, path, kind, category, content, key, value, tags, metadata, channel, ref, parents, trust, pinned, version,
-     created, updated, occurred, expires, archived, superseded, held, consolidated, recalls, recalled) = row  # fmt: skip
+     created, updated, occurred, expires, archived, superseded, held, marked, recalls, recalled) = row  # fmt: skip
     return Record(
         id=id_,
         scope=scope_at(path),
@@ -99,7 +99,7 @@ def row_record(row: Sequence[Any]) -> Record:
         archived_at=moment(archived),
         superseded_by=superseded,
         held=bool(held),
-        consolidated_at=moment(consolidated),
+        consolidated_at=moment(marked),
         usage=UNUSED if recalls is None else Usage(recalls=recalls, last_recalled_at=moment(recalled)),
     )
 

@@ -80,14 +80,14 @@ class SqliteStore:
         self._idle: list[Connection] = []
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
         self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
-        with self._using():
+        with self.using():
             pass
 
     # Reading
 
     def get(self, id: str) -> Record | None:
         """See ``Store``."""
-        with self._using() as connection:
+        with self.using() as connection:
             return writes.read(connection.db, id)
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
@@ -98,13 +98,13 @@ class SqliteStore:
             f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
             f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
         )
-        with self._using() as connection:
+        with self.using() as connection:
             return [row_record(row) for row in every(connection.db, sql, [*moments, *values, limit])]
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
         """See ``Store``."""
         terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
-        with self._using() as connection, connection.reading() as db:
+        with self.using() as connection, connection.reading() as db:
             buckets, documents, length = _buckets(db, where)
             condition, values = _entry_sql(where)
             postings = {term: _postings(db, buckets, term, condition, values) for term in terms}
@@ -115,7 +115,7 @@ class SqliteStore:
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
         """See ``Store``."""
         asked = array("f", vector)
-        with self._using() as connection, connection.reading() as db:
+        with self.using() as connection, connection.reading() as db:
             buckets, _, _ = _buckets(db, where)
             condition, values = _entry_sql(where)
             table = "vector v join entry e on e.id = v.entry"
@@ -133,7 +133,7 @@ class SqliteStore:
             f"select s.path, {names} from document d join scope s on s.id = d.scope where {condition}"
             " order by d.updated_at desc, d.name limit ?"
         )
-        with self._using() as connection:
+        with self.using() as connection:
             return [_document(row) for row in every(connection.db, sql, [*values, limit])]
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
@@ -143,7 +143,7 @@ class SqliteStore:
         if records is not None:
             sql += f" and record in ({marks(records)})"
             values += records
-        with self._using() as connection:
+        with self.using() as connection:
             rows = every(connection.db, f"{sql} order by path", values)
         return [FileState(path=p, record=r, version=v, digest=d, stamp=t) for p, r, v, d, t in rows]
 
@@ -158,7 +158,7 @@ class SqliteStore:
             "select s.path, d.kind, 'live', count(distinct d.row), coalesce(sum(length(cast(c.text as blob))), 0)"
             " from document d join scope s on s.id = d.scope left join chunk c on c.document = d.row group by 1, 2"
         )
-        with self._using() as connection:
+        with self.using() as connection:
             rows = every(connection.db, f"{records} union all {documents} order by 1, 2, 3")
         return [
             Tally(
@@ -173,7 +173,7 @@ class SqliteStore:
 
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
-        with self._using() as connection:
+        with self.using() as connection:
             return writes.embedder(connection.db)
 
     # Writing
@@ -184,7 +184,7 @@ class SqliteStore:
             return []
         durable = not all(isinstance(change, _UNWORTHY) for change in changes)
         erasing = any(isinstance(change, _ERASING) for change in changes)
-        with self._writing(durable=durable) as db:
+        with self.writing(durable=durable) as db:
             outcomes = [writes.make(db, change) for change in changes]
             if erasing and any(outcome.gone for outcome in outcomes):
                 db.execute("insert or replace into meta values ('erasing', 1)")
@@ -194,14 +194,14 @@ class SqliteStore:
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """See ``Store``."""
-        with self._writing(durable=True) as db:
+        with self.writing(durable=True) as db:
             return writes.take(db, job, lease=lease, now=now)
 
     def scrub(self) -> bool:
         """Empty the write-ahead log, so that erased bytes are in no file; False while a reader needs the old ones."""
         if self._lock is None:
             return True
-        with self._using() as connection, self._lock.held():
+        with self.using() as connection, self._lock.held():
             connection.db.set_busy_timeout(int(CHECKPOINT_SECONDS * 1000))
             try:
                 row = first(connection.db, "pragma wal_checkpoint(truncate)")
@@ -215,6 +215,22 @@ class SqliteStore:
                 connection.db.set_busy_timeout(BUSY_MS)
         return True
 
+    def marked(self) -> tuple[str, int] | None:
+        """The store's name and the number of the last durable write, as noted beside the database."""
+        return self._lock.marked() if self._lock else None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every writer out; for upkeep."""
+        with self._lock.held() if self._lock else self._private:
+            yield
+
+    def reopen(self) -> None:
+        """Take up a database that was replaced as a whole: bring it to this schema and note its last number anew."""
+        self.close()
+        with self.writing(durable=True):
+            pass
+
     def close(self) -> None:
         """See ``Store``."""
         with self._guard:
@@ -227,7 +243,7 @@ class SqliteStore:
     # Connections
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[Connection]:
+    def using(self) -> Iterator[Connection]:
         """Borrow a connection; what the driver says is said in our words."""
         waiting = self._private if self._lock is None else contextlib.nullcontext()
         with waiting, mapped(self.path):
@@ -239,8 +255,9 @@ class SqliteStore:
                     self._idle.append(connection)
 
     @contextlib.contextmanager
-    def _writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
-        with self._using() as connection:
+    def writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
+        """Open a transaction in turn with all other writers; a durable one is numbered and on disk when it ends."""
+        with self.using() as connection:
             if self._lock is None:
                 with connection.writing(durable=durable) as db:
                     yield db
