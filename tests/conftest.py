@@ -136,13 +136,13 @@ def keep(store, make):
 
 @pytest.fixture
 def query():
-    """Ask in plain words; a word with a slash has alternatives, one with a plus needs both terms."""
+    """Ask in plain words: ``email|e-mail`` is a word with two alternatives, ``new&york`` one that needs both terms."""
 
     def query(text):
         return Query(
             text=text,
             words=tuple(
-                Word(text=word, terms=tuple(tuple(way.split("+")) for way in word.split("/"))) for word in words(text)
+                Word(text=word, terms=tuple(tuple(way.split("&")) for way in word.split("|"))) for word in words(text)
             ),
         )
 

@@ -59,7 +59,7 @@ class World:
             seen=[self.look(path) for path in self.files],
             known=list(self.known.values()),
             records=self.records,
-            history=lambda id: self.versions[id],
+            history=self.versions.__getitem__,
         )
 
     def look(self, path: str) -> Seen:
@@ -103,6 +103,22 @@ class World:
             case _:
                 assert_never(action)
 
+    def die(self, after: int, *, written: bool) -> None:
+        """Sync, but die in the middle: some actions are done, one has reached the store, and perhaps its new file."""
+        actions = self.plan()
+        for action in actions[:after]:
+            self.carry_out(action)
+        for action in actions[after : after + 1]:
+            if isinstance(action, Add | Change):
+                record = self.put(
+                    self.added(action.said) if isinstance(action, Add) else amended(action.record, action.said)
+                )
+                self.files |= {action.home: encode(record)} if written else {}
+            elif isinstance(action, Write) and written:
+                self.files[action.path] = encode(action.record)
+            elif isinstance(action, Gone):
+                self.put(action.record.replace(archived_at=self.now()))
+
     def added(self, said: Said) -> Record:
         return amended(self.new(said.content, said.category or "", id=said.id), said)
 
@@ -144,9 +160,7 @@ def save(world: World, path: str, data: bytes) -> None:
 
 
 def move(world: World, path: str, to: str) -> None:
-    if to.startswith("/"):
-        to = to[1:]
-    world.files[to] = world.files.pop(path)
+    world.files[to.removeprefix("/")] = world.files.pop(path)
 
 
 def name(path: str) -> str:
@@ -204,6 +218,7 @@ STEPS = st.one_of(
     on_record(erase),
     st.just(World.sync),
     st.just(World.sync),
+    st.builds(lambda after, written: lambda world: world.die(after, written=written), st.integers(0, 3), st.booleans()),
 )
 HISTORIES = st.lists(STEPS, min_size=2, max_size=16)
 
@@ -246,7 +261,7 @@ def test_no_record_ever_disappears(steps):
     before = dict(world.records)
     world.sync()
     assert before.keys() <= world.records.keys()
-    assert all(record in world.versions[id] for id, record in before.items())
+    assert all(record in world.versions[record.id] for record in before.values())
 
 
 @given(HISTORIES)
@@ -258,7 +273,7 @@ def test_a_file_in_trouble_stays_and_leaves_its_record_untouched(steps):
     troubled = of_trouble(world, world.plan())
     actions = world.sync()
     assert all(world.files[action.path] == files[action.path] for action in actions if isinstance(action, Trouble))
-    assert all(world.records.get(id) == records.get(id) for id in troubled - files_elsewhere(actions))
+    assert all(world.records.get(one) == records.get(one) for one in troubled - files_elsewhere(actions))
 
 
 def files_elsewhere(actions: list[Action]) -> set[str]:
@@ -286,9 +301,26 @@ def test_a_lost_database_is_rebuilt_from_the_files(steps):
     """After a sync every readable file alone brings its record back, word for word and with its id."""
     world = lived_in(steps)
     world.sync()
+    troubled = {action.path for action in world.plan()}
     rebuilt = World()
-    rebuilt.files = dict(world.files)
+    rebuilt.files = {path: data for path, data in world.files.items() if path not in troubled}
     rebuilt.sync()
     for state in world.known.values():
-        if not any(action.path == state.path for action in world.plan()):
+        if state.path in rebuilt.files:
             assert rebuilt.records[state.record].content == world.records[state.record].content
+
+
+@given(HISTORIES, st.integers(0, 4), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_a_sync_that_died_is_finished_by_the_next(steps, after, written):
+    """Wherever it died: the same records in the end, none twice, and no more trouble than without."""
+    world, twin = lived_in(steps), lived_in(steps)
+    twin.sync()
+    world.die(after, written=written)
+    world.sync()
+    assert sorted(told(world)) == sorted(told(twin))
+    assert {action.path for action in world.plan()} == {action.path for action in twin.plan()}
+
+
+def told(world: World) -> list[tuple[str, str, bool]]:
+    return [(record.content, record.category, record.archived_at is None) for record in world.records.values()]

@@ -34,7 +34,7 @@ def is_id(text: str) -> bool:
 
 def is_prefix(text: str) -> bool:
     """Whether the text could be the beginning of an id."""
-    return 0 < len(text) <= LENGTH and all(character in ALPHABET for character in text)
+    return 0 < len(text) <= LENGTH and not text.strip(ALPHABET)
 
 
 def _base32(number: int, length: int) -> str:

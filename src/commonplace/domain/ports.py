@@ -59,8 +59,8 @@ class Store(Protocol):
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
         """Full text, best first, ties by id.
 
-        Any term of any word makes a match.  The score is BM25 over the scopes of the filter and nothing else: no write
-        outside of them moves it.
+        Any term of any word makes a match; what has every word comes before what has not.  The score is BM25 over the
+        scopes of the filter and nothing else: no write outside of them moves it.
         """
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:

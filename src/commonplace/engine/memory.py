@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.domain.binding import Binding
 from commonplace.domain.changes import (
@@ -33,14 +33,17 @@ from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Hit, M
 from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
-from commonplace.engine.admission import Admitted, Gate, admit, searchable
 from commonplace.engine.ranking import fuse, within
-from commonplace.engine.redact import Finding
 from commonplace.engine.text import chunks
 from commonplace.engine.words import plan, terms
 
+if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
+    from commonplace.engine.admission import Admitted, Gate
+    from commonplace.engine.redact import Finding
+
 RECALL_LIMIT = 10
-CANDIDATES = 50  # of each list, at least: what fusion chooses from
+CANDIDATES = 50  # of each list when there are two to fuse: what is high in one may be low in the other
+SPARE = 2  # times the limit: what boosts may still move up
 LIST_LIMIT = 50
 TRIES = 5  # of a change that says "whatever version is there"
 UNSET: Any = object()  # an option that was not named: keep what is there
@@ -241,6 +244,8 @@ class Memory:
         target = scope or next(iter(sorted(self.binding.transcripts, key=str)), None)
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
+        from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
+
         gate = Gate(self._secret())
         pieces = _pieces(target, kind, name, turns, gate)
         now = self._clock()
@@ -280,7 +285,7 @@ class Memory:
         planned = plan(query)
         if planned.words:
             searched = where.replace(chunks=_searches_chunks(where))
-            depth = max(CANDIDATES, limit)
+            depth = max(CANDIDATES if self._embedder else 0, SPARE * limit)
             lexical = self.store.match(searched, planned, limit=depth)
             hits = fuse(lexical, self._nearest(searched, query, limit=depth), limit=limit)
         else:
@@ -337,20 +342,24 @@ class Memory:
     # How writes are made
 
     def _admit(self, draft: Draft) -> Admitted:
-        trusts = [self.get(parent).trust for parent in draft.parents]
+        from commonplace.engine.admission import admit  # noqa: PLC0415 - see above
+
+        parents = [self.get(parent) for parent in draft.parents]
         now = self._clock()
         return admit(
-            draft, binding=self.binding, id=new_id(now), now=now, secret=self._secret(),
-            parent_trust=min(trusts, default=Trust.USER),
+            draft.replace(parents=tuple(parent.id for parent in parents)), binding=self.binding, id=new_id(now), now=now,
+            secret=self._secret(), parent_trust=min((parent.trust for parent in parents), default=Trust.USER),
         )  # fmt: skip
 
     def _apply_put(
-        self, admitted: Admitted, *, expect: int, dedupe: bool, then: Sequence[Change] = ()
+        self, admitted: Admitted, *, expect: int, dedupe: bool, after: Sequence[Change] = ()
     ) -> Sequence[Outcome]:
+        """Put a record, after other changes that make way for it; the outcome of the put comes first."""
         self._adopt_embedder()
         vector = next(iter(self._vectors([admitted.record.content])), None)
         put = Put(record=admitted.record, terms=admitted.terms, vector=vector, expect=expect, dedupe=dedupe)
-        return self.store.apply([put, *then, *self._trims(admitted.record)])
+        outcomes = self.store.apply([*after, put, *self._trims(admitted.record)])
+        return [outcomes[len(after)], *outcomes[: len(after)], *outcomes[len(after) + 1 :]]
 
     def _trims(self, record: Record) -> Sequence[Change]:
         limit = self.binding.limits.get(record.kind)
@@ -386,8 +395,8 @@ class Memory:
             before = self._writable(id)
             passed = admitted or self._readmit(change(before), before)
             after = passed.record.replace(id=before.id, created_at=before.created_at)
-            if _same(after, before):
-                return Kept(record=before, deduped=True)
+            if _same(after, before) and expect in (None, before.version):
+                return Kept(record=before, deduped=True, redactions=passed.redactions, notes=passed.notes)
             try:
                 based = before.version if expect is None else expect
                 [outcome, *_] = self._apply_put(passed.replace(record=after), expect=based, dedupe=False)
@@ -425,6 +434,8 @@ class Memory:
 
     def _revert(self, record: Record, earlier: Record) -> Record:
         """An earlier version comes back as a new one; nothing of the history is lost."""
+        from commonplace.engine.admission import Admitted, searchable  # noqa: PLC0415 - see above
+
         now = self._clock()
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
@@ -437,13 +448,14 @@ class Memory:
         """Replace a fact, unless the new one is trusted less: then it waits for a person beside the old one."""
         self._may_write(old.scope)
         new = admitted.record
-        if new.trust < old.trust:
+        if new.held or new.trust < old.trust:
             held = admitted.replace(record=new.replace(held=True))
             [outcome, *_] = self._apply_put(held, expect=0, dedupe=False)
-            note = f"it is trusted less than {old.short}, so it is held for review and replaces nothing yet"
+            why = "" if new.held else f"it is trusted less than {old.short}, so "
+            note = f"{why}it is held for review and replaces nothing yet"
             return _kept(outcome, held).replace(notes=(*admitted.notes, note))
         close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=new.created_at)
-        put, closed, *_ = self._apply_put(admitted, expect=0, dedupe=False, then=[close])
+        put, closed, *_ = self._apply_put(admitted, expect=0, dedupe=False, after=[close])  # it may take over the key
         return _kept(put, admitted).replace(superseded=closed.records[0])
 
     def _writable(self, id: str) -> Record:

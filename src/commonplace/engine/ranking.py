@@ -21,15 +21,18 @@ def fuse(lexical: Sequence[Match], semantic: Sequence[Match], *, limit: int) -> 
     """One list, best first, ties by id: the same matches always give the same hits."""
     words = _words(lexical)
     meaning = _meaning(semantic)
-    found = {match.id: match for match in (*lexical, *semantic)}
     share = MEANING if semantic else 0.0
-    hits = [
-        _hit(found[key], words=(1 - share) * words.get(key, 0.0), meaning=share * meaning.get(key, 0.0))
-        for key in found
-    ]
+    found = {match.id: match for match in (*lexical, *semantic)}
+    scored = []
+    for key, match in found.items():
+        parts = _parts(match, words=(1 - share) * words.get(key, 0.0), meaning=share * meaning.get(key, 0.0))
+        scored.append((-sum(part for _, part in parts), key, parts))
+    scored.sort()
     similar = {match.id: match.score for match in semantic}
-    ranked = sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
-    return [hit.replace(similarity=similar.get(hit.id)) for hit in ranked]
+    return [
+        Hit(score=-score, record=found[key].record, chunk=found[key].chunk, similarity=similar.get(key), parts=parts)
+        for score, key, parts in scored[:limit]
+    ]
 
 
 def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
@@ -63,7 +66,7 @@ def _meaning(semantic: Sequence[Match]) -> Mapping[str, float]:
     return {match.id: (match.score - low) / (high - low) for match in semantic}
 
 
-def _hit(match: Match, *, words: float, meaning: float) -> Hit:
+def _parts(match: Match, *, words: float, meaning: float) -> tuple[tuple[str, float], ...]:
     base = words + meaning
     parts = [("words", words), ("meaning", meaning)]
     record = match.record
@@ -72,5 +75,4 @@ def _hit(match: Match, *, words: float, meaning: float) -> Hit:
         parts.append(("pinned", base * PINNED))
     if trust is Trust.EXTERNAL:
         parts.append(("from outside", -base * UNTRUSTED))
-    kept = tuple((name, part) for name, part in parts if part)
-    return Hit(score=sum(part for _, part in kept), record=record, chunk=match.chunk, parts=kept)
+    return tuple(part for part in parts if part[1])

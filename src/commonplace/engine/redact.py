@@ -195,7 +195,7 @@ def _tail_end(text: str, at: int, prefix: str, tail: str) -> int:
     # A bare word as prefix is also the start of ordinary names; so are `sk-` and its like before hyphenated words.
     if prefix.isalnum() and not _rx(r"\d").search(m[0]):
         return 0
-    if _rx(r"[-_.]").search(m[0]) and not _complexity(m[0]):
+    if _rx(r"[-_.]?(?:[a-z]{1,20}|[A-Z]{1,20}|\d{1,4})(?:[-_.](?:[a-z]{1,20}|[A-Z]{1,20}|\d{1,4}))+").fullmatch(m[0]):
         return 0
     return m.start() + len(m[0].rstrip("."))
 
@@ -301,31 +301,39 @@ def _cookies(text: str) -> Iterator[_Hit]:
                 yield m.start(2), m.end(2), "cookie"
 
 
-# `-p` is a port or a parent directory in most commands; only in these is it a password.
+# `-p` is a port or a parent directory in most commands; only in these is it a password.  First, words that must occur.
+_ARGS = r"[^\n|;&]{0,160}?[ \t]"
 _COMMANDS = (
-    r"(?<![\w-])sshpass[ \t]{1,3}-p[ \t]?(\S{1,256})",
-    r"(?<![\w-])(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump|7z|7za)\b[^\n|;&]{0,160}?[ \t]-p(?![ \t])(\S{1,256})",
-    r"(?<![\w-])(?:login|mongo|mongosh|mongodump|mongorestore|clickhouse-client|cqlsh|cypher-shell|impala-shell)\b"
-    r"[^\n|;&]{0,160}?[ \t]-p[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])redis-cli\b[^\n|;&]{0,160}?[ \t]-a[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])(?:sqlcmd|bcp|zip|unzip|mosquitto_pub|mosquitto_sub)\b[^\n|;&]{0,160}?[ \t]-P[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])(?:ldapsearch|ldapadd|ldapmodify|ldapwhoami)\b[^\n|;&]{0,160}?[ \t]-w[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])(?:curl|http|https|wget|xh)\b[^\n|;]{0,200}?[ \t](?:-u|--user|-a|--auth)[ =]{1,3}[\"']?[\w.@%+\\-]{1,64}:([^\s\"']{1,256})",
-    r"(?<![\w-])-u[ =]{0,2}\S{1,64}[ \t]{1,3}-p[ =]{0,2}(\S{1,256})",
-    r"(?<![\w-])smbclient\b[^\n|;&]{0,160}?[ \t]-U[ \t]{1,3}[\"']?[^\s%]{1,64}%(\S{1,256})",
-    r"(?<![\w-])-(?:storepass|keypass|password|passwd|pass)[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])-pass(?:in|out)?[ \t]{1,3}[\"']?pass:(\S{1,256})",
-    r"(?<![\w-])(?:xfreerdp|wfreerdp|mstsc)\b[^\n|;&]{0,160}?[ \t]/p:(\S{1,256})",
-    r"(?<![\w-])htpasswd[ \t]{1,3}-\w{0,6}b\w{0,6}[ \t]{1,3}(?:\S{1,128}[ \t]{1,3})?\S{1,64}[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])net[ \t]{1,3}user[ \t]{1,3}\S{1,64}[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])(?:rabbitmqctl[ \t]{1,3}(?:add_user|change_password)|chpasswd)[ \t]{1,3}\S{1,64}[ \t]{1,3}(\S{1,256})",
-    r"(?<![\w-])(?:requirepass|masterauth)[ \t]{1,3}(\S{1,256})",
-    r"(?i)(?:user|to)[ \t]{1,3}\S{1,64}[ \t]{1,3}identified[ \t]{1,3}(?:with[ \t]{1,3}\w{1,40}[ \t]{1,3})?by[ \t]{1,3}(['\"][^'\"\n]{1,256}['\"])",
+    ("sshpass", r"(?<![\w-])sshpass[ \t]{1,3}-p[ \t]?(\S{1,256})"),
+    ("mysql mariadb 7z", rf"(?<![\w-])(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump|7z|7za)\b{_ARGS}-p(?![ \t])(\S{{1,256}})"),
+    ("login mongo clickhouse", rf"(?<![\w-])(?:login|mongo\w{{0,8}}|clickhouse-client)\b{_ARGS}-p[ \t]{{1,3}}(\S{{1,256}})"),
+    ("redis-cli", rf"(?<![\w-])redis-cli\b{_ARGS}-a[ \t]{{1,3}}(\S{{1,256}})"),
+    ("sqlcmd bcp zip mosquitto", rf"(?<![\w-])(?:sqlcmd|bcp|zip|unzip|mosquitto_\w{{3}})\b{_ARGS}-P[ \t]{{1,3}}(\S{{1,256}})"),
+    ("ldap", rf"(?<![\w-])ldap\w{{3,8}}\b{_ARGS}-w[ \t]{{1,3}}(\S{{1,256}})"),
+    (
+        "curl http wget",
+        r"(?<![\w-])(?:curl|https?|wget)\b[^\n|;]{0,200}?[ \t](?:-u|--user|-a|--auth)[ =]{1,3}[\"']?[\w.@%+\\-]{1,64}:([^\s\"']{1,256})",
+    ),
+    ("-u", r"(?<![\w-])-u[ =]{0,2}\S{1,64}[ \t]{1,3}-p[ =]{0,2}(\S{1,256})"),
+    ("smbclient", rf"(?<![\w-])smbclient\b{_ARGS}-U[ \t]{{1,3}}[\"']?[^\s%]{{1,64}}%(\S{{1,256}})"),
+    ("-storepass -keypass -pass -Pass", r"(?<![\w-])-(?:storepass|keypass|[Pp]assword|passwd|pass)[ \t]{1,3}(\S{1,256})"),
+    ("pass:", r"(?<![\w-])-pass(?:in|out)?[ \t]{1,3}[\"']?pass:(\S{1,256})"),
+    ("freerdp mstsc", rf"(?<![\w-])(?:[xw]freerdp|mstsc)\b{_ARGS}/p:(\S{{1,256}})"),
+    ("htpasswd", r"(?<![\w-])htpasswd[ \t]{1,3}-\w{0,6}b\w{0,6}[ \t]{1,3}(?:\S{1,128}[ \t]{1,3})?\S{1,64}[ \t]{1,3}(\S{1,256})"),
+    ("net user", r"(?<![\w-])net[ \t]{1,3}user[ \t]{1,3}\S{1,64}[ \t]{1,3}(\S{1,256})"),
+    ("rabbitmqctl", r"(?<![\w-])rabbitmqctl[ \t]{1,3}(?:add_user|change_password)[ \t]{1,3}\S{1,64}[ \t]{1,3}(\S{1,256})"),
+    ("requirepass masterauth", r"(?<![\w-])(?:requirepass|masterauth)[ \t]{1,3}(\S{1,256})"),
+    (
+        "identified IDENTIFIED",
+        r"(?i)(?:user|to)[ \t]{1,3}\S{1,64}[ \t]{1,3}identified[ \t]{1,3}(?:with[ \t]{1,3}\w{1,40}[ \t]{1,3})?by[ \t]{1,3}(['\"][^'\"\n]{1,256}['\"])",
+    ),
 )
 
 
 def _commands(text: str) -> Iterator[_Hit]:
-    for pattern in _COMMANDS:
+    for needles, pattern in _COMMANDS:
+        if not any(needle in text for needle in needles.split()):
+            continue
         for m in _rx(pattern).finditer(text):
             value = _bare(m[1], m.start(1), text)
             if value and not _is_stop(value.text) and not value.text.startswith(("-", "/")):
@@ -360,7 +368,7 @@ def _tables(text: str) -> Iterator[_Hit]:
     lines = list(_rx(r"[^\n]+").finditer(text))
     columns: dict[int, tuple[str, str]] = {}
     for above, line in zip(lines, lines[1:], strict=False):
-        if _rx(r"\s{0,8}\|?(?:\s{0,8}:?-{2,80}:?\s{0,8}\|?){1,30}\s{0,8}").fullmatch(line[0]) and "|" in above[0]:
+        if "--" in line[0] and "|" in above[0] and _rx(r"[\s|:-]*+").fullmatch(line[0]):
             names = enumerate(above[0].strip().strip("|").split("|"))
             columns = {i: noun for i, name in names if (noun := _noun(name.strip(" *`_"), ""))}
         elif "|" not in line[0]:
@@ -370,14 +378,15 @@ def _tables(text: str) -> Iterator[_Hit]:
 
 
 def _cells(text: str, line: re.Match[str], columns: dict[int, tuple[str, str]]) -> Iterator[_Hit]:
+    at = line.start()
     first = 1 if line[0].lstrip().startswith("|") else 0
-    for i, cell in enumerate(_rx(r"[^|]*").finditer(line[0].rstrip())):
-        # finditer yields an empty cell at every bar; even steps are the cells themselves.
-        column = i // 2 - first
-        if i % 2 == 0 and column in columns and cell[0].strip():
-            value = _value_at(text, line.start() + cell.start() + len(cell[0]) - len(cell[0].lstrip()))
-            if value and _admits(value, columns[column][0], "told"):
-                yield value.start, value.end, columns[column][1]
+    for i, cell in enumerate(line[0].split("|")):
+        if i - first in columns and cell.strip():
+            noun, kind = columns[i - first]
+            value = _value_at(text, at + len(cell) - len(cell.lstrip()))
+            if value and _admits(value, noun, "told"):
+                yield value.start, value.end, kind
+        at += len(cell) + 1
 
 
 _STRUCTURES = (
@@ -395,9 +404,13 @@ _STRUCTURES = (
 
 # ---- layers 3 to 5: what a name gives away --------------------------------------------------------------------------
 
-_FOREIGN = r"(?<![a-z])(?:kennwort|passwort|contraseña|senha|mot de passe|wachtwoord)(?![a-z])|пароль|密码|密碼|パスワード|비밀번호"
+_FOREIGN = (
+    r"(?<![a-z])(?:kennwort|passwort|contraseña|senha|mot de passe|wachtwoord)(?![a-z])"
+    r"|пароль|密码|密碼|パスワード|비밀번호|비번|암호|패스워드"
+)
+_MISSPELT = "passowrd|paasword|pasword|passwrd|passwrod|pssword"
 _NAMES = (
-    rf"{_FOREIGN}|pass(?:[ -]?(?:word|phrase|code|key)|wd)?s?|pwd|(?<![a-z0-9])p/?w(?![a-z0-9])|psk|token|secret|cred"
+    rf"{_FOREIGN}|{_MISSPELT}|pass(?:[ -]?(?:word|phrase|code|key)|wd)?s?|pwd|(?<![a-z0-9])p/?w(?![a-z0-9])|psk|token|secret|cred"
     r"|keys?(?![a-z])|(?<![a-z])(?:pin|otp)s?(?![a-z])|codes?(?![a-z])|combination|(?<![a-z0-9])_?auth(?=[\"']?[ ]?[=:])"
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$")
@@ -405,12 +418,12 @@ _NAME_AT_MOST = 48
 
 _PASSWORD = ("password", "password")
 _KINDS = {
-    **dict.fromkeys(("password", "passwords", "passwd", "pwd", "pw", "psk", "passkey"), _PASSWORD),
+    **dict.fromkeys(("password", "passwords", "passwd", "pwd", "pw", "psk", "passkey", *_MISSPELT.split("|")), _PASSWORD),
     **dict.fromkeys(("passphrase", "passphrases"), ("password", "passphrase")),
     **dict.fromkeys(("passcode", "passcodes"), ("password", "passcode")),
     **dict.fromkeys(("token", "tokens"), ("token", "token")),
     **dict.fromkeys(("secret", "secrets"), ("token", "secret")),
-    **dict.fromkeys(("credential", "credentials", "cred", "creds", "auth"), ("token", "credential")),
+    **dict.fromkeys(("credential", "credentials", "cred", "creds", "auth"), ("credential", "credential")),
     **dict.fromkeys(("pin", "pins", "otp", "otps"), ("pin", "pin")),
 }
 # Names written in one word: `dbpassword`, `authtoken`.
@@ -464,9 +477,11 @@ def _named(text: str, low: str) -> Iterator[_Hit]:
         start, done = _name_span(text, m)
         if text[start - 1 : start] == ":" and _rx(r"arn:|::").search(text, max(0, start - 80), start):
             continue
-        noun = _PASSWORD if _rx(_FOREIGN).fullmatch(m[0]) else _noun(text[start:done], _prior(low, start))
-        if not noun or (m[0] == "pass" and done - start == len("pass") and not _is_label(low, start, done)):
+        noun = _noun_at(text, low, m, start, done)
+        if not noun:
             continue
+        if noun[0] == "key" and "api" in low[max(0, start - 24) : done + 48]:
+            noun = ("token", "api-key")
         for value in _values(text, start, done, noun[0]):
             yield value.start, value.end, noun[1]
             done = max(done, value.end)
@@ -492,16 +507,24 @@ def _prior(low: str, start: int) -> str:
     return m[0] if m else ""
 
 
-def _is_label(low: str, start: int, end: int) -> bool:
-    """ "pass" alone is a verdict of tests, a mountain road, a verb: a user must come before and a colon after."""
-    user = _rx(r"user|login|account|e-?mail|smtp|ssid|admin|root").search(low, max(0, start - 80), start)
-    return bool(user and _rx(r"\s?(?:[:=/]|is\b)").match(low, end))
+def _noun_at(text: str, low: str, m: re.Match[str], start: int, end: int) -> tuple[str, str] | None:
+    if _rx(_FOREIGN).fullmatch(low, *m.span()):
+        return _PASSWORD
+    if low[start:end] == "pass":
+        return _PASSWORD if _is_label(text, start, end) else None
+    return _noun(text[start:end], _prior(low, start))
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """ "pass" alone is a verdict of tests, a mountain road, a verb: a user must come before, or a value right after."""
+    user = _rx(r"(?i)user|login|account|e-?mail|smtp|ssid|admin|root|\bid\b").search(text, max(0, start - 80), start)
+    return bool(_rx(r"\s?(?:[:=/]|is\b)" if user else r"[:=](?=\S)").match(text, end)) and (bool(user) or text[start] == "p")
 
 
 @lru_cache(maxsize=4096)
 def _noun(name: str, prior: str) -> tuple[str, str] | None:
     """What a name says it holds: its class and its slug; None for `token_count` and `public_key`."""
-    name = _rx(r"(?i)(?<=pass)[ -](?=word|phrase|code|key)").sub("", name)
+    name = _rx(r"(?i)(?<=pass)[ -](?=word|phrase|code|key)|(?<=p)/(?=w)").sub("", name)
     words = [word.lower() for word in _rx(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+").findall(name)]
     for i in range(len(words) - 1, -1, -1):
         kind = _kind_of(words[i], words[i - 1] if i else prior)
@@ -543,9 +566,13 @@ _HELP = (
 )
 _LINK = (
     rf"(?i)(?:'s|\s+(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s+(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}\s{{0,3}}[:=]?\s{{1,3}}"
+    r"|[,;:.]?\s{1,3}(?:(?:then|just|please)\s{1,3})?(?:type|enter|try|use)\s{1,3}"
     r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[—–]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?"
 )
-_STATES = rf"(?i)'s|\b(?:{_BE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to|[=:>→⇒—–-]|是|为|為|は|が|은|는"
+_STATES = rf"(?i)'s|\b(?:{_BE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to|\b(?:type|enter|try|use)\b|[=:>→⇒—–-]|是|为|為|は|が|은|는"
+# "Set the password of the guest account to x": the verb before the name makes "to" tell the value.
+_SETS = r"(?i)\b(?:set|sets|change|changed|reset|resetting|update|updated|rotate|rotated|switch|switched)\b"
+_STATES_TO = _STATES + r"|\sto\s"
 _SENTENCE_END = r"[.!?](?=\s)(?!\s{1,3}(?:[Ii]t|[Tt]hat)(?:'s|\s(?:is|was))\s)|\n"
 # What may not follow: "the password POLICY is x" tells of the policy.
 _COMPOUNDS = frozenset(
@@ -591,7 +618,7 @@ def _candidates(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]
         # What is assigned is the value, secret or not; only prose goes on: "Password: it was reset to x".
         if value.quoted or value.text.lower() not in _STOP_WORDS:
             return
-    yield from _linked(text, end)
+    yield from _linked(text, start, end)
     gap = _rx(r"[,?]?[ \t]{1,3}[(\u2013\u2014]?").match(text, end)
     if gap and (value := _value_at(text, gap.end())):
         yield value, "flag" if text.startswith("--", start) else "direct"
@@ -617,20 +644,22 @@ def _assigned(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
 
 def _in_call(text: str, start: int, end: int) -> bool:
     """`connect(password=pw)`: an argument, and its value a name in a program."""
-    return text[:start].rstrip(" \n")[-1:] in {"(", ","} or text[end : end + 1] in {")", ","}
+    before = text[max(0, start - 200) : start]
+    return text[end : end + 1] == ")" or before.count("(") > before.count(")")
 
 
-def _linked(text: str, end: int) -> Iterator[tuple[_Value, str]]:
+def _linked(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
     """ "is", "was changed to", "for staging: " within the sentence."""
     stop = _rx(_SENTENCE_END).search(text, end + 1, end + _REACH)
     first = _rx(r"[ \t]{1,3}([A-Za-z]+)").match(text, end)
+    states = _STATES_TO if _rx(_SETS).search(text, max(0, start - 32), start) else _STATES
     for link in _rx(_LINK).finditer(text, end, max(stop.start() if stop else end + _REACH, end + 2)):
-        told, near = _rx(_STATES).search(link[0]), link.start() == end
-        if not near and not (told and _may_reach(text[end], first and first[1], told[0])):
+        told, near = _rx(states).search(link[0]), link.start() == end
+        if not near and not (told and _may_reach(text[end], first and first[1], told[0].strip())):
             continue
         value = _value_at(text, link.end())
         if value:
-            yield value, "told" if near and told else "far"
+            yield value, "told" if near and told and told[0].lower() not in {"type", "enter", "try", "use"} else "far"
 
 
 def _may_reach(after: str, first: str | None, told: str) -> bool:
@@ -648,7 +677,8 @@ def _reversed(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
     words, at = lead.split(), len(lead)
     for i in range(len(words) - 1, max(-1, len(words) - 9), -1):
         at = lead.rfind(words[i], 0, at)
-        if words[i].lower() in ({"in", "into", "at"} if field else {"as", "is", "was", "are", "for"}) and i:
+        if words[i].lower() in ({"in", "into", "at"} if field else {"as", "is", "was", "are", "for", "that's"}) and i:
+            i -= words[i - 1] in {"-", "\u2013", "\u2014"}
             if words[i] == "for" and (i < 2 or words[i - 2].lower() not in _GIVES):
                 return
             at = start - len(lead) + lead.rfind(words[i - 1], 0, at)
@@ -720,7 +750,7 @@ _RANDOM_FROM = 16
 
 def _admits(value: _Value, noun: str, how: str) -> bool:
     """Whether the value is a secret, given what named it and how it was said."""
-    if (noun != "pin" and _is_stop(value.text)) or (how != "told" and not value.quoted and _is_identifier(value.text)):
+    if (noun != "pin" and _is_stop(value.text) and not value.text.isdigit()) or (how != "told" and not value.quoted and _is_identifier(value.text)):
         return False
     # Brackets and quotes inside: a piece of a program, unless it was plainly assigned.
     if not value.quoted and (noun != "password" or how not in {"assigned", "told"}) and _rx(r"[][(){}<>\"'`;]").search(value.text):
@@ -733,7 +763,7 @@ def _admits(value: _Value, noun: str, how: str) -> bool:
         case "key":
             return how in {"told", "far", "reversed"} and not value.text.startswith("/") and _grade(value.text) == _RANDOM and not _is_id(value.text)
         case _:
-            return _admits_token(value, how)
+            return _admits_token(value, how) and not (noun == "credential" and _rx(r"[\w.@+-]{1,64}[:/]\S{1,64}").fullmatch(value.text))
 
 
 def _admits_password(value: _Value, how: str) -> bool:
@@ -744,7 +774,11 @@ def _admits_password(value: _Value, how: str) -> bool:
         return len(secret) >= 4 and how not in {"far", "beside"}
     grade = _grade(secret.rstrip("!"))
     if how in {"assigned", "told", "flag"}:
-        return grade >= _MIXED or value.quoted or (value.closed and len(secret) >= 4 and not _describes(secret))
+        if grade >= _MIXED or value.quoted:
+            return True
+        # `password: SecretStr` is a declaration.
+        declares = how == "assigned" and _rx(r"[a-z][A-Z]").search(secret)
+        return value.closed and len(secret) >= 4 and not declares and not _describes(secret)
     if how == "reversed":
         return grade >= _MIXED or (value.quoted and not _describes(secret))
     if how in {"code", "loose", "far"}:
@@ -758,15 +792,20 @@ def _admits_token(value: _Value, how: str) -> bool:
     secret = value.text
     if " " in secret:
         return value.quoted and how == "assigned" and _is_phrase(secret)
-    if how == "assigned" and value.quoted:
-        return _tokenish(secret) or (len(secret) >= 8 and _rx(r"[^-_./ ]*\d[^-_./ ]*").fullmatch(secret) is not None)
-    if how in {"assigned", "told", "code", "flag", "loose"}:
+    if how == "assigned" or (how == "told" and value.quoted):
+        return _tokenish(secret) or _is_weak_key(secret)
+    if how in {"told", "code", "flag", "loose"}:
         return _tokenish(secret)
     if how in {"far", "reversed"}:
         return _tokenish(secret) and len(secret) >= 12
-    if how == "direct" and _rx(r"[0-9a-f]{32,}").fullmatch(secret):
-        return True
+    if how == "direct" and (_rx(r"[0-9a-f]{32,}").fullmatch(secret) or _rx(r"(?:[A-Za-z]*\d){3}\w*").fullmatch(secret)):
+        return _complexity(secret) >= 8
     return _grade(secret) == _RANDOM and not _is_id(secret)
+
+
+def _is_weak_key(value: str) -> bool:
+    """Letters and a long number: `my-api-key-123456`, `AccountKey=key123`.  Weak, and still a key if assigned to one."""
+    return len(value) >= 8 and _rx(r"[A-Za-z][\w-]*[A-Za-z_-]\d{3}|[\w-]*\d{6}").match(value) is not None
 
 
 def _is_pin(value: _Value) -> bool:
@@ -799,7 +838,8 @@ def _complexity(value: str) -> int:
 
 
 def _tokenish(value: str) -> bool:
-    return len(value) >= 8 and _complexity(value) >= 6
+    grouped = _rx(r"[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7}").fullmatch(value)
+    return len(value) >= 8 and (_complexity(value) >= 6 or grouped is not None)
 
 
 # ---- layer 6: what is no secret -------------------------------------------------------------------------------------
@@ -823,9 +863,9 @@ _STOP = r"""(?xi)
       (?:url|id|encoded|hash|o|j)?(?:[-_.](?:[a-z]+|\d{1,4}))*
   | [a-z0-9]+-(?:based|only|protected|encoded|signed|level|side|specific|sensitive|free|wide|style|like|type|compatible|aware
       |scoped|bound|time|length|long|backed|issued|managed|hashed|encrypted|generated|less|friendly|party|factor|to-\w+)(?:-\w+)*
-  | (?:your|insert|enter|put|replace|change|provide|some|add|my[-_])[a-z_-]*(?:password|passwd|pass|pwd|token|key|secret|value|here|this|me|it)[-_a-z]*\d{0,3}
-  | AWS4-.* | .*(?:\.\.\.|…) | [^a-z0-9]+ | [)\]}>,;|&=+].* | .*(?:placeholder|redacted|your[-_]).* | (?:1|one)password | \w+'s | [a-z]+(?:n't|'ll|'re|'ve)
+  | AWS4-.* | .*(?:\.\.\.|…) | [^a-z0-9]+ | [)\]}>,;|&=].* | .*(?:placeholder|redacted|your[-_]).* | (?:1|one)password | \w+'s | [a-z]+(?:n't|'ll|'re|'ve)
 """
+_ASKED_FOR = r"(?:your|insert|enter|put|replace|change|provide|some|add|my[-_])[a-z_-]*\d{0,2}"
 _ID = r"""(?x)
     [0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12} | [0-9a-f]{7,128} | [0-9A-F]{7,128}
   | [0-7][0-9A-HJKMNP-TV-Z]{25} | [0-9a-hjkmnp-tv-z]{20} | (?:i|vol|ami|sg|subnet|vpc|eni|snap|rtb|igw|lt|acl|nat)-[0-9a-f]{8,17}
@@ -868,17 +908,22 @@ _FUNCTION_WORDS = frozenset(
 
 def _is_stop(value: str) -> bool:
     """Placeholders, look-ups, references, types, and words of the language; whoever named them."""
-    plain = value.rstrip("!").lower()
-    if value.startswith("/") and _complexity(value) < _RANDOM_FROM:
-        return True
+    plain = value.lower().strip("!*-_=#~.<>()[]{}")
     if len(plain) < 2 or plain in _STOP_WORDS or _rx(_STOP).fullmatch(value):
         return True
-    return bool(_rx(r"[\w.$-]+").fullmatch(plain)) and not _rx(r"\d").search(plain) and _noun(value.rstrip("!"), "") is not None
+    if _rx(_ASKED_FOR).fullmatch(plain) and _rx(r"pass|pwd|token|key|secret|value|here|this|me|it").search(plain):
+        return True
+    if value.startswith("/"):
+        return _complexity(value) < _RANDOM_FROM
+    # `db_password`, `apiKey`, "password": names of secrets, unless written as one long word, as people do in passwords.
+    is_name = _rx(r"[A-Za-z_.$-]+").fullmatch(value) and (plain in _KINDS or _rx(r"[a-z][A-Z]|[_.$-]").search(value))
+    return bool(is_name) and _noun(value.rstrip("!"), "") is not None
 
 
 def _is_identifier(value: str) -> bool:
     """`OAuth2Token`, `user1_password`: a name in a program that itself speaks of secrets."""
-    return bool(_rx(r"[\w.]*(?:(?:Password|Passwd|Token|Key|Secret|Credential)(?=[A-Z_]|s?$)|(?<![^_.])(?:password|token|key|secret)s?(?![^_.]))[A-Za-z_.]*").fullmatch(value))
+    speaks = r"(?:Password|Passwd|Token|Key|Secret|Credential)(?=[A-Z_]|s?$)|(?<![^_.])(?:password|token|key|secret)s?(?![^_.])"
+    return bool(_rx(r"[\w.]*[A-Za-z_.]").fullmatch(value) and _rx(speaks).search(value))
 
 
 def _is_id(value: str) -> bool:
@@ -893,24 +938,30 @@ def _describes(word: str) -> bool:
 
 # ---- pairs of user and password -------------------------------------------------------------------------------------
 
-_PAIR = (
-    r"(?i)(?<!\w)(?:log(?:ged|ging)?[ -]?in|sign(?:ed|ing)?[ -]?in|logins?|creds?|credentials?|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?s?"
-    r"|un?/pw?|account)\b[^\n/:=]{0,40}?(?:\s?[:=]|[ ](?:is|are|was|were|with|as|using|via))[ \t]{1,3}"
-    r"([\"'`]?)(?P<user>[\w.@+\\-]{1,64})\1[ \t]{0,2}(?:[/:|,]|\band\b|&|-)[ \t]{0,2}(?=\S)"
+_USER = r"([\"'`]?)(?P<user>(?!(?:user|username|name|id|login|email|host)\b)[\w.@+\\-]{2,64})\1"
+_PAIRS = (
+    r"(?i)(?<![\w-])(?:(?:log(?:ged|ging)?|sign(?:ed|ing)?)[ -]?in|logins?|creds?|credentials?)\b"
+    r"[^\n/:=]{0,48}?(?:\s?[:=]|[ ](?:is|are|was|were|with|as|using|via))[ \t]{1,3}"
+    + _USER + r"[ \t]{0,2}(?:[/:|,&-]|\band\b)[ \t]{0,2}(?=\S)",
+    r"(?i)(?<![\w-])(?:id|user(?:name)?|login|account)[ ]?(?:/|&|\+|and|:|[ ])[ ]?p(?:ass(?:word|wd)?|wd?)s?\b"
+    r"[ ]?(?:is\b|are\b|->|[:=(-]|(?=[ ]))[ ]?" + _USER + r"[ \t]{0,2}(?://|[/:|,(&-]|\band\b|(?<=[ ]))[ \t]{0,2}(?=\S)",
+    r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}[ ]?(?:-{1,2}>|\()" + _USER + "/",
 )
 _USERS = frozenset("admin administrator root user guest test demo postgres ubuntu pi sa oracle mysql tomcat jenkins deploy".split())
 
 
 def _pairs(text: str, low: str) -> Iterator[_Hit]:
-    """ "login: bob / x", "credentials are bob:x"."""
-    if not ("log" in low or "sign" in low or "cred" in low or "user" in low or "account" in low or "/pw" in low):
+    """ "login: bob / x", "credentials are bob:x", "id/pw bob/x"."""
+    if not _rx(r"log|sign|cred|user|account|\bid\b|\d\.\d").search(low):
         return
-    for m in _rx(_PAIR).finditer(text):
+    for m in (m for pattern in _PAIRS for m in _rx(pattern).finditer(text)):
         value = _value_at(text, m.end())
-        if value and _GONE not in value.text and not _is_stop(value.text):
-            known = m["user"].lower() in _USERS or "@" in m["user"]
-            if _admits_password(value, "direct") or (known and value.closed and len(value.text) >= 4):
-                yield value.start, value.end, "password"
+        if not value or _GONE in value.text or (_is_stop(value.text) and not value.text.isdigit()):
+            continue
+        known = m["user"].lower() in _USERS or "@" in m["user"]
+        strong = _grade(value.text.rstrip("!")) >= _MIXED and _rx(r"[\d!@#$%^&*]").search(value.text)
+        if strong or (value.text.isdigit() and len(value.text) >= 6) or (known and value.closed and len(value.text) >= 4):
+            yield value.start, value.end, "password"
 
 
 # ---- one look inside encodings --------------------------------------------------------------------------------------

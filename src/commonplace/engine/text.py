@@ -14,8 +14,9 @@ from commonplace.domain.errors import InvalidInput
 
 #: What no text may carry: it is invisible and can fool a terminal, a reader or a model.
 _UNSEEN = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f"
-_unseen = re.compile(f"[{_UNSEEN}]")
-_wide = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff]")
+# Patterns as text: re compiles them on first use, and a recall uses neither.
+_unseen = f"[{_UNSEEN}]"
+_wide = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff]"
 
 CHUNK_CHARS = 1200  # about three hundred tokens: long enough to be understood alone, short enough to fit a brief
 
@@ -29,13 +30,13 @@ def clean(text: str, *, what: str) -> tuple[str, int]:
             f"{what} is not valid Unicode at character {error.start}: its bytes were not UTF-8"
         ) from error
     lines = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    kept, dropped = _unseen.subn("", lines)
+    kept, dropped = re.subn(_unseen, "", lines)
     return kept.strip(), dropped
 
 
 def estimate_tokens(text: str) -> int:
     """About how many tokens a model sees: a quarter of the characters, but one for each of a script without spaces."""
-    wide = len(_wide.findall(text))
+    wide = len(re.findall(_wide, text))
     return wide + -(-(len(text) - wide) // 4)
 
 

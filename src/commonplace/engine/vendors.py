@@ -238,6 +238,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("discord-webhook", "/webhooks/", r"discord(?:app)?\.com/api(?:/v\d{1,2})?/webhooks/\d{15,22}/[\w-]{50,80}"),
     ("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/[\w@-]{36,80}/IncomingWebhook/[\w/-]{36,140}"),
     ("zapier-webhook", "hooks.zapier.com", r"hooks\.zapier\.com/hooks/catch/\d{4,10}/\w{5,12}"),
+    ("django-secret", "django-insecure-", r"django-insecure-[^\s'\"]{8,80}"),
     ("mailchimp-key", "-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?!\w)"),
     ("terraform-token", ".atlasv1.", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"),
     ("azure-ad-secret", "Q~", r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{31,34}(?![\w~-])"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import time
 from collections.abc import Iterator
 
@@ -58,7 +57,7 @@ def replace(folder: str, path: str, data: bytes) -> int:
     makes the name durable with ``settle`` before it relies on it.
     """
     target = os.path.join(folder, path)
-    temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{secrets.token_hex(8)}")
+    temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}")
     try:
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

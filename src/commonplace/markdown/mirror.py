@@ -11,7 +11,6 @@ import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 from commonplace.domain.changes import Change, DropFiles, Outcome, PutFiles
 from commonplace.domain.documents import Document, FileState
@@ -21,7 +20,6 @@ from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Que
 from commonplace.domain.records import Record
 from commonplace.domain.scopes import Scope
 from commonplace.markdown import files
-from commonplace.markdown.codec import encode, file_name
 
 UNNOTED_MOST = 64  # files written before their states are noted in one go
 
@@ -50,20 +48,25 @@ class MirroredStore:
                 self.settle()
         return outcomes
 
-    def write(self, folder: str, id: str, *, path: str | None = None, old_path: str | None = None) -> None:
-        """Write a record's file as the record is by now, keeping the comments of whoever edited it."""
+    def write(self, folder: str, id: str, *, at: str | None = None, to: str | None = None) -> None:
+        """Write a record's file as the record is by now, keeping the comments of whoever edited it.
+
+        ``at`` is where the file is, if that is not known; ``to`` where it belongs, if that is not where it is.
+        """
         with self._guard, files.locked(folder):
             record = self.store.get(id)
             if record is not None:
-                self._write(folder, record, path, old_path)
+                self._write(folder, record, at or self._path(folder, id), to)
 
-    def _write(self, folder: str, record: Record, path: str | None, old_path: str | None) -> None:
-        before = self._path(folder, record.id)
-        present = path or before
-        target = _placed(present, record)
-        text = _text(folder, present)
+    def _write(self, folder: str, record: Record, at: str | None, to: str | None) -> None:
+        from hashlib import sha256  # noqa: PLC0415 - a recall writes no file and must start without both
+
+        from commonplace.markdown.codec import encode  # noqa: PLC0415
+
+        target = to or _placed(at, record)
+        text = _text(folder, at)
         data = encode(record, previous=text)
-        if text is None or data != text.encode() or target != present:
+        if text is None or data != text.encode() or target != at:
             stamp = files.replace(folder, target, data)
         else:
             _, stamp = files.read(folder, target)
@@ -71,7 +74,7 @@ class MirroredStore:
             path=target, record=record.id, version=record.version, digest=sha256(data).hexdigest(), stamp=stamp
         )
         self._written.setdefault(folder, {})[target] = state
-        for stale in {before, path, old_path} - {None, target}:
+        for stale in {at, self._path(folder, record.id)} - {None, target}:
             self.remove(folder, str(stale))
 
     def remove(self, folder: str, path: str) -> None:
@@ -159,6 +162,8 @@ class MirroredStore:
 
 def _placed(before: str | None, record: Record) -> str:
     """A file keeps the name that it has, in the folder of its category."""
+    from commonplace.markdown.codec import file_name  # noqa: PLC0415 - see _write
+
     return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
 
 

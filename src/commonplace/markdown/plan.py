@@ -70,7 +70,7 @@ class Gone(Value):
 
 
 class Remove(Value):
-    """The record was erased, or is none of this folder's any more: remove its file."""
+    """The record was erased, or has no folder here any more, or has its file elsewhere: remove this one."""
 
     path: str
 
@@ -111,7 +111,8 @@ def plan(
 ) -> list[Action]:
     """Say what has to be done, first what only notes or forgets, last the troubles, each by path.
 
-    ``records`` are all of the scope, in any state; ``history`` gives the versions of one.
+    ``records`` are all of the scope, in any state; those of other categories than the five are to the folder as if they
+    were not there.  ``history`` gives the versions of one.
     """
     picture = _Picture(seen=seen, known=known, records=records)
     actions: list[Action] = [*picture.troubles, *picture.leftovers]
@@ -128,7 +129,9 @@ class _Picture:
     def __init__(self, *, seen: Sequence[Seen], known: Sequence[FileState], records: Mapping[str, Record]) -> None:
         self.seen = {file.path: file for file in seen}
         self.known = {state.path: state for state in known}
-        self.records = records
+        self.records = {name: record for name, record in records.items() if record.category in CATEGORIES}
+        self.absent = {state.record for state in known} | records.keys() - self.records.keys()
+        self.absent -= self.records.keys()  # erased, or none of this folder's: their files go
         self.states: dict[str, list[FileState]] = {}  # by record
         for state in sorted(known, key=lambda state: state.path):
             self.states.setdefault(state.record, []).append(state)
@@ -164,12 +167,12 @@ class _Picture:
             if state is None or state.digest != file.digest:
                 raise InvalidInput(f"{file.path!r} was not read, and is not as it was known")
             return state.record
-        is_ours = file.said.id in self.records or file.said.id in self.states
+        is_ours = file.said.id in self.records or file.said.id in self.absent
         return file.said.id if is_ours or state is None else None  # a foreign id in a known file is a slip
 
     def _settle(self, claimed: str, paths: list[str], blocked: set[str]) -> None:
-        """Give the id to one file; the others are in trouble.  Copies of an erased record are looked at one by one."""
-        if claimed not in self.records and claimed in self.states:
+        """Give the id to one file; the others are in trouble.  Copies of an absent record are looked at one by one."""
+        if claimed in self.absent:
             for path in paths:
                 self._own(path, claimed)
             return
@@ -195,10 +198,13 @@ class _Picture:
         return [path for path in paths if path not in behind]
 
     def _is_behind(self, path: str, record: Record) -> bool:
-        state = self.known.get(path)
+        """Whether a known file says nothing new: what it said before, or what the record is but in the wrong folder."""
+        state, said = self.known.get(path), self.seen[path].said
         if state is None or state.record != record.id:
             return False
-        return state.digest == self.seen[path].digest and state.version != record.version
+        if state.digest == self.seen[path].digest:
+            return state.version != record.version
+        return said is not None and _folder(path) != record.category and agrees(said, record)
 
     def _is_up_to_date(self, path: str, record: Record) -> bool:
         said = self.seen[path].said
@@ -267,7 +273,7 @@ def _seen(picture: _Picture, path: str, owner: str | None, history: History) -> 
     elif owner and any(file.digest == state.digest for state in picture.states.get(owner, ())):
         yield Remove(path=path)
     elif file.said:
-        fresh_id = None if file.said.id in picture.states else file.said.id
+        fresh_id = None if file.said.id in picture.absent else file.said.id
         category = file.said.category or _folder(path)
         said = file.said.replace(id=fresh_id, category=category)
         yield Add(path=path, said=said, home=picture.home(path, category))
@@ -306,18 +312,19 @@ def _category(said: Said, path: str, record: Record, ancestor: FileState | None)
 def _is_stale(said: Said, record: Record, ancestor: FileState | None, history: History) -> bool:
     """Whether the file says what the record once was, and only the record has changed.
 
-    With an ancestor: what it was then (a person changed a comment, or the name).  Without: any earlier version (a clone
-    that lay still).
+    With an ancestor: what it was then (a person changed a comment, or the name), or the later version that it says it
+    is (whoever wrote it died before noting it).  Without: any earlier version (a clone that lay still).
     """
     if ancestor and ancestor.version == record.version:
         return False
     earlier = [version for version in history(record.id) if version.version < record.version]
-    return any(agrees(said, version) for version in earlier if not ancestor or version.version == ancestor.version)
+    if ancestor:
+        own = said.version if said.version and said.version > ancestor.version else ancestor.version
+        earlier = [version for version in earlier if version.version in (ancestor.version, own)]
+    return any(agrees(said, version) for version in earlier)
 
 
-def _write(picture: _Picture, path: str, record: Record) -> Action:
-    if record.category not in CATEGORIES:
-        return Remove(path=path)
+def _write(picture: _Picture, path: str, record: Record) -> Write:
     home = picture.home(path, record.category)
     return Write(record=record, path=home, old_path=path if home != path else None)
 
@@ -334,7 +341,7 @@ def _not_seen(picture: _Picture) -> Iterator[Action]:
         if record is not None and owner not in picture.held:
             if owner in picture.shielded:
                 continue
-            if _is_wanted(record):
+            if record.archived_at is None:
                 yield _vanished(picture, lost.pop() if lost else None, record)
         yield from (Drop(path=state.path) for state in lost)
 
@@ -361,13 +368,8 @@ def _unwritten(picture: _Picture) -> Iterator[Record]:
     """Records that should have a file, and of which none was ever known or seen."""
     for owner, record in sorted(picture.records.items()):
         is_here = owner in picture.states or owner in picture.held or owner in picture.shielded
-        if not is_here and _is_wanted(record):
+        if not is_here and record.archived_at is None:
             yield record
-
-
-def _is_wanted(record: Record) -> bool:
-    """Whether a record without a file is given one: not if it is archived, nor if its category has no folder here."""
-    return record.archived_at is None and record.category in CATEGORIES
 
 
 def _folder(path: str) -> str:

@@ -17,13 +17,13 @@ from commonplace.domain.documents import FileState
 from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.domain.ids import is_id, new_id
 from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.domain.records import CEILING, Channel, Draft, Record, Source, Trust
+from commonplace.domain.records import CATEGORIES, Channel, Draft, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Admitted, admit
 from commonplace.engine.redact import Finding
 from commonplace.markdown import files
-from commonplace.markdown.codec import FileTrouble, Said, decode
+from commonplace.markdown.codec import FileTrouble, amended, decode
 from commonplace.markdown.mirror import MirroredStore
 from commonplace.markdown.plan import (
     Action,
@@ -61,6 +61,14 @@ class Report(Value):
     def quiet(self) -> bool:
         """Whether there was nothing to do and nothing to say."""
         return self == Report()
+
+
+class _File(Value):
+    """A file that has to be written after the commit."""
+
+    record: str
+    at: str  #: where it is
+    to: str  #: where it belongs
 
 
 class Syncer:
@@ -142,14 +150,14 @@ class Syncer:
     def _do(self, actions: Sequence[Action]) -> None:
         """One group: the records in one commit, then their files."""
         changes: list[Change] = []
-        writes: list[tuple[str, str | None, str | None]] = []
+        writes: list[_File] = []
         for action in actions:
             self._prepare(action, changes, writes)
         self.store.store.apply(changes)
-        for record, path, old_path in writes:
-            self.store.write(self.folder, record, path=path, old_path=old_path)
+        for file in writes:
+            self.store.write(self.folder, file.record, at=file.at, to=file.to)
 
-    def _prepare(self, action: Action, changes: list[Change], writes: list[tuple[str, str | None, str | None]]) -> None:
+    def _prepare(self, action: Action, changes: list[Change], writes: list[_File]) -> None:
         match action:
             case Add():
                 self._take_in(action, changes, writes)
@@ -158,7 +166,7 @@ class Syncer:
             case Note():
                 changes.append(PutFiles(folder=self.folder, files=(_state(action),)))
             case Write():
-                writes.append((action.record.id, action.old_path or action.path, action.old_path))
+                writes.append(_File(record=action.record.id, at=action.old_path or action.path, to=action.path))
                 self._tell(written=action.record.id)
             case Gone():
                 where = Filter(
@@ -174,59 +182,67 @@ class Syncer:
             case Trouble():
                 self._tell(troubles=action)
 
-    def _take_in(self, action: Add, changes: list[Change], writes: list[tuple[str, str | None, str | None]]) -> None:
+    def _take_in(self, action: Add, changes: list[Change], writes: list[_File]) -> None:
         """A file that no record stands behind becomes one, with whatever past it tells of."""
         said, now = action.said, self.clock()
-        own = said.id if said.id and is_id(said.id) and self.store.get(said.id) is None else new_id(now)
-        admitted = self._admit(said, action.path, own)
-        if admitted is None:
-            return
+        free = said.id and is_id(said.id) and self.store.get(said.id) is None
         created = said.created_at or now
-        record = admitted.record.replace(
+        fresh = Record(
+            id=said.id if said.id and free else new_id(now),
+            scope=self.scope,
+            kind=said.kind or CATEGORIES.get(said.category or "", Kind.SEMANTIC),
+            content=said.content,
+            source=said.source or Source(channel=Channel.FILE, ref=action.path),
+            trust=Trust.USER if said.trust is None else said.trust,
             version=max(1, said.version or 1),
             created_at=created,
             updated_at=said.updated_at or created,
-            source=said.source or admitted.record.source,
-            trust=min(said.trust if said.trust is not None else Trust.USER, CEILING[Channel.FILE]),
         )
-        changes.append(Load(versions=(record,), terms=(admitted.terms,)))
-        writes.append((record.id, action.path, None))
-        self._tell(added=action.path)
-
-    def _take_over(
-        self, action: Edited, changes: list[Change], writes: list[tuple[str, str | None, str | None]]
-    ) -> None:
-        """A file that a person changed is the record's next version."""
-        before = action.record
-        admitted = self._admit(action.said, action.path, before.id)
+        told = amended(fresh, said)
+        admitted = self._admit(told, action.path)
         if admitted is None:
             return
-        after = admitted.record.replace(created_at=action.said.created_at or before.created_at)
+        record = admitted.record.replace(
+            version=fresh.version, updated_at=fresh.updated_at, source=told.source, trust=told.trust
+        )
+        changes.append(Load(versions=(record,), terms=(admitted.terms,)))
+        writes.append(_File(record=record.id, at=action.path, to=action.home))
+        self._tell(added=action.path)
+
+    def _take_over(self, action: Edited, changes: list[Change], writes: list[_File]) -> None:
+        """A file that a person changed is the record's next version."""
+        before = action.record
+        admitted = self._admit(amended(before, action.said), action.path)
+        if admitted is None:
+            return
+        after = admitted.record
         if after.content == before.content and after.value == before.value:
             after = after.replace(source=before.source, trust=before.trust)
         else:
             after = after.replace(source=Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents))
         changes.append(Put(record=after, terms=admitted.terms, expect=before.version))
-        writes.append((before.id, action.path, None))
+        writes.append(_File(record=before.id, at=action.path, to=action.home))
         self._tell(changed=action.path)
 
-    def _admit(self, said: Said, path: str, id: str) -> Admitted | None:
+    def _admit(self, told: Record, path: str) -> Admitted | None:
+        """Through the gate; what a gate does not judge is kept as the file tells it."""
         draft = Draft(
-            content=said.content, category=said.category, kind=said.kind, scope=self.scope, key=said.key,
-            value=said.value, tags=said.tags, metadata=said.metadata, pinned=said.pinned, held=said.held,
-            occurred_at=said.occurred_at, expires_at=said.expires_at, ref=path,
+            content=told.content, category=told.category, kind=told.kind, scope=self.scope, key=told.key,
+            value=told.value, tags=told.tags, metadata=told.metadata, pinned=told.pinned, held=told.held,
+            occurred_at=told.occurred_at, expires_at=told.expires_at, ref=path,
         )  # fmt: skip
         try:
-            admitted = admit(draft, binding=self.binding, id=id, now=self.clock(), secret=self.secret())
+            admitted = admit(draft, binding=self.binding, id=told.id, now=self.clock(), secret=self.secret())
         except InvalidInput as error:
             self._tell(troubles=Trouble(path=path, line=1, reason=str(error)))
             return None
         for finding in admitted.redactions:
             self._tell(redactions=(path, finding))
         record = admitted.record.replace(
-            archived_at=said.archived_at or (self.clock() if said.superseded_by else None),
-            superseded_by=said.superseded_by,
-            consolidated_at=said.consolidated_at,
+            created_at=told.created_at,
+            archived_at=told.archived_at,
+            superseded_by=told.superseded_by,
+            consolidated_at=told.consolidated_at,
         )
         return admitted.replace(record=record)
 

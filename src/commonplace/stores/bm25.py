@@ -11,7 +11,6 @@ from math import log
 from typing import TypeAlias
 
 from commonplace.domain.queries import Query
-from commonplace.domain.values import Value
 
 Postings: TypeAlias = Mapping[str, Sequence[tuple[int, int, int]]]  # term -> (entry, how often, the entry's length)
 
@@ -19,12 +18,9 @@ K1 = 1.2  # how soon more of the same word stops counting
 B = 0.75  # how much a long text is discounted
 
 
-class Scored(Value):
-    """An entry's score and the share of the question it covers."""
-
-    entry: int
-    score: float
-    coverage: float
+#: Whether every word of the question is there, the score, the share of the question that is covered, and the entry: in
+#: that order, so that sorting tuples ranks them.  Plain tuples, because there is one for every match.
+Scored: TypeAlias = tuple[bool, float, float, int]
 
 
 def score(query: Query, postings: Postings, *, documents: int, length: int) -> list[Scored]:
@@ -41,10 +37,8 @@ def score(query: Query, postings: Postings, *, documents: int, length: int) -> l
         for entry, value in _word(word.terms, weighed).items():
             totals[entry] = totals.get(entry, 0.0) + value
             covered[entry] = covered.get(entry, 0.0) + weight
-    return [
-        Scored(entry=entry, score=total, coverage=min(1.0, covered[entry] / whole) if whole else 0.0)
-        for entry, total in totals.items()
-    ]
+    share = 1 / whole if whole else 0.0
+    return [(covered[entry] == whole, total, covered[entry] * share, entry) for entry, total in totals.items()]
 
 
 def rarity(documents: int, having: int) -> float:

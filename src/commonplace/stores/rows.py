@@ -6,7 +6,7 @@ What both databases share lives here: the columns, the codecs, the hashes, the o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ Sql: TypeAlias = tuple[str, list[Any]]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+MARKS_MOST = 500  # a statement has 32,766 places, and a long one takes longer to parse than a list to look through
 
 #: The columns of a record that its value holds, in the order of ``record_row``; `scope` is the row of its scope.
 FIELDS = (
@@ -81,15 +82,15 @@ def row_record(row: Sequence[Any]) -> Record:
     return Record(
         id=id_,
         scope=scope_at(path),
-        kind=Kind(kind),
+        kind=_KINDS[kind],
         category=category,
         content=content,
         key=key,
         value=None if value is None else json.loads(value),
         tags=frozenset() if tags == "[]" else frozenset(json.loads(tags)),
         metadata=EMPTY if metadata == "{}" else json.loads(metadata),
-        source=Source(channel=Channel(channel), ref=ref, parents=tuple(json.loads(parents))),
-        trust=Trust(trust),
+        source=_source(channel, ref, parents),
+        trust=_TRUSTS[trust],
         pinned=bool(pinned),
         version=version,
         created_at=moment(created),
@@ -104,12 +105,30 @@ def row_record(row: Sequence[Any]) -> Record:
     )
 
 
+#: By value: asking the enumeration itself takes longer than all the rest of a field.
+_KINDS = {kind.value: kind for kind in Kind}
+_CHANNELS = {channel.value: channel for channel in Channel}
+_TRUSTS = {trust.value: trust for trust in Trust}
+
+
+def _source(channel: str, ref: str | None, parents: str) -> Source:
+    if ref is None and parents == "[]":
+        return _plain_source(channel)
+    return Source(channel=_CHANNELS[channel], ref=ref, parents=tuple(json.loads(parents)))
+
+
+@lru_cache(maxsize=16)
+def _plain_source(channel: str) -> Source:
+    return Source(channel=_CHANNELS[channel])
+
+
 @lru_cache(maxsize=4096)
 def scope_at(path: str) -> Scope:
     """Scopes are few and asked for with every row."""
     return Scope.parse(path)
 
 
+@lru_cache(maxsize=16)
 def select_list(alias: str) -> str:
     """What ``row_record`` reads, from a record or version under that alias, its scope `s` and its usage `u`."""
     columns = ", ".join("s.path" if field == "scope" else f"{alias}.{field}" for field in FIELDS)
@@ -132,9 +151,9 @@ def _sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def marks(values: Iterable[object]) -> str:
+def marks(values: Collection[object]) -> str:
     """As many question marks."""
-    return ", ".join("?" for _ in values)
+    return ", ".join("?" * len(values))
 
 
 def state_sql(alias: str, states: frozenset[State], at: datetime) -> Sql:
@@ -161,9 +180,13 @@ def filter_sql(where: Filter, alias: str) -> Sql:
     choices = {"id": where.ids, "kind": where.kinds, "category": where.categories, "key": where.keys}
     for column, allowed in choices.items():
         if allowed is not None:
-            parts.append((f"{alias}.{column} in ({marks(allowed)})", [str(value) for value in sorted(allowed)]))
+            parts.append(among(f"{alias}.{column}", allowed))
+    past = where.versions or where.as_of is not None  # an earlier version's tags and parents are in its own row only
     tagged = f"exists (select 1 from json_each({alias}.tags) where value = ?)"
-    parts += [(tagged, [tag]) for tag in sorted(where.tags)]
+    parts += [
+        (tagged if past else f"{alias}.row in (select record from tag where tag = ?)", [tag])
+        for tag in sorted(where.tags)
+    ]
     if where.prefix is not None:
         parts.append((f"{alias}.id >= ? and {alias}.id < ?", [where.prefix, where.prefix + "~"]))
     if where.after is not None:
@@ -173,14 +196,24 @@ def filter_sql(where: Filter, alias: str) -> Sql:
     if where.consolidated is not None:
         parts.append((f"({alias}.consolidated_at is not null) = ?", [int(where.consolidated)]))
     if where.parents is not None:
-        inner = f"select record from parent where parent in ({marks(where.parents)})"
-        parts.append((f"{alias}.row in ({inner})", sorted(where.parents)))
+        inner, values = among("value" if past else "parent", where.parents)
+        own = f"exists (select 1 from json_each({alias}.parents) where {inner})"
+        parts.append((own if past else f"{alias}.row in (select record from parent where {inner})", values))
     return " and ".join(sql for sql, _ in parts), [value for _, values in parts for value in values]
 
 
 def scopes_sql(scopes: frozenset[Scope], column: str) -> Sql:
     """A column that must be the row of one of these scopes."""
-    return f"{column} in (select id from scope where path in ({marks(scopes)}))", sorted(str(scope) for scope in scopes)
+    inner, values = among("path", scopes)
+    return f"{column} in (select id from scope where {inner})", values
+
+
+def among(column: str, allowed: Collection[Any]) -> Sql:
+    """A column that must have one of these values, however many they are."""
+    values = sorted(value if isinstance(value, int) else str(value) for value in allowed)
+    if len(values) <= MARKS_MOST:
+        return f"{column} in ({marks(values)})", values
+    return f"{column} in (select value from json_each(?))", [packed(values)]
 
 
 ORDERS: Mapping[Order, str] = {

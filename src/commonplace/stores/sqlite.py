@@ -13,7 +13,6 @@ import threading
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-from heapq import nlargest
 from operator import mul
 from typing import Any
 
@@ -31,7 +30,7 @@ from commonplace.domain.changes import (
     Trim,
 )
 from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
-from commonplace.domain.errors import StoreError
+from commonplace.domain.errors import DimensionMismatch, StoreError
 from commonplace.domain.jobs import Claim, Job, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Tally
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
@@ -41,6 +40,7 @@ from commonplace.stores.bm25 import Scored, score
 from commonplace.stores.rows import (
     COLUMNS,
     Sql,
+    among,
     filter_sql,
     marks,
     micros,
@@ -51,6 +51,7 @@ from commonplace.stores.rows import (
     select_list,
 )
 from commonplace.stores.sqlite_connection import (
+    APPLICATION_ID,
     BUSY_MS,
     CHECKPOINT_SECONDS,
     Connection,
@@ -109,28 +110,29 @@ class SqliteStore:
             condition, values = _entry_sql(where)
             postings = {term: _postings(db, buckets, term, condition, values) for term in terms}
             found = score(query, postings, documents=documents, length=length)
-            matches = _fetch(db, _leading(found, limit))
-        return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+            return _fetch(db, _leading(found, limit))[:limit]
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
         """See ``Store``."""
         asked = array("f", vector)
         with self.using() as connection, connection.reading() as db:
+            held = writes.embedder(db)
+            if held and held.dimensions != len(asked):
+                raise DimensionMismatch(stored=held.dimensions, offered=len(asked))
             buckets, _, _ = _buckets(db, where)
             condition, values = _entry_sql(where)
             table = "vector v join entry e on e.id = v.entry"
             sql = f"select v.entry, v.data from {table} where v.bucket = ? and {condition}"
             rows = [row for bucket in buckets for row in every(db, sql, [bucket, *values])]
-            near = [Scored(entry=entry, score=_cosine(asked, data), coverage=1.0) for entry, data in rows]
-            matches = _fetch(db, _leading(near, limit))
-        return sorted(matches, key=lambda match: (-match.score, match.id))[:limit]
+            near = [(True, _cosine(asked, data), 1.0, entry) for entry, data in rows]
+            return _fetch(db, _leading(near, limit))[:limit]
 
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
         """See ``Store``."""
         condition, values = writes.documents_sql(where)
-        names = "d.kind, d.name, d.digest, d.content, d.metadata, d.channel, d.ref, d.trust, d.created_at, d.updated_at"
+        names = "d.digest, d.content, d.metadata, d.channel, d.ref, d.parents, d.trust, d.created_at, d.updated_at"
         sql = (
-            f"select s.path, {names} from document d join scope s on s.id = d.scope where {condition}"
+            f"select s.path, d.kind, d.name, {names} from document d join scope s on s.id = d.scope where {condition}"
             " order by d.updated_at desc, d.name limit ?"
         )
         with self.using() as connection:
@@ -141,8 +143,8 @@ class SqliteStore:
         sql = "select path, record, version, digest, stamp from file where folder = ?"
         values: list[Any] = [folder]
         if records is not None:
-            sql += f" and record in ({marks(records)})"
-            values += records
+            choice, wanted = among("record", records)
+            sql, values = f"{sql} and {choice}", [*values, *wanted]
         with self.using() as connection:
             rows = every(connection.db, f"{sql} order by path", values)
         return [FileState(path=p, record=r, version=v, digest=d, stamp=t) for p, r, v, d, t in rows]
@@ -154,9 +156,11 @@ class SqliteStore:
             " count(*), sum(length(cast(r.content as blob)))"
             " from record r join scope s on s.id = r.scope group by 1, 2, 3"
         )
+        chunks = "select sum(length(cast(c.text as blob))) from chunk c where c.document = d.row"
         documents = (
-            "select s.path, d.kind, 'live', count(distinct d.row), coalesce(sum(length(cast(c.text as blob))), 0)"
-            " from document d join scope s on s.id = d.scope left join chunk c on c.document = d.row group by 1, 2"
+            "select s.path, d.kind, 'live', count(*),"
+            f" sum(coalesce(length(cast(d.content as blob)), 0) + coalesce(({chunks}), 0))"
+            " from document d join scope s on s.id = d.scope group by 1, 2"
         )
         with self.using() as connection:
             rows = every(connection.db, f"{records} union all {documents} order by 1, 2, 3")
@@ -273,7 +277,7 @@ class SqliteStore:
         with self._guard:
             while self._idle:
                 connection = self._idle.pop()
-                if connection.pid == os.getpid():
+                if connection.pid == os.getpid() or self._lock is None:  # what is in memory was copied whole
                     return connection
                 _inherited.append(connection)
         return self._open()
@@ -282,14 +286,16 @@ class SqliteStore:
         if self._lock is None:
             connection = Connection(self.path)
             prepare(connection, self.path, _scripts(), product=PRODUCT)
-            _baptise(connection)
             return connection
         _make_file(self.path)
         connection = Connection(self.path)
-        if int(connection.db.pragma("user_version")) != _NEWEST:
-            with self._lock.held():
-                prepare(connection, self.path, _scripts(), product=PRODUCT)
-                _baptise(connection)
+        try:
+            if _identity(connection) != (APPLICATION_ID, _NEWEST):
+                with self._lock.held():
+                    prepare(connection, self.path, _scripts(), product=PRODUCT)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
@@ -305,11 +311,8 @@ def _scripts() -> list[str]:
     return scripts
 
 
-def _baptise(connection: Connection) -> None:
-    with connection.writing(durable=True) as db:
-        rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
-        db.executemany("insert or ignore into meta values (?, ?)", rows)
-        db.execute("insert or replace into meta values ('written_by', ?)", (PRODUCT,))
+def _identity(connection: Connection) -> tuple[int, int]:
+    return int(connection.db.pragma("application_id")), int(connection.db.pragma("user_version"))
 
 
 def _make_file(path: str) -> None:
@@ -361,7 +364,7 @@ def _buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
         classes.append(_CLASS["record"])
         if where.as_of is not None or where.states != {State.LIVE}:
             classes.append(_CLASS["closed"])
-        if where.as_of is not None:
+        if where.as_of is not None or where.versions:
             classes.append(_CLASS["version"])
     if where.chunks:
         classes.append(_CLASS["chunk"])
@@ -372,10 +375,15 @@ def _buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
     return [row[0] for row in rows], sum(row[1] for row in rows), sum(row[2] for row in rows)
 
 
+#: What a filter can ask for that an entry does not know.
+_BEYOND_ENTRIES = tuple(
+    field for field in Filter.fields if field not in {"scopes", "at", "kinds", "categories", "records", "chunks"}
+)
+
+
 def _entry_sql(where: Filter) -> Sql:
     """A filter as a condition on entries under the alias `e`; chunks pass it, they have no kind and no state."""
-    plain = Filter(scopes=where.scopes, at=where.at, kinds=where.kinds, categories=where.categories)
-    if where.replace(records=True, chunks=False) == plain:
+    if all(getattr(where, field) == Filter.defaults[field] for field in _BEYOND_ENTRIES):
         parts: list[Sql] = [("(e.expires is null or e.expires > ?)", [micros(where.at)])]
         for column, allowed in {"kind": where.kinds, "category": where.categories}.items():
             if allowed is not None:
@@ -393,55 +401,67 @@ def _postings(
 ) -> list[tuple[int, int, int]]:
     sql = (
         "select p.doc, count(*), e.length from entry_at p join entry e on e.id = p.doc"
-        f" where p.term = ? and {condition} group by p.doc"
+        f" where p.term = ? and e.bucket = ? and {condition} group by p.doc"  # no term speaks for another bucket
     )
-    return [row for bucket in buckets for row in every(db, sql, [f"{bucket}:{term}", *values])]
+    return [row for bucket in buckets for row in every(db, sql, [f"{bucket}:{term}", bucket, *values])]
 
 
-def _leading(found: Sequence[Scored], limit: int) -> list[Scored]:
+def _leading(found: list[Scored], limit: int) -> list[Scored]:
     """The best, and all that tie with the last of them: only ids can decide between those."""
-    best = nlargest(limit, found, key=lambda scored: scored.score)
-    if len(best) < limit:
-        return best
-    return [scored for scored in found if scored.score >= best[-1].score]
+    found.sort(reverse=True)
+    end = limit
+    while 0 < end < len(found) and found[end][:2] == found[limit - 1][:2]:
+        end += 1
+    return found[:end]
 
 
 def _fetch(db: apsw.Connection, found: Sequence[Scored]) -> list[Match]:
-    return [
-        Match(score=scored.score, coverage=scored.coverage, chunk=_chunk(db, scored.entry // 4))
-        if scored.entry % 4 == _CLASS["chunk"]
-        else Match(score=scored.score, coverage=scored.coverage, record=_found_record(db, scored.entry))
-        for scored in found
+    """What was found, best first, ties by id."""
+    records = _records(db, [entry for *_, entry in found if entry % 4 != _CLASS["chunk"]])
+    chunks = _chunks(db, [entry for *_, entry in found if entry % 4 == _CLASS["chunk"]])
+    matches = [
+        Match(score=score, coverage=1.0 if whole else coverage, record=records.get(entry), chunk=chunks.get(entry))
+        for whole, score, coverage, entry in found
     ]
+    return sorted(matches, key=lambda match: (match.coverage < 1, -match.score, match.id))
 
 
-def _found_record(db: apsw.Connection, entry: int) -> Record:
-    table, key = ("version", "record") if entry % 4 == _CLASS["version"] else ("record", "row")
+def _records(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Record]:
+    found: dict[int, Record] = {}
+    for table, key, class_ in (("record", "row", _CLASS["record"]), ("version", "record", _CLASS["version"])):
+        numbers = [entry // 4 for entry in entries if entry % 4 == class_]
+        sql = (
+            f"select r.row, {select_list('r')} from {table} r join scope s on s.id = r.scope"
+            f" left join usage u on u.record = r.{key} where r.row in ({marks(numbers)})"
+        )
+        rows = every(db, sql, numbers) if numbers else []
+        found |= {row[0] * 4 + class_: row_record(row[1:]) for row in rows}
+    return found
+
+
+def _chunks(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Chunk]:
     sql = (
-        f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
-        f" left join usage u on u.record = r.{key} where r.row = ?"
+        "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.occurred_at, c.trust"
+        " from chunk c join document d on d.row = c.document"
+        f" join scope s on s.id = c.scope where c.row in ({marks(entries)})"
     )
-    return row_record(first(db, sql, (entry // 4,)) or ())
-
-
-def _chunk(db: apsw.Connection, row: int) -> Chunk:
-    sql = (
-        "select s.path, d.kind, d.name, c.seq, c.ref, c.text, c.occurred_at, c.trust from chunk c"
-        " join document d on d.row = c.document join scope s on s.id = c.scope where c.row = ?"
-    )
-    path, kind, name, seq, ref, text, occurred, trust = first(db, sql, (row,)) or (None,) * 8
-    return Chunk(
-        scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text,
-        occurred_at=moment(occurred), trust=Trust(trust),
-    )  # fmt: skip
+    rows = every(db, sql, [entry // 4 for entry in entries]) if entries else []
+    return {
+        row * 4 + _CLASS["chunk"]: Chunk(
+            scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text,
+            occurred_at=moment(occurred), trust=Trust(trust),
+        )
+        for row, path, kind, name, seq, ref, text, occurred, trust in rows
+    }  # fmt: skip
 
 
 def _document(row: Sequence[Any]) -> Document:
-    path, kind, name, digest, content, metadata, channel, ref, trust, created, updated = row
+    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
+    source = Source(channel=Channel(channel), ref=ref, parents=tuple(json.loads(parents)))
     return Document(
         scope=scope_at(path), kind=DocumentKind(kind), name=name, digest=digest, content=content,
-        metadata=json.loads(metadata), source=Source(channel=Channel(channel), ref=ref), trust=Trust(trust),
-        created_at=moment(created), updated_at=moment(updated),
+        metadata=json.loads(metadata), source=source, trust=Trust(trust), created_at=moment(created),
+        updated_at=moment(updated),
     )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -73,7 +72,8 @@ class Connection:
         try:
             yield self.db
         finally:
-            self.db.execute("commit")
+            if self.db.in_transaction:  # a failing disk ends it by itself, and what it said must be heard
+                self.db.execute("commit")
 
     @contextlib.contextmanager
     def writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
@@ -112,12 +112,13 @@ class WriterLock:
         self.path = path
         self._threads = threading.Lock()
         self._descriptor: int | None = None
-        self._pid = 0
+        self._pid = os.getpid()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold the lock for one transaction; never across a call to a model."""
         deadline = time.monotonic() + WAIT_SECONDS
+        self._own()
         if not self._threads.acquire(timeout=WAIT_SECONDS):
             raise StoreBusy(f"another thread has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s")
         try:
@@ -133,7 +134,8 @@ class WriterLock:
 
     def mark(self, store: str, number: int) -> None:
         """Note the number of the write that was just committed; call while the lock is held."""
-        os.pwrite(self._open(), f"{store} {number:020d}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # the write is made: a mark that falls behind must not say otherwise
+            os.pwrite(self._open(), f"{store} {number:020d}\n".encode(), 0)
 
     def marked(self) -> tuple[str, int] | None:
         """The store and the number that were last noted."""
@@ -144,17 +146,29 @@ class WriterLock:
         return (text[0], int(text[1])) if len(text) == 2 and text[1].isdecimal() else None  # noqa: PLR2004
 
     def close(self) -> None:
-        """Give the file back."""
-        if self._descriptor is not None and self._pid == os.getpid():
+        """Give the file back, unless somebody is writing just now."""
+        self._own()
+        if self._threads.acquire(blocking=False):
+            self._drop()
+            self._threads.release()
+
+    def _open(self) -> int:
+        self._own()
+        if self._descriptor is None:
+            with mapped(self.path):
+                self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return self._descriptor
+
+    def _drop(self) -> None:
+        if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = None
 
-    def _open(self) -> int:
-        if self._descriptor is None or self._pid != os.getpid():
-            with mapped(self.path):
-                self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._pid = os.getpid()
-        return self._descriptor
+    def _own(self) -> None:
+        """Start afresh in a forked child: whoever held the lock is not here to give it back, nor is it ours."""
+        if self._pid != os.getpid():
+            self._drop()
+            self._threads, self._pid = threading.Lock(), os.getpid()
 
     def _lock(self, descriptor: int, deadline: float) -> None:
         while fcntl:
@@ -164,6 +178,8 @@ class WriterLock:
                 if time.monotonic() > deadline:
                     message = f"another process has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s"
                     raise StoreBusy(message) from None
+                import random  # noqa: PLC0415 - loads hashlib and more, and only a writer that waits needs it
+
                 time.sleep(random.uniform(*POLL_SECONDS))  # noqa: S311 - a turn in a queue, not a secret
             else:
                 return
@@ -207,7 +223,15 @@ def prepare(connection: Connection, path: str, scripts: list[str], *, product: s
         for number, script in enumerate(scripts[version:], start=version + 1):
             with connection.writing(durable=True):
                 every(db, script)
+                _baptise(db, product)
                 db.execute(f"pragma user_version = {number}")
+
+
+def _baptise(db: apsw.Connection, product: str) -> None:
+    """Name the store and number its writes from 0; in the transaction that makes it, or a crash could leave it nameless."""
+    rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
+    db.executemany("insert or ignore into meta values (?, ?)", rows)
+    db.execute("insert or replace into meta values ('written_by', ?)", (product,))
 
 
 def _too_new(db: apsw.Connection, path: str, found: int, known: int, product: str) -> SchemaTooNew:

@@ -6,6 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from math import isfinite
 from typing import Any, assert_never
 
 import apsw
@@ -50,6 +51,7 @@ from commonplace.domain.records import UNUSED, Record
 from commonplace.domain.scopes import Scope
 from commonplace.stores.rows import (
     COLUMNS,
+    among,
     digest,
     filter_sql,
     marks,
@@ -67,6 +69,9 @@ from commonplace.stores.sqlite_connection import every, first
 _INSERT = f"insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)})"
 _UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
 _KEEP = f"insert into version (record, {', '.join(COLUMNS)}) select row, {', '.join(COLUMNS)} from record where row = ?"
+_KEEP_VECTOR = (
+    "insert into vector select e.id, e.bucket, v.data from vector v join entry e on e.id = ? where v.entry = ?"
+)
 _LOAD_VERSION = f"insert into version (record, {', '.join(COLUMNS)}) values (?, {marks(COLUMNS)})"
 _SELECT = (
     f"select {select_list('r')} from record r join scope s on s.id = r.scope left join usage u on u.record = r.row"
@@ -140,11 +145,10 @@ def read(db: apsw.Connection, id: str) -> Record | None:
 
 
 def _put(db: apsw.Connection, change: Put) -> Outcome:
-    record = change.record.replace(version=change.expect + 1)
+    record = change.record.replace(version=change.expect + 1, usage=UNUSED)
     if change.expect:
-        return Outcome(
-            records=(_next_version(db, record, change.terms, from_=record.updated_at, vector=change.vector),)
-        )
+        _next_version(db, record, change.terms, from_=record.updated_at, vector=change.vector)
+        return Outcome(records=(read(db, record.id) or record,))
     scope = scope_row(db, record.scope)
     if change.dedupe and (same := _saying_the_same(db, record, scope)):
         return _merge_tags(db, same, record)
@@ -193,15 +197,19 @@ def _next_version(
     db: apsw.Connection, record: Record, terms: Terms | None, *, from_: datetime, vector: Vector | None = None
 ) -> Record:
     """Keep the present version as an earlier one and put this one in its place, if it follows on it."""
-    held = first(db, "select row, scope, version, terms from record where id = ?", (record.id,))
+    found = "select r.row, r.scope, s.path, r.version, r.terms from record r join scope s on s.id = r.scope"
+    held = first(db, f"{found} where r.id = ?", (record.id,))
     if held is None:
         raise NotFound(f"there is no record {record.id!r}")
-    number, scope, version, old_terms = held
+    number, scope, path, version, old_terms = held
+    if path != str(record.scope):
+        raise Conflict(f"record {record.id!r} lives in {path} and stays there", current=version, holder=record.id)
     if version != record.version - 1:
         message = f"record {record.id!r} is at version {version}, not {record.version - 1}: it was changed meanwhile"
         raise Conflict(message, current=version, holder=record.id)
     words = tuple(old_terms.split()) if terms is None else terms
     db.execute(_KEEP, (number,))
+    db.execute(_KEEP_VECTOR, (db.last_insert_rowid() * 4 + 2, number * 4))
     _free_key(db, record, scope)
     try:
         db.execute(_UPDATE, (*_stored_row(record, words, scope, from_=from_)[1:], record.id, version))
@@ -267,8 +275,10 @@ def _load(db: apsw.Connection, change: Load) -> Outcome:
     start = first.occurred_at or first.created_at
     moments = [start, *(version.archived_at or version.updated_at for version in change.versions[1:])]
     number = _insert(db, present, change.terms[-1], scope=scope, vector=change.vector, from_=moments[-1])
-    for version, terms, from_ in zip(change.versions[:-1], change.terms, moments, strict=False):
+    for version, terms, from_ in zip(change.versions[:-1], change.terms[:-1], moments[:-1], strict=True):
         db.execute(_LOAD_VERSION, (number, *_stored_row(version, terms, scope, from_=from_)))
+        if version.content == present.content:
+            db.execute(_KEEP_VECTOR, (db.last_insert_rowid() * 4 + 2, number * 4))
     usage = max(present.usage, held.usage if held else UNUSED, key=lambda usage: usage.recalls)
     if usage.recalls:
         row = (number, usage.recalls, micros(usage.last_recalled_at))
@@ -334,6 +344,7 @@ def _erase(db: apsw.Connection, rows: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 def _trim(db: apsw.Connection, change: Trim) -> Outcome:
+    """Eviction makes room and nothing else: what was learned from the evicted stays."""
     condition, values = filter_sql(change.where, "r")
     tables = "record r left join usage u on u.record = r.row"
     total = first(db, f"select count(*) from record r where {condition}", values)
@@ -342,7 +353,9 @@ def _trim(db: apsw.Connection, change: Trim) -> Outcome:
         return Outcome()
     order = order_sql(change.order, "r")
     sql = f"select r.row, r.id from {tables} where {condition} and r.pinned = 0 order by {order} limit ?"
-    return Outcome(gone=tuple(_erase(db, every(db, sql, [*values, excess]))))
+    rows = every(db, sql, [*values, excess])
+    db.executemany("delete from record where row = ?", [(number,) for number, _ in rows])
+    return Outcome(gone=tuple(name for _, name in rows))
 
 
 def _consolidated(db: apsw.Connection, change: Consolidated) -> Outcome:
@@ -393,9 +406,11 @@ def _put_vector(db: apsw.Connection, entry: int, vector: Vector) -> None:
         raise InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
     if held.dimensions != len(vector):
         raise DimensionMismatch(stored=held.dimensions, offered=len(vector))
+    packed_vector = array("f", vector)
+    if not all(map(isfinite, packed_vector)):
+        raise InvalidInput("a vector must be made of finite numbers")
     db.execute(
-        "insert or replace into vector select id, bucket, ? from entry where id = ?",
-        (array("f", vector).tobytes(), entry),
+        "insert or replace into vector select id, bucket, ? from entry where id = ?", (packed_vector.tobytes(), entry)
     )
 
 
@@ -445,10 +460,11 @@ def _put_document(db: apsw.Connection, change: PutDocument) -> Outcome:
         packed(dict(document.metadata)),
         source.channel.value,
         source.ref,
+        packed(source.parents),
     )
     times = (int(document.trust), held[2] if held else micros(document.created_at), micros(document.updated_at))
-    names = "scope, kind, name, digest, content, metadata, channel, ref, trust, created_at, updated_at"
-    db.execute(f"insert into document ({names}) values ({marks(range(11))})", (*row, *times))
+    names = "scope, kind, name, digest, content, metadata, channel, ref, parents, trust, created_at, updated_at"
+    db.execute(f"insert into document ({names}) values ({marks(range(12))})", (*row, *times))
     _put_chunks(db, change, document=db.last_insert_rowid(), scope=scope)
     return Outcome()
 
@@ -466,10 +482,10 @@ def _put_chunks(db: apsw.Connection, change: PutDocument, *, document: int, scop
 def documents_sql(where: DocumentFilter) -> tuple[str, list[Any]]:
     """A filter as a condition on documents under the alias `d`."""
     sql, values = scopes_sql(where.scopes, "d.scope")
-    for column, allowed in {"kind": where.kinds, "name": where.names}.items():
+    for column, allowed in {"d.kind": where.kinds, "d.name": where.names}.items():
         if allowed is not None:
-            sql += f" and d.{column} in ({marks(allowed)})"
-            values += [str(value) for value in sorted(allowed)]
+            choice, more = among(column, allowed)
+            sql, values = f"{sql} and {choice}", [*values, *more]
     return sql, values
 
 

@@ -115,6 +115,7 @@ create table document (
   metadata   text not null,
   channel    text not null,
   ref        text,
+  parents    text not null,
   trust      integer not null,
   created_at integer not null,
   updated_at integer not null,

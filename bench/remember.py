@@ -1,0 +1,87 @@
+"""One durable write through the engine, against a bare insert of the same row with its full-text entry.
+
+    python bench/remember.py [WRITES]
+
+Bare: one parameterised insert into a table and one into an FTS5 table, in one transaction, WAL, synchronous=FULL.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+
+import apsw
+from measure import line, quantile, texts
+
+import commonplace
+from commonplace.opening import here
+
+
+def bare(folder: str, contents: list[str]) -> list[float]:
+    """Wall milliseconds of each bare insert."""
+    db = apsw.Connection(os.path.join(folder, "bare.db"))
+    db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
+    db.execute("pragma synchronous = full; pragma secure_delete = on").fetchall()
+    db.execute(
+        "create table r (id integer primary key, uid text unique, scope integer, kind text, category text, content text,"
+        " tags text, meta text, created integer, updated integer, version integer);"
+        "create virtual table f using fts5 (content, content = 'r', content_rowid = 'id', tokenize = 'porter unicode61');"
+        "insert into f (f, rank) values ('secure-delete', 1)"
+    )
+    taken = []
+    for number, text in enumerate(contents, start=1):
+        start = time.perf_counter()
+        db.execute("begin immediate")
+        row = (number, f"id{number:018d}", 1, "semantic", "decisions", text, "[]", "{}", number, number, 1)
+        db.execute("insert into r values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        db.execute("insert into f (rowid, content) values (?, ?)", (number, text))
+        db.execute("commit")
+        taken.append((time.perf_counter() - start) * 1000)
+    return taken
+
+
+def engine(folder: str, contents: list[str]) -> list[float]:
+    """Wall milliseconds of each remember in a file of its own, without Markdown."""
+    with commonplace.open(os.path.join(folder, "engine.db")) as memory:
+        return [timed(memory.remember, text) for text in contents]
+
+
+def mirrored(folder: str, contents: list[str]) -> list[float]:
+    """Wall milliseconds of each remember with its Markdown file."""
+    project = os.path.join(folder, "project")
+    os.makedirs(os.path.join(project, ".commonplace"))
+    with open(os.path.join(project, ".commonplace", "config.yaml"), "w", encoding="utf-8") as file:
+        file.write("project: bench.example/remember\n")
+    with here(project, env={"COMMONPLACE_HOME": os.path.join(folder, "home")}) as place:
+        return [timed(place.memory.remember, text, category="decisions") for text in contents]
+
+
+def timed(call, *args, **kwargs) -> float:
+    start = time.perf_counter()
+    call(*args, **kwargs)
+    return (time.perf_counter() - start) * 1000
+
+
+def main() -> None:
+    """Run the three side by side and print ratios of medians; the disk's own speed cancels out."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    contents = texts(count)
+    rounds: dict[str, list[float]] = {"bare": [], "engine": [], "mirrored": []}
+    for start in range(0, count, 200):
+        part = contents[start : start + 200]
+        with tempfile.TemporaryDirectory() as folder:
+            rounds["bare"] += bare(folder, part)
+            rounds["engine"] += engine(folder, part)
+            rounds["mirrored"] += mirrored(folder, part)
+    median = {name: quantile(values, 0.5) for name, values in rounds.items()}
+    print(f"{count} writes, one commit each, wall time, medians")
+    for name, value in median.items():
+        line(f"  {name}", value, "ms")
+    line("remember through the engine / bare insert", median["engine"] / median["bare"], "times", limit=3)
+    line("remember with its Markdown file / without", median["mirrored"] / median["engine"], "times", limit=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""``Store.claim``, ``Finish``, ``Fail`` and ``Heartbeat``: one worker at a time, fenced, with tries and a watermark."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonplace.domain.changes import Fail, Finish, Heartbeat
+from commonplace.domain.errors import LeaseLost
+from commonplace.domain.jobs import TRIES, Claim, Job, Reason, Skipped
+from commonplace.domain.queries import Order
+from commonplace.domain.scopes import Scope
+
+LEASE = timedelta(minutes=5)
+
+
+@pytest.fixture
+def take(store, make):
+    """Claim a job now; whatever is not said is plain."""
+
+    def take(watermark=1, **fields):
+        job = Job(**{"scope": make.scope, "kind": "extract", "key": "s1", "watermark": watermark} | fields)
+        return store.claim(job, lease=LEASE, now=make.clock())
+
+    return take
+
+
+def failed(claim, make, after=timedelta(0)):
+    """The change that ends a claim badly."""
+    return Fail(claim=claim, error="no model", retry_at=make.clock() + after)
+
+
+def test_a_new_job_is_claimed_until_its_lease_ends(take, make):
+    """A claim names the job, the moment at which it ends and a token."""
+    claim = take()
+    assert isinstance(claim, Claim)
+    assert (claim.job.key, claim.until) == ("s1", make.clock() + LEASE)
+    assert claim.token
+
+
+def test_a_running_job_is_not_claimed_again(take):
+    """One worker at a time has a job."""
+    take()
+    assert take() == Skipped(reason=Reason.RUNNING)
+
+
+@pytest.mark.parametrize("other", [{"scope": Scope.parse("user:bob")}, {"kind": "index"}, {"key": "s2"}])
+def test_jobs_are_told_apart_by_scope_kind_and_key(take, other):
+    """Another scope, kind or key is another job."""
+    first, second = take(), take(**other)
+    assert isinstance(second, Claim)
+    assert first.token != second.token
+
+
+def test_a_finished_job_is_up_to_date(store, take):
+    """What is done for a watermark need not be done for it or for an older one."""
+    store.apply([Finish(claim=take(watermark=5))])
+    assert take(watermark=5) == Skipped(reason=Reason.UP_TO_DATE)
+    assert take(watermark=4) == Skipped(reason=Reason.UP_TO_DATE)
+
+
+def test_a_newer_watermark_is_new_work(store, take):
+    """When there is more to do the job can be claimed again."""
+    store.apply([Finish(claim=take(watermark=5))])
+    claim = take(watermark=6)
+    assert isinstance(claim, Claim)
+    store.apply([Finish(claim=claim)])
+    assert take(watermark=6) == Skipped(reason=Reason.UP_TO_DATE)
+
+
+def test_work_that_arrives_meanwhile_is_done_afterwards(store, take):
+    """A watermark that came while the job ran is not taken for done."""
+    claim = take(watermark=1)
+    assert take(watermark=2) == Skipped(reason=Reason.RUNNING)
+    store.apply([Finish(claim=claim)])
+    assert isinstance(take(watermark=2), Claim)
+
+
+def test_a_failed_job_waits_until_it_may_be_tried_again(store, take, make):
+    """Until the moment of the next try a claim is skipped, with the error that was."""
+    store.apply([failed(take(), make, after=LEASE)])
+    assert take() == Skipped(reason=Reason.BACKING_OFF, error="no model")
+    make.clock.forward(LEASE - timedelta(microseconds=1))
+    assert take() == Skipped(reason=Reason.BACKING_OFF, error="no model")
+    make.clock.forward(timedelta(microseconds=1))
+    assert isinstance(take(), Claim)
+
+
+def test_a_job_that_keeps_failing_runs_out_of_tries(store, take, make):
+    """After the last try nobody gets it, and the reason is kept."""
+    for _ in range(TRIES):
+        store.apply([failed(take(), make)])
+    assert take() == Skipped(reason=Reason.EXHAUSTED, error="no model")
+    make.clock.forward(timedelta(days=365))
+    assert take() == Skipped(reason=Reason.EXHAUSTED, error="no model")
+
+
+def test_a_newer_watermark_starts_afresh(store, take, make):
+    """New input gives a job that ran out all its tries again, at once."""
+    for _ in range(TRIES):
+        store.apply([failed(take(), make, after=-LEASE)])
+    store.apply([failed(take(watermark=2), make, after=LEASE)])
+    assert take(watermark=2) == Skipped(reason=Reason.BACKING_OFF, error="no model")
+    for _ in range(TRIES):
+        store.apply([failed(take(watermark=3), make)])
+    assert take(watermark=3).reason is Reason.EXHAUSTED
+
+
+def test_success_gives_the_tries_back(store, take, make):
+    """Failures of earlier input do not count against later input."""
+    for watermark in range(1, 4):
+        for _ in range(TRIES - 1):
+            store.apply([failed(take(watermark), make)])
+        store.apply([Finish(claim=take(watermark))])
+    assert take(watermark=3) == Skipped(reason=Reason.UP_TO_DATE)
+
+
+def test_a_lease_that_ran_out_can_be_taken_over(take, make):
+    """At the very moment the lease ends another worker may have the job, with another token."""
+    first = take()
+    make.clock.forward(LEASE - timedelta(microseconds=1))
+    assert take() == Skipped(reason=Reason.RUNNING)
+    make.clock.forward(timedelta(microseconds=1))
+    second = take()
+    assert isinstance(second, Claim)
+    assert second.token != first.token
+
+
+def test_a_takeover_counts_as_a_try(take, make):
+    """A job that kills its workers ends, and says why."""
+    for _ in range(TRIES):
+        assert isinstance(take(), Claim)
+        make.clock.forward(LEASE)
+    skipped = take()
+    assert skipped.reason is Reason.EXHAUSTED
+    assert "lease" in skipped.error
+
+
+@pytest.mark.parametrize("end", [lambda c, _: Finish(claim=c), failed, lambda c, m: Heartbeat(claim=c, until=m.clock())])
+def test_a_claim_that_was_lost_writes_nothing(store, take, make, end):
+    """A worker that lost its lease is told so, and everything else of its apply is undone."""
+    stale = take()
+    make.clock.forward(LEASE)
+    fresh = take()
+    with pytest.raises(LeaseLost, match="extract:s1"):
+        store.apply([make.put(), end(stale, make), make.put("more")])
+    assert store.find(make.anything(), order=Order.ID, limit=9) == []
+    store.apply([make.put(), Finish(claim=fresh)])
+
+
+def test_a_job_is_finished_once(store, take, make):
+    """A claim that was ended cannot be ended again, well or badly."""
+    for end in (lambda claim: Finish(claim=claim), lambda claim: failed(claim, make)):
+        claim = take(watermark=1 if end(None) else 0, key=str(end))
+        store.apply([end(claim)])
+        with pytest.raises(LeaseLost):
+            store.apply([Finish(claim=claim)])
+
+
+def test_a_lease_that_ran_out_unnoticed_still_holds(store, take, make):
+    """Nobody else took the job, so its work is not thrown away."""
+    claim = take()
+    make.clock.forward(10 * LEASE)
+    store.apply([make.put(), Finish(claim=claim)])
+    assert take() == Skipped(reason=Reason.UP_TO_DATE)
+
+
+def test_an_exhausted_takeover_fences_the_old_worker_off(store, take, make):
+    """A job that was declared dead cannot be finished by the one who comes back late."""
+    for _ in range(TRIES):
+        claim = take()
+        make.clock.forward(LEASE)
+    assert take().reason is Reason.EXHAUSTED
+    with pytest.raises(LeaseLost):
+        store.apply([Finish(claim=claim)])
+
+
+def test_a_heartbeat_holds_a_claim_for_longer(store, take, make):
+    """While it beats nobody takes the job over."""
+    claim = take()
+    for _ in range(5):
+        make.clock.forward(LEASE / 2)
+        store.apply([Heartbeat(claim=claim, until=make.clock() + LEASE)])
+    assert take() == Skipped(reason=Reason.RUNNING)
+    store.apply([Finish(claim=claim)])
+
+
+def test_a_forged_claim_is_no_claim(store, take, make):
+    """Only the token that was handed out ends a job."""
+    claim = take()
+    with pytest.raises(LeaseLost):
+        store.apply([Finish(claim=claim.replace(token="0" * 32))])
+    with pytest.raises(LeaseLost):
+        store.apply([Finish(claim=claim.replace(job=claim.job.replace(key="other")))])
+    store.apply([Finish(claim=claim)])
