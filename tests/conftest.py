@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,7 +23,7 @@ ADA = Scope.of(("user", "ada"))
 class Clock:
     """A clock that stands still until it is moved."""
 
-    def __init__(self, start=datetime(2026, 1, 1, 12, tzinfo=UTC)):  # noqa: B008 - the same first moment for every test
+    def __init__(self, start=datetime(2026, 1, 1, 12, tzinfo=UTC)):
         self.now = start
 
     def __call__(self):
@@ -132,6 +134,20 @@ def keep(store, make):
         return outcome.records[0]
 
     return keep
+
+
+@pytest.fixture
+def python():
+    """Run a program in a process of its own, with the names of this file at hand, and return what it printed."""
+
+    def python(program, *arguments):
+        command = [sys.executable, "-c", f"from conftest import *\n{program}", *map(str, arguments)]
+        where = os.environ | {"PYTHONPATH": os.path.dirname(__file__)}
+        done = subprocess.run(command, env=where, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return python
 
 
 @pytest.fixture

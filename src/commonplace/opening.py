@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.config.project import ASSISTANT, PROJECT, Context, context
 from commonplace.domain.binding import Binding
 from commonplace.domain.errors import StoreError
-from commonplace.domain.ports import Clock, Embedder, Keeper
+from commonplace.domain.ports import Clock, Embedder, Keeper, Tell, silent
 from commonplace.domain.records import Channel, Kind
 from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory, now_utc
 from commonplace.markdown.mirror import MirroredStore
+from commonplace.pipelines.look import Look
 from commonplace.pipelines.recall import Brief, brief
 from commonplace.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from commonplace.markdown.plan import Action
     from commonplace.pipelines.sync import Report
 
 
@@ -28,6 +32,7 @@ class Here:
         """Open what the context describes; nothing is read yet."""
         self.where = where
         self.clock = clock
+        self.embedder = embedder
         self.secret = secret_in(where.home)
         self.database = SqliteStore(where.database)
         for scope, folder in where.folders.items():
@@ -36,29 +41,54 @@ class Here:
         self.store = MirroredStore(self.database, where.folders)
         self.binding = where.bind(channel)
         self.memory = Memory(self.store, self.binding, clock=clock, embedder=embedder, secret=self.secret)
+        self.look = Look(self.store, os.path.join(where.home, "looked"))
+
+    def narrowed(self, scope: Scope) -> Memory:
+        """The same memory, which sees one scope alone."""
+        binding = self.binding.replace(reads=(scope,))
+        return Memory(self.store, binding, clock=self.clock, embedder=self.embedder, secret=self.secret)
 
     def recall(self, query: str, **options: Any) -> Brief:
         """Recall with a look at the files first; ``options`` are those of ``Memory.recall``."""
-        return brief(self.memory, self.store, query, sync=self._sync_quietly, **options)
+        return brief(self.memory, self.look, query, sync=self._sync_quietly, **options)
 
-    def sync(self, scope: Scope, *, accept_missing: bool = False) -> Report:
-        """Bring one scope's files and records together."""
+    def refresh(self) -> list[str]:
+        """Take in what people have edited, before their files are written to; returns what they should know."""
+        return [note for scope in self.store.folders if self.look.differs(scope) for note in self._sync_quietly(scope)]
+
+    def sync(self, scope: Scope, *, accept_missing: bool = False, tell: Tell = silent) -> Report:
+        """Bring one scope's files and records together; ``tell`` hears how much of it is done."""
         from commonplace.pipelines.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
+        began = time.time_ns()
         syncer = Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret)
-        return syncer.run(accept_missing=accept_missing)
+        report = syncer.run(accept_missing=accept_missing, tell=tell)
+        self.look.mark(scope, began, len(self.store.files(self.store.folders[scope])))
+        return report
+
+    def planned(self, scope: Scope) -> list[Action]:
+        """What a sync of the scope would have to do."""
+        from commonplace.pipelines.sync import Syncer  # noqa: PLC0415 - see sync
+
+        return Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret).planned()
 
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
-        report = self.sync(scope)
+        return self.told(scope, self.sync(scope))
+
+    def told(self, scope: Scope, report: Report) -> Iterator[str]:
+        """What people should know of a sync, as sentences."""
+        folder = self.store.folders[scope]
         for trouble in report.troubles:
-            yield f"{trouble.path}:{trouble.line}: {trouble.reason}"
+            yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
         if report.missing:
             yield (
-                f"{len(report.missing)} files of {scope} are gone at once; their records were kept. "
+                f"{len(report.missing)} files of the {self.named(scope)} memory are gone at once; "
+                "their records were kept. "
                 "`commonplace sync --accept-missing` archives them"
             )
         for path, finding in report.redactions:
-            yield f"{path}: a {finding.kind} was taken out and replaced by {finding.mark}"
+            found = os.path.join(folder, path)
+            yield f"{found}: a secret ({finding.kind}) was taken out; {finding.mark} stands in its place"
 
     def named(self, scope: Scope) -> str:
         """What people call a scope."""
@@ -70,6 +100,16 @@ class Here:
         from commonplace.stores.sqlite_upkeep import SqliteKeeper  # noqa: PLC0415 - no recall needs it
 
         return SqliteKeeper(self.database)
+
+    def restored(self, path: str) -> int:
+        """Put a backup in the place of what is stored, and let the files follow; returns the number of records."""
+        from commonplace.pipelines.sync import follow  # noqa: PLC0415 - see sync
+
+        before = {scope: self.store.files(folder) for scope, folder in self.store.folders.items()}
+        count = self.keeper.restore(path)
+        for scope, states in before.items():
+            follow(self.store, scope, states, now=self.clock())
+        return count
 
     def close(self) -> None:
         """Give back what is held."""
@@ -93,6 +133,18 @@ def here(
     """Open what is at a directory: the project around it and the user's own memory, with their Markdown."""
     where = context(directory or os.getcwd(), os.environ if env is None else env)
     return Here(where, channel=channel, clock=clock, embedder=embedder)
+
+
+def set_aside(where: Context) -> str:
+    """Move a database that cannot be opened out of the way; the next one is made anew.  Returns where it is now."""
+    aside, number = f"{where.database}.damaged", 0
+    while os.path.exists(aside):
+        number += 1
+        aside = f"{where.database}.damaged-{number}"
+    for side in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.rename(where.database + side, aside + side)
+    return aside
 
 
 def open(  # noqa: A001 - `commonplace.open` is what it is called

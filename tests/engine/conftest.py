@@ -19,7 +19,7 @@ ASSISTANT = Scope.of(("user", "ada"))
 class Meanings:
     """An embedder that hashes words into a few dimensions, and takes the words of one list for the same word."""
 
-    def __init__(self, *alike, name="meanings", dimensions=64):
+    def __init__(self, *alike, name="meanings", dimensions=512):
         self.identity = EmbedderIdentity(name=name, dimensions=dimensions)
         self.asked = []
         self._alike = {word: words.split()[0] for words in alike for word in words.split()}
@@ -33,7 +33,7 @@ class Meanings:
         counts = [0.0] * self.identity.dimensions
         for word in text.lower().split():
             hashed = sha256(self._alike.get(word, word).encode()).digest()
-            counts[hashed[0] % len(counts)] += 1.0
+            counts[int.from_bytes(hashed[:4], "big") % len(counts)] += 1.0
         length = sum(count * count for count in counts) ** 0.5 or 1.0
         return [count / length for count in counts]
 

@@ -80,7 +80,11 @@ def test_a_newer_one_replaces_an_older_one(store, make, elsewhere, query):
         store.apply([Touch(ids=(record.id,), at=make.clock.forward())])
     elsewhere.apply([make.update(record, content="the sky is black")])
     [outcome] = store.apply([exported(elsewhere, make, record.id)])
-    assert (outcome.deduped, store.get(record.id).content, store.get(record.id).version) == (False, "the sky is black", 5)
+    assert (outcome.deduped, store.get(record.id).content, store.get(record.id).version) == (
+        False,
+        "the sky is black",
+        5,
+    )
     assert store.get(record.id).usage == Usage(recalls=4, last_recalled_at=make.clock())
     assert len(store.find(make.anything(versions=True), order=Order.ID, limit=9)) == 5
     assert store.match(make.where(), query("grey"), limit=9) == []
@@ -95,7 +99,7 @@ def test_an_older_one_does_not_replace_a_newer_one(store, make, elsewhere):
     assert store.get(record.id).content == "newest"
 
 
-def test_archived_and_superseded_records_stay_what_they_are(store, make, keep):
+def test_archived_and_superseded_records_stay_what_they_are(store, make):
     """A record that is closed elsewhere arrives closed, and reads alike in the past."""
     old, new = make("old"), make("new")
     elsewhere = SqliteStore(":memory:")
@@ -117,7 +121,7 @@ def test_a_taken_key_is_a_conflict(store, make, keep, elsewhere):
     assert only(store, make) == holder
 
 
-def test_a_record_cannot_be_loaded_into_another_scope(store, make, keep):
+def test_a_record_cannot_be_loaded_into_another_scope(store, keep):
     """One id lives in one scope."""
     kept = keep()
     moved = kept.replace(scope=Scope.parse("user:bob"), version=2)

@@ -26,7 +26,7 @@ def test_a_dropped_scope_is_empty(store, make, keep, query):
     assert (store.get(kept.id), store.census()) == (None, [])
 
 
-def test_what_is_below_goes_too(store, make, keep):
+def test_what_is_below_goes_too(store, keep):
     """Dropping a pipeline drops its agents, at every depth."""
     deep = Scope.of(*REVIEWER.segments, ("task", "t"))
     gone = {keep(str(scope), scope=scope).id for scope in (RELEASE, REVIEWER, deep)}
@@ -34,13 +34,13 @@ def test_what_is_below_goes_too(store, make, keep):
     assert store.census() == []
 
 
-def test_a_scope_that_was_never_written_still_has_what_is_below(store, make, keep):
+def test_a_scope_that_was_never_written_still_has_what_is_below(store, keep):
     """An outer scope need not hold anything itself."""
     kept = keep(scope=REVIEWER)
     assert store.apply([DropScope(scope=RELEASE)])[0].gone == (kept.id,)
 
 
-def test_what_is_around_and_beside_stays(store, make, keep):
+def test_what_is_around_and_beside_stays(store, keep):
     """Neither the parent nor a scope of similar name is touched."""
     kept = [keep(str(scope), scope=scope) for scope in (RELEASE, *OTHERS)]
     keep(scope=REVIEWER)

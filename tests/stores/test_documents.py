@@ -106,7 +106,7 @@ def test_the_identity_is_scope_kind_and_name(store, make, file):
     assert len(store.documents(where(make, make.scope, BOB), limit=9)) == 3
 
 
-def test_chunks_come_back_as_they_were_put(store, make, file, query):
+def test_chunks_come_back_as_they_were_put(store, make, query):
     """A chunk that is found leads back to its document and its place in it."""
     document = make.document("0b1c", trust=Trust.EXTERNAL)
     parts = make.chunks(document, "sky", "sea")

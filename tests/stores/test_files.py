@@ -24,7 +24,9 @@ def test_what_is_noted_again_is_replaced(store):
 
 def test_folders_are_apart(store):
     """The same path in another folder is another file, and folders are no prefixes."""
-    store.apply([PutFiles(folder="/m", files=(file("a.md"),)), PutFiles(folder="/mm", files=(file("a.md", version=2),))])
+    store.apply(
+        [PutFiles(folder="/m", files=(file("a.md"),)), PutFiles(folder="/mm", files=(file("a.md", version=2),))]
+    )
     assert [known.version for known in store.files("/m")] == [1]
     assert store.files("/") == []
 
@@ -46,5 +48,7 @@ def test_more_records_than_a_statement_has_places(store):
 def test_dropped_paths_are_forgotten(store):
     """Forgetting a path that is not known is no error."""
     store.apply([PutFiles(folder="/m", files=(file("a.md"), file("b.md")))])
-    store.apply([DropFiles(folder="/m", paths=frozenset({"a.md", "x%"})), DropFiles(folder="/", paths=frozenset({"b.md"}))])
+    store.apply(
+        [DropFiles(folder="/m", paths=frozenset({"a.md", "x%"})), DropFiles(folder="/", paths=frozenset({"b.md"}))]
+    )
     assert [known.path for known in store.files("/m")] == ["b.md"]

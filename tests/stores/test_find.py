@@ -12,7 +12,25 @@ from commonplace.domain.records import Channel, Kind, Source
 from commonplace.domain.scopes import Scope
 
 HOUR = timedelta(hours=1)
-NASTY = ["%", "_", "\\", "'", '"', "x' or 1=1 --", ";", "*", "a%", "[a]", "null", "", " ", "ü", "\u202e", "a,b", '["a"]']
+NASTY = [
+    "%",
+    "_",
+    "\\",
+    "'",
+    '"',
+    "x' or 1=1 --",
+    ";",
+    "*",
+    "a%",
+    "[a]",
+    "null",
+    "",
+    " ",
+    "ü",
+    "\u202e",
+    "a,b",
+    '["a"]',
+]
 
 
 def texts(store, where, order=Order.ID, limit=99):
@@ -99,28 +117,42 @@ def test_expiry_is_decided_at_the_moment_of_the_filter(store, make, keep):
 # Fields
 
 
-def test_each_field_of_a_filter_chooses(store, make, keep):
-    """Every field means what it says, alone."""
-    a = keep("a", kind=Kind.EPISODIC, category="x", key="k1", tags=frozenset({"t", "u"}), pinned=True)
-    b = keep("b", category="y", key="k2", tags=frozenset({"t"}), source=Source(channel=Channel.AGENT, parents=(a.id,)))
-    c = keep("c")
-    store.apply([Consolidated(ids=(c.id,), at=make.clock())])
-    cases = {
-        "a": [{"ids": {a.id}}, {"kinds": {Kind.EPISODIC}}, {"keys": {"k1", "none"}}, {"tags": {"t", "u"}}],
-        "b": [{"categories": {"y"}}, {"parents": {a.id, c.id}}, {"tags": {"t"}, "pinned": None, "ids": {b.id, c.id}}],
-        "ab": [{"tags": {"t"}}, {"ids": {a.id, b.id}}, {"categories": {"x", "y"}}],
-        "bc": [{"kinds": {Kind.SEMANTIC, Kind.WORKING}}],
-        "": [{"ids": set()}, {"kinds": set()}, {"categories": set()}, {"keys": set()}, {"tags": {"v"}}],
-    }
-    for expected, filters in cases.items():
-        for fields in filters:
-            frozen = {name: value and frozenset(value) if value else value for name, value in fields.items()}
-            frozen = {name: frozenset() if value == set() else value for name, value in frozen.items()}
-            assert "".join(texts(store, make.where(**frozen))) == expected, fields
-    assert "".join(texts(store, make.where(pinned=True))) == "a"
-    assert "".join(texts(store, make.where(pinned=False))) == "bc"
-    assert "".join(texts(store, make.where(consolidated=True))) == "c"
-    assert "".join(texts(store, make.where(consolidated=False))) == "ab"
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("ids", "a", "a"),
+        ("ids", "ab", "ab"),
+        ("ids", "", ""),
+        ("kinds", [Kind.EPISODIC], "a"),
+        ("kinds", [Kind.SEMANTIC, Kind.WORKING], "bc"),
+        ("kinds", "", ""),
+        ("categories", ["x"], "a"),
+        ("categories", ["x", "y", "z"], "ab"),
+        ("categories", "", ""),
+        ("keys", ["k1", "none"], "a"),
+        ("keys", "", ""),
+        ("tags", ["t"], "ab"),
+        ("tags", ["t", "u"], "a"),
+        ("tags", ["t", "u", "v"], ""),
+        ("tags", "", "abc"),
+        ("parents", "ac", "b"),
+        ("parents", "b", ""),
+        ("pinned", True, "a"),
+        ("pinned", False, "bc"),
+        ("consolidated", True, "c"),
+        ("consolidated", False, "ab"),
+    ],
+)
+def test_each_field_of_a_filter_chooses(store, make, keep, case):
+    """Every field means what it says: any of its values, all of its tags, and nothing if it is empty."""
+    kept = {"a": keep("a", kind=Kind.EPISODIC, category="x", key="k1", tags=frozenset("tu"), pinned=True)}
+    parents = Source(channel=Channel.AGENT, parents=(kept["a"].id,))
+    kept |= {"b": keep("b", category="y", key="k2", tags=frozenset("t"), source=parents), "c": keep("c")}
+    store.apply([Consolidated(ids=(kept["c"].id,), at=make.clock())])
+    field, value, expected = case
+    named = [kept[text].id for text in value] if field in ("ids", "parents") else value
+    where = make.where(**{field: value if isinstance(value, bool) else frozenset(named)})
+    assert "".join(texts(store, where)) == expected
 
 
 def test_fields_are_met_together(store, make, keep):
@@ -128,7 +160,9 @@ def test_fields_are_met_together(store, make, keep):
     keep("a", category="x", tags=frozenset({"t"}))
     keep("b", category="x")
     keep("c", tags=frozenset({"t"}), pinned=True)
-    narrow = make.where(categories=frozenset({"x"}), tags=frozenset({"t"}), pinned=False, kinds=frozenset({Kind.SEMANTIC}))
+    narrow = make.where(
+        categories=frozenset({"x"}), tags=frozenset({"t"}), pinned=False, kinds=frozenset({Kind.SEMANTIC})
+    )
     assert texts(store, narrow) == ["a"]
     assert texts(store, narrow.replace(pinned=True)) == []
 

@@ -13,13 +13,14 @@ HOUR = timedelta(hours=1)
 BOB = Scope.parse("user:bob")
 
 
+def said(match):
+    """What was found says."""
+    return match.record.content if match.record else match.chunk.text
+
+
 def found(store, where, query, limit=99):
     """What the matches say, best first."""
-    return [(match.record or match.chunk) and _text(match) for match in store.match(where, query, limit=limit)]
-
-
-def _text(match):
-    return match.record.content if match.record else match.chunk.text
+    return [said(match) for match in store.match(where, query, limit=limit)]
 
 
 def scores(store, where, query):
@@ -55,11 +56,11 @@ def test_terms_are_whole(store, make, keep, query):
         assert found(store, make.where(), query(word)) == [], word
 
 
-@pytest.mark.parametrize("text", ['"', "*", "a*", "sky*", "AND", "NEAR(", "title:", "'", "-", "^", "\0", "%", "🎉"])
-def test_any_term_is_legal(store, make, keep, query, text):
+@pytest.mark.parametrize("term", ['"', "*", "a*", "sky*", "AND", "NEAR(", "title:", "'", "-", "^", "\0", "%", "🎉"])
+def test_any_term_is_legal(store, make, keep, query, term):
     """No term means anything but itself: there is no query language underneath."""
     keep("the sky is blue")
-    assert found(store, make.where(), query(text + " nothing")) == []
+    assert found(store, make.where(), query(term + " nothing")) == []
 
 
 def test_a_word_is_found_by_any_of_its_alternatives(store, make, keep, query):
@@ -92,6 +93,15 @@ def test_a_rare_word_says_more(store, make, keep, query):
     assert found(store, make.where(), query("common rare"))[0] == "rare x"
 
 
+def test_every_word_comes_before_some_words(store, make, keep, query):
+    """A text that has all that was asked for leads, however well another one does by some of it."""
+    keep("sky sky sky")
+    keep("a long text that speaks of the sky and somewhere of the sea as well as of many other things")
+    for number in range(5):
+        keep(f"sea {number}")
+    assert "sky and somewhere" in found(store, make.where(), query("sky sea"))[0]
+
+
 def test_more_of_a_word_and_less_of_the_rest_is_better(store, make, keep, query):
     """A text that says the word oftener, or says less beside it, comes first."""
     keep("sky and sea and land")
@@ -105,7 +115,7 @@ def test_coverage_is_the_share_of_the_words_by_their_rarity(store, make, keep, q
     keep("sky sea")
     for text in ("sky", "sea", "sky land"):
         keep(text)
-    covered = {_text(match): match.coverage for match in store.match(make.where(), query("sky sea"), limit=9)}
+    covered = {said(match): match.coverage for match in store.match(make.where(), query("sky sea"), limit=9)}
     assert covered["sky sea"] == 1.0
     assert 0 < covered["sky"] < covered["sea"] < 1
     [*_, partial] = store.match(make.where(), query("sky unheard"), limit=9)
@@ -262,7 +272,11 @@ def test_chunks_are_found_when_asked_for(store, make, keep, query):
     assert scores(store, make.where(), query("sky")) == before
     assert set(found(store, make.where(chunks=True), query("sky"))) == {"sky record", "sky chunk"}
     [match] = store.match(make.where(chunks=True, records=False), query("sky"), limit=9)
-    assert (match.chunk, match.record, match.id) == (make.chunks(session, "sky chunk")["chunks"][0], None, "session:notes#0")
+    assert (match.chunk, match.record, match.id) == (
+        make.chunks(session, "sky chunk")["chunks"][0],
+        None,
+        "session:notes#0",
+    )
 
 
 # The past

@@ -26,16 +26,18 @@ class Place(Value):
     git: str | None  #: the folder of the repository's own data, shared by its worktrees
 
 
-def home(env: Mapping[str, str]) -> str:
+def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
     """The folder of the database and of the user's own records."""
+    user = env.get("USERPROFILE" if platform == "win32" else "HOME") or os.path.expanduser("~")
     if given := env.get("COMMONPLACE_HOME"):
-        return os.path.abspath(os.path.expanduser(given))
-    if sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
-    elif sys.platform == "win32":
-        base = env.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+        return os.path.abspath(user + given[1:] if given == "~" or given.startswith("~/") else given)
+    if platform == "darwin":
+        base = os.path.join(user, "Library", "Application Support")
+    elif platform == "win32":
+        base = env.get("LOCALAPPDATA") or os.path.join(user, "AppData", "Local")
     else:
-        base = env.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+        said = env.get("XDG_DATA_HOME", "")  # the specification has relative ones ignored
+        base = said if os.path.isabs(said) else os.path.join(user, ".local", "share")
     return os.path.join(base, "commonplace")
 
 
@@ -109,6 +111,7 @@ def canonical(address: str) -> str:
         rest = f"{host}/{path}"
     host, slash, path = rest.partition("/")
     host = host.rpartition("@")[2].partition(":")[0].lower()
+    path = path.lstrip("/") if host else path
     return f"{host}{slash}{path}".rstrip("/").removesuffix(".git") or address
 
 

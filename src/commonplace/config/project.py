@@ -16,6 +16,7 @@ from commonplace.domain.values import Value
 
 TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them
+_UNMADE = "has no .commonplace/ yet; `commonplace init` makes one, `--scope assistant` means your own memory"
 
 
 class Context(Value):
@@ -55,11 +56,26 @@ class Context(Value):
             raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
         return self._enabled(self.project, name)
 
+    @property
+    def default(self) -> str:
+        """Where something is kept unless told otherwise: in the project if one is around, else in the user's own."""
+        return PROJECT if self.place else ASSISTANT
+
+    def settings_file(self, name: str) -> str:
+        """The file in which that memory is switched on and off."""
+        if name == ASSISTANT:
+            return os.path.join(self.home, CONFIG)
+        if self.place is None:
+            raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
+        if self.place.folder is None:
+            raise ConfigError(_UNMADE, file=self.place.root)
+        return os.path.join(self.place.folder, CONFIG)
+
     def writable(self, name: str) -> Scope:
         """The scope that people call so, if something can be kept in it."""
         scope = self.scope(name)
         if scope not in self.folders and self.place:
-            raise ConfigError("has no .commonplace/ yet; `commonplace init` makes one", file=self.place.root)
+            raise ConfigError(_UNMADE, file=self.place.root)
         return scope
 
     def _enabled(self, scope: Scope, name: str) -> Scope:
@@ -98,11 +114,19 @@ def context(directory: str, env: Mapping[str, str]) -> Context:
     return Context(
         home=data,
         place=place,
-        project=Scope.of(("project", name)) if name else None,
-        assistant=Scope.of(("user", own["user"] or _login(env))),
+        project=_scope("project", name, file=file or str(place and place.git)) if name else None,
+        assistant=_scope("user", own["user"] or _login(env), file=os.path.join(data, CONFIG)),
         project_settings=project,
         user_settings=own,
     )
+
+
+def _scope(kind: str, name: str, *, file: str) -> Scope:
+    """A scope with a name from a settings file, which an error has to name."""
+    try:
+        return Scope.of((kind, name))
+    except InvalidInput as error:
+        raise ConfigError(str(error), file=file, path=kind) from error
 
 
 def _login(env: Mapping[str, str]) -> str:

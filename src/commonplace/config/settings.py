@@ -13,8 +13,14 @@ from commonplace.domain.binding import CONTENT_BYTES, CONTENT_BYTES_MOST
 from commonplace.domain.errors import ConfigError
 from commonplace.domain.values import Value
 
-_plain_line = re.compile(r"^([a-z_]+): *([A-Za-z0-9_./@-][A-Za-z0-9_./@:-]*)? *(?: #.*)?$")
+_plain_text = re.compile(r"[\n\x20-\x7e]*")  # what else there is, such as odd spaces and controls, the parser judges
+_plain_line = re.compile(r"^([a-z_]{1,99}):(?: +([A-Za-z0-9_./@-][A-Za-z0-9_./@:-]*))? *(?: #.*)?$")
 _words = {"true": True, "false": False, "null": None}
+_wordlike = {"true", "false", "null", "yes", "no", "on", "off"}  # whatever their case; some readers take them for more
+
+
+FLAT_CHARS = 65_536  # as many as the parser takes
+INTEGER_DIGITS = 18  # no setting has more; beyond a few thousand Python refuses to convert them
 
 
 class Setting(Value):
@@ -71,6 +77,8 @@ def load(path: str, schema: tuple[Setting, ...]) -> dict[str, Any]:
 
 def flat(text: str) -> dict[str, Any] | None:
     """Read ``key: value`` lines without a YAML parser, which costs more than a recall; None if they are not that."""
+    if len(text) > FLAT_CHARS or not _plain_text.fullmatch(text):
+        return None
     said: dict[str, Any] = {}
     for line in text.split("\n"):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -84,13 +92,17 @@ def flat(text: str) -> dict[str, Any] | None:
 
 def _plain_value(value: str | None) -> bool:
     """Whether both readers agree on it: small words, whole numbers, and names that YAML takes for nothing else."""
-    return value is None or value in _words or value.isdecimal() or bool(re.match(r"^[a-z][a-z0-9]*[./][a-z]", value))
+    if value is None or value in _words:
+        return True
+    if value.isdecimal():
+        return len(value) <= INTEGER_DIGITS
+    return value.lower() not in _wordlike and bool(re.match(r"[A-Za-z_/](?:[\w./@:-]*[\w/])?$", value))
 
 
 def _resolved(value: str | None) -> Any:
     if value is None or value in _words:
         return _words.get(value or "null")
-    return int(value) if value.isdecimal() and not value.startswith("0") else value
+    return int(value) if value.isdecimal() and (value == "0" or not value.startswith("0")) else value
 
 
 def _parsed(text: str, path: str) -> Mapping[str, Any]:
@@ -142,7 +154,7 @@ def template(schema: tuple[Setting, ...], values: Mapping[str, Any], *, title: s
 def changed(text: str, name: str, value: bool) -> str:
     """A settings file with one switch turned; everything else stays as its writer left it."""
     line = f"{name}: {_written(value)}"
-    pattern = re.compile(rf"(?m)^{name}:[^\n#]*?(?=[ \t]*#|[ \t]*$)")
+    pattern = re.compile(rf"(?m)^([\"']?){name}\1[ \t]*:[^\n#]*?(?=[ \t]*#|[ \t\r]*$)")
     if pattern.search(text):
         return pattern.sub(line, text, count=1)
     return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"
@@ -159,4 +171,5 @@ def _written(value: Any) -> str:
 def _quoted(value: str) -> str:
     from json import dumps  # noqa: PLC0415 - only for writing
 
-    return value if _plain_line.match(f"x: {value}") and _plain_value(value) else dumps(value, ensure_ascii=False)
+    plain = value not in _words and _plain_line.match(f"x: {value}") and _plain_value(value)
+    return value if plain else dumps(value, ensure_ascii=False)

@@ -37,6 +37,8 @@ class Document(Value):
     def _check(self) -> None:
         if not self.name.strip():
             raise InvalidInput("a document needs a name")
+        if self.created_at.tzinfo is None or self.updated_at.tzinfo is None:
+            raise InvalidInput(f"document {self.name!r} has a date without a time zone")
 
 
 class Chunk(Value):
@@ -55,6 +57,10 @@ class Chunk(Value):
     def id(self) -> str:
         """A reference that leads back to its origin, such as ``session:0b1c#4``."""
         return f"{self.kind}:{self.document}#{self.ref}"
+
+    def _check(self) -> None:
+        if self.occurred_at is not None and self.occurred_at.tzinfo is None:
+            raise InvalidInput(f"chunk {self.id!r} has a date without a time zone")
 
 
 class FileState(Value):

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from commonplace.domain.scopes import Scope
 
 Clock: TypeAlias = Callable[[], datetime]
+Tell: TypeAlias = Callable[[int, int], None]  #: hears how much of some long work is done, and of how much
+
+
+def silent(_done: int, _of: int) -> None:
+    """Nobody listens."""
 
 
 class EmbedderIdentity(Value):

@@ -25,6 +25,8 @@ KEY_BYTES = 512
 TAGS_MOST = 64
 TAG_CHARS = 200
 METADATA_BYTES = 16_384
+BESIDE_BYTES = 30_000  # all but the content: written as frontmatter it may double, and no more than 64 KiB of that are read
+JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file can hold
 
 
 class Admitted(Value):
@@ -98,7 +100,18 @@ def admit(
         occurred_at=draft.occurred_at,
         expires_at=_expiry(draft, category, binding, now),
     )
+    fits(record)
     return Admitted(record=record, terms=searchable(record), redactions=tuple(gate.findings), notes=gate.notes)
+
+
+def fits(record: Record) -> None:
+    """Refuse what no file could hold beside the content: a record that cannot be written would stop every sync."""
+    source = record.source
+    beside = [record.key, record.value, sorted(record.tags), dict(record.metadata), source.ref, source.parents]
+    _shallow(record.value, "the value")
+    for item in record.metadata.values():
+        _shallow(item, "the metadata")
+    _within(json.dumps(beside, ensure_ascii=False), BESIDE_BYTES, "what stands beside the content")
 
 
 def searchable(record: Record) -> Terms:
@@ -129,15 +142,21 @@ def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
 def _content(draft: Draft, value: Json, gate: Gate, binding: Binding) -> str:
     content = gate.text(draft.content, what="the content")
     if not content and value is not None:
-        content = json.dumps(value, ensure_ascii=False, sort_keys=True)
+        content = rendered(value)
     if not content:
         raise InvalidInput("the content is blank; there is nothing to remember")
     return _within(content, binding.content_bytes, "the content")
 
 
+def rendered(value: Json) -> str:
+    """A value as the content of a record that says nothing else."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
 def _value(value: Json, gate: Gate) -> Json:
     if value is None:
         return None
+    _shallow(value, "the value")
     try:
         plain: Json = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -176,6 +195,8 @@ def _metadata(metadata: Mapping[str, Json], gate: Gate) -> Mapping[str, Json]:
 
 
 def _plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
+    for item in metadata.values():
+        _shallow(item, "the metadata")
     try:
         plain: dict[str, Json] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -184,7 +205,10 @@ def _plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _expiry(draft: Draft, category: str, binding: Binding, now: datetime) -> datetime | None:
-    expires = now + draft.ttl if draft.ttl is not None else draft.expires_at
+    try:
+        expires = now + draft.ttl if draft.ttl is not None else draft.expires_at
+    except OverflowError:
+        raise InvalidInput(f"a ttl of {draft.ttl} ends after the last day of the calendar") from None
     if expires is None:
         return None
     if binding.temporary is not None and category not in binding.temporary:
@@ -193,6 +217,15 @@ def _expiry(draft: Draft, category: str, binding: Binding, now: datetime) -> dat
     if expires.tzinfo is None:
         raise InvalidInput(f"the expiry {expires} has no time zone")
     return expires
+
+
+def _shallow(value: Any, what: str, *, left: int = JSON_DEPTH) -> None:
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    if left == 0:
+        raise InvalidInput(f"{what} is nested deeper than {JSON_DEPTH} levels")
+    for item in value.values() if isinstance(value, Mapping) else value:
+        _shallow(item, what, left=left - 1)
 
 
 def _within(text: str, most: int, what: str) -> str:

@@ -34,7 +34,7 @@ from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kin
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
 from commonplace.engine.ranking import fuse, within
-from commonplace.engine.text import chunks
+from commonplace.engine.text import chunks, one_line
 from commonplace.engine.words import plan, terms
 
 if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
@@ -247,6 +247,7 @@ class Memory:
         from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
 
         gate = Gate(self._secret())
+        name = one_line(gate.text(name, what="the name"))
         pieces = _pieces(target, kind, name, turns, gate)
         now = self._clock()
         source = Source(channel=Channel.CAPTURE, ref=name)
@@ -283,17 +284,19 @@ class Memory:
             raise InvalidInput(f"a limit of {limit} would find nothing")
         where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of)
         planned = plan(query)
+        notes: tuple[str, ...] = ()
         if planned.words:
             searched = where.replace(chunks=_searches_chunks(where))
             depth = max(CANDIDATES if self._embedder else 0, SPARE * limit)
             lexical = self.store.match(searched, planned, limit=depth)
-            hits = fuse(lexical, self._nearest(searched, query, limit=depth), limit=limit)
+            semantic, notes = self._nearest(searched, query, limit=depth)
+            hits = fuse(lexical, semantic, limit=limit)
         else:
             newest = self.store.find(where, order=Order.NEWEST, limit=limit)
             hits = [Hit(score=1.0, record=record, parts=(("newest", 1.0),)) for record in newest]
         chosen = within(hits, budget)
-        notes = self._count(chosen) if count and as_of is None else ()
-        return Recall(query=query, hits=tuple(chosen), notes=notes)
+        counted = self._count(chosen) if count and as_of is None else ()
+        return Recall(query=query, hits=tuple(chosen), notes=(*notes, *counted))
 
     def get(self, id: str) -> Record:
         """One record by its id, or by any beginning of it that no other record shares; archived ones too."""
@@ -409,6 +412,10 @@ class Memory:
 
     def _changed(self, before: Record, changes: Mapping[str, Any]) -> Record:
         after = before.replace(**changes)
+        if before.held and not after.held:
+            self._may_release(before)
+        if "value" in changes and "content" not in changes and _only_renders(before) and after.value is not None:
+            after = after.replace(content="")  # admission renders the new value
         if "category" in changes and self.binding.categories is not None:
             kinds = self.binding.categories
             known = ", ".join(kinds)
@@ -436,6 +443,8 @@ class Memory:
         """An earlier version comes back as a new one; nothing of the history is lost."""
         from commonplace.engine.admission import Admitted, searchable  # noqa: PLC0415 - see above
 
+        if record.held and not earlier.held:
+            self._may_release(record)
         now = self._clock()
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
@@ -462,6 +471,11 @@ class Memory:
         record = self.get(id)
         self._may_write(record.scope)
         return record
+
+    def _may_release(self, record: Record) -> None:
+        """What waits for a person's review is not approved by whoever wrote it."""
+        if CEILING[self.binding.channel] < Trust.USER:
+            raise Forbidden(f"record {record.id!r} waits for a person; {self.binding.channel} may not release it")
 
     def _may_write(self, scope: Scope) -> None:
         if not self.binding.may_write(scope):
@@ -509,12 +523,16 @@ class Memory:
 
     # Vectors
 
-    def _nearest(self, where: Filter, query: str, *, limit: int) -> Sequence[Match]:
+    def _nearest(self, where: Filter, query: str, *, limit: int) -> tuple[Sequence[Match], tuple[str, ...]]:
+        """What is near in meaning; an embedder that fails is a note, since words still find what they find."""
         if self._embedder is None or self.store.embedder() is None:
-            return []
+            return [], ()
         self._adopt_embedder()
-        [vector] = self._embedder.embed([query], query=True)
-        return self.store.nearest(where, vector, limit=limit)
+        try:
+            [vector] = self._embedder.embed([query], query=True)
+        except ProviderError as error:
+            return [], (f"only words were searched: {error}",)
+        return self.store.nearest(where, vector, limit=limit), ()
 
     def _adopt_embedder(self) -> None:
         """Vectors of two embedders are never mixed: the first one stays until the store is embedded anew."""
@@ -543,6 +561,12 @@ def _same(after: Record, before: Record) -> bool:
     return all(getattr(after, field) == getattr(before, field) for field in Record.fields if field not in unedited)
 
 
+def _only_renders(record: Record) -> bool:
+    from commonplace.engine.admission import rendered  # noqa: PLC0415 - see above
+
+    return record.value is not None and record.content == rendered(record.value)
+
+
 def _author(after: Record, before: Record) -> tuple[Source, Trust]:
     """Whoever changes the words is their source; a person's words are a person's, anybody else's add no trust."""
     if after.content == before.content and after.value == before.value:
@@ -558,10 +582,12 @@ def _searches_chunks(where: Filter) -> bool:
 
 def _pieces(scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], gate: Gate) -> tuple[Chunk, ...]:
     found: list[Chunk] = []
+    taken: set[str] = set()
     for turn in turns:
         cut = list(chunks(gate.text(turn.text, what=f"turn {turn.ref}")))
+        whole = _free_ref(one_line(gate.text(turn.ref, what="the reference")), taken) if cut else ""
         for number, text in enumerate(cut):
-            ref = turn.ref if len(cut) == 1 else f"{turn.ref}.{number}"
+            ref = whole if len(cut) == 1 else f"{whole}.{number}"
             found.append(
                 Chunk(
                     scope=scope, kind=kind, document=name, seq=len(found), ref=ref, text=text,
@@ -569,6 +595,16 @@ def _pieces(scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], 
                 )
             )  # fmt: skip
     return tuple(found)
+
+
+def _free_ref(ref: str, taken: set[str]) -> str:
+    """A reference of its own for every turn, also if a host numbers them carelessly: equal ones would be one hit."""
+    own, number = ref, 1
+    while own in taken:
+        number += 1
+        own = f"{ref}-{number}"
+    taken.add(own)
+    return own
 
 
 def _digest(pieces: Sequence[Chunk]) -> str:

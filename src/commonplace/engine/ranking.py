@@ -30,9 +30,12 @@ def fuse(lexical: Sequence[Match], semantic: Sequence[Match], *, limit: int) -> 
     scored.sort()
     similar = {match.id: match.score for match in semantic}
     return [
-        Hit(score=-score, record=found[key].record, chunk=found[key].chunk, similarity=similar.get(key), parts=parts)
+        Hit(
+            score=min(1.0, -score), record=found[key].record, chunk=found[key].chunk, similarity=similar.get(key),
+            parts=parts if score >= -1 else _within_one(parts),
+        )
         for score, key, parts in scored[:limit]
-    ]
+    ]  # fmt: skip
 
 
 def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
@@ -76,3 +79,9 @@ def _parts(match: Match, *, words: float, meaning: float) -> tuple[tuple[str, fl
     if trust is Trust.EXTERNAL:
         parts.append(("from outside", -base * UNTRUSTED))
     return tuple(part for part in parts if part[1])
+
+
+def _within_one(parts: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """A pin lifts a hit above its equals, but the score that is shown ends at one."""
+    over = sum(part for _, part in parts) - 1
+    return tuple((name, part - over) if name == "pinned" else (name, part) for name, part in parts)

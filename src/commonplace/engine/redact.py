@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from commonplace.engine.vendors import PREFIXES, SHAPES
 
@@ -44,8 +45,7 @@ class Redacted:
     findings: tuple[Finding, ...]  # in the order of the text, never overlapping
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(NamedTuple):  # not a dataclass, as is _Place: those two would double the cost of the import
     """What stands where a secret could stand."""
 
     text: str
@@ -53,6 +53,15 @@ class _Value:
     end: int
     quoted: bool  # in quotes, backticks or bold: someone meant it literally
     closed: bool  # the clause ends after it
+
+
+class _Place(NamedTuple):
+    """Where a name stands, and how far around it the talk is of it."""
+
+    start: int
+    end: int
+    since: int
+    until: int
 
 
 def redact(text: str, *, key: bytes = b"") -> Redacted:
@@ -187,7 +196,8 @@ def _vendor_hits(text: str) -> Iterator[_Hit]:
 
 def _tail_end(text: str, at: int, prefix: str, tail: str) -> int:
     """Where the token that starts with this prefix ends; 0 if it is none."""
-    if at and (text[at - 1].isalnum() and text[at - 1].isascii()):
+    # Inside a longer run of the same letters is no start; each round would find one more end of a hostile run.
+    if _rx(r"[A-Za-z0-9][-_]?$").search(text[max(0, at - 2) : at]):
         return 0
     m = _rx(tail).match(text, at + len(prefix))
     if not m or _rx(r"[xX*.0_-]+|.*(?i:your|example|placeholder|xxxxx)[-_.].*").fullmatch(m[0]):
@@ -415,6 +425,8 @@ _NAMES = (
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$")
 _NAME_AT_MOST = 48
+# Three names with no more than this between the first and the third hold no values between them.
+_DENSE = 20
 
 _PASSWORD = ("password", "password")
 _KINDS = {
@@ -470,21 +482,33 @@ _GENERIC_KINDS = frozenset(
 
 
 def _named(text: str, low: str) -> Iterator[_Hit]:
+    names = list(_names(text, low))
     done = 0
-    for m in _rx(_NAMES).finditer(low):
-        if m.start() < done:
+    for i, (start, end, noun) in enumerate(names):
+        # A sentence about one name ends at the second next: otherwise a text of nothing but names would be read often.
+        since = names[i - 2][1] if i > 1 else 0
+        until = names[i + 2][0] if i + 2 < len(names) else len(text)
+        if start < done or (until - end <= _DENSE and i + 2 < len(names)):
             continue
-        start, done = _name_span(text, m)
-        if text[start - 1 : start] == ":" and _rx(r"arn:|::").search(text, max(0, start - 80), start):
-            continue
-        noun = _noun_at(text, low, m, start, done)
-        if not noun:
-            continue
-        if noun[0] == "key" and "api" in low[max(0, start - 24) : done + 48]:
-            noun = ("token", "api-key")
-        for value in _values(text, start, done, noun[0]):
+        for value in _values(text, _Place(start, end, since, until), noun[0]):
             yield value.start, value.end, noun[1]
             done = max(done, value.end)
+
+
+def _names(text: str, low: str) -> Iterator[tuple[int, int, tuple[str, str]]]:
+    """Every name of a secret in the text, with what it says it holds."""
+    end = 0
+    for m in _rx(_NAMES).finditer(low):
+        if m.start() < end:
+            continue
+        start, end = _name_span(text, m)
+        if text[start - 1 : start] == ":" and _rx(r"arn:|::").search(text, max(0, start - 80), start):
+            continue
+        noun = _noun_at(text, low, m, start, end)
+        if noun and noun[0] == "key" and "api" in low[max(0, start - 24) : end + 48]:
+            noun = ("token", "api-key")
+        if noun:
+            yield start, end, noun
 
 
 def _name_span(text: str, m: re.Match[str]) -> tuple[int, int]:
@@ -502,9 +526,11 @@ def _name_span(text: str, m: re.Match[str]) -> tuple[int, int]:
 
 def _prior(low: str, start: int) -> str:
     """The word before, if only a blank or a hyphen is between."""
-    before = low[max(0, start - 24) : start]
-    m = _rx(r"[a-z0-9]+(?=[ -]?$)").search(before)
-    return m[0] if m else ""
+    end = start - (low[max(0, start - 1) : start] in {" ", "-"})
+    at, least = end, max(0, end - 24)
+    while at > least and low[at - 1].isalnum():
+        at -= 1
+    return low[at:end]
 
 
 def _noun_at(text: str, low: str, m: re.Match[str], start: int, end: int) -> tuple[str, str] | None:
@@ -565,9 +591,9 @@ _HELP = (
     r"|actually|literally|simply|always|again|temporarily|both|like|something|the\s+following|as\s+follows"
 )
 _LINK = (
-    rf"(?i)(?:'s|\s+(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s+(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}\s{{0,3}}[:=]?\s{{1,3}}"
+    rf"(?i)(?<!\s)(?:(?:'s|\s{{1,3}}(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s{{1,3}}(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}\s{{0,3}}[:=]?\s{{1,3}}"
     r"|[,;:.]?\s{1,3}(?:(?:then|just|please)\s{1,3})?(?:type|enter|try|use)\s{1,3}"
-    r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[—–]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?"
+    r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[—–]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?)"
 )
 _STATES = rf"(?i)'s|\b(?:{_BE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to|\b(?:type|enter|try|use)\b|[=:>→⇒—–-]|是|为|為|は|が|은|는"
 # "Set the password of the guest account to x": the verb before the name makes "to" tell the value.
@@ -589,16 +615,24 @@ _COMPOUNDS = frozenset(
 _REACH = 80
 
 
-def _values(text: str, start: int, end: int, noun: str) -> Iterator[_Value]:
+def _values(text: str, place: _Place, noun: str) -> Iterator[_Value]:
     """The values that this name gives away: the first place that holds one, and its companions after a plural."""
-    for value, how in _candidates(text, start, end):
+    for value, how in _candidates(text, place):
         if _GONE in value.text:
             return
         if _admits(value, noun, how):
-            yield value
-            if text[end - 1] in "sS":
+            yield _whole(text, value)
+            if text[place.end - 1] in "sS":
                 yield from _companions(text, value, noun)
             return
+
+
+def _whole(text: str, value: _Value) -> _Value:
+    """A secret longer than what was looked at goes to its end."""
+    if value.quoted or value.end - value.start < _LOOKED_AT:
+        return value
+    rest = _rx(r"[^\s\"'`<>,;]*+").match(text, value.end)
+    return value._replace(end=rest.end()) if rest else value
 
 
 def _companions(text: str, value: _Value, noun: str) -> Iterator[_Value]:
@@ -612,48 +646,49 @@ def _companions(text: str, value: _Value, noun: str) -> Iterator[_Value]:
         value = following
 
 
-def _candidates(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
+def _candidates(text: str, place: _Place) -> Iterator[tuple[_Value, str]]:
+    start, end = place.start, place.end
     for value, how in _assigned(text, start, end):
         yield value, how
-        # What is assigned is the value, secret or not; only prose goes on: "Password: it was reset to x".
-        if value.quoted or value.text.lower() not in _STOP_WORDS:
-            return
-    yield from _linked(text, start, end)
+        # What is assigned is the value, secret or not.  A word is none, so prose goes on: "Password: it was reset to x".
+        return
+    yield from _linked(text, place)
     gap = _rx(r"[,?]?[ \t]{1,3}[(\u2013\u2014]?").match(text, end)
     if gap and (value := _value_at(text, gap.end())):
         yield value, "flag" if text.startswith("--", start) else "direct"
-    yield from _reversed(text, start, end)
-    yield from _beside(text, end)
+    yield from _reversed(text, place)
+    yield from _beside(text, place)
 
 
 def _assigned(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
     xml = _rx(_XML).match(text, end) if text[max(0, start - 1) : start] in {"<", ":"} else None
     link = xml or _rx(_ASSIGN).match(text, end)
     value = _value_at(text, link.end()) if link else None
-    if not link or not value:
-        return
-    if "," in link[0] and text[max(0, start - 2) : start - 1] != "(":
+    if not link or not value or ("," in link[0] and text[max(0, start - 2) : start - 1] != "("):
         return
     if _rx(r"[\n,(]").search(link[0]):
         yield value, "loose"
-    elif "=" in link[0] and not value.quoted and (link[0][0] == " " or _in_call(text, start, value.end)):
+    elif not value.quoted and _is_code(text, start, value, link[0]):
         yield value, "code"
     else:
         yield value, "assigned"
 
 
-def _in_call(text: str, start: int, end: int) -> bool:
-    """`connect(password=pw)`: an argument, and its value a name in a program."""
+def _is_code(text: str, start: int, value: _Value, link: str) -> bool:
+    """`password: SecretStr` declares, `password = pw` and `connect(password=pw)` pass a name of a program."""
+    if "=" not in link:
+        return bool(_rx(r"[a-z][A-Z]").search(value.text))
     before = text[max(0, start - 200) : start]
-    return text[end : end + 1] == ")" or before.count("(") > before.count(")")
+    return link[0] == " " or text[value.end : value.end + 1] == ")" or before.count("(") > before.count(")")
 
 
-def _linked(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
+def _linked(text: str, place: _Place) -> Iterator[tuple[_Value, str]]:
     """ "is", "was changed to", "for staging: " within the sentence."""
-    stop = _rx(_SENTENCE_END).search(text, end + 1, end + _REACH)
+    start, end, reach = place.start, place.end, min(place.end + _REACH, place.until)
+    stop = _rx(_SENTENCE_END).search(text, end + 1, reach)
     first = _rx(r"[ \t]{1,3}([A-Za-z]+)").match(text, end)
-    states = _STATES_TO if _rx(_SETS).search(text, max(0, start - 32), start) else _STATES
-    for link in _rx(_LINK).finditer(text, end, max(stop.start() if stop else end + _REACH, end + 2)):
+    states = _STATES_TO if _rx(_SETS).search(text, max(place.since, start - 32), start) else _STATES
+    for link in _rx(_LINK).finditer(text, end, max(stop.start() if stop else reach, end + 2)):
         told, near = _rx(states).search(link[0]), link.start() == end
         if not near and not (told and _may_reach(text[end], first and first[1], told[0].strip())):
             continue
@@ -667,38 +702,41 @@ def _may_reach(after: str, first: str | None, told: str) -> bool:
     return first.lower() not in _COMPOUNDS if first else after in " \t,(['\"`" and told[0].isalpha()
 
 
-def _reversed(text: str, start: int, end: int) -> Iterator[tuple[_Value, str]]:
+def _reversed(text: str, place: _Place) -> Iterator[tuple[_Value, str]]:
     """ "use x as the password", "x is our staging key", "type x into the password field"."""
-    follows = _rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, end)
+    follows = _rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, place.end)
     field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
     if follows and not field and follows[1].lower() in _COMPOUNDS:
         return
-    lead = text[max(0, start - 120) : start].rpartition("\n")[2]
+    pivots = {"in", "into", "at"} if field else {"as", "is", "was", "are", "for", "that's"}
+    lead = text[max(place.since, place.start - 120) : place.start].rpartition("\n")[2]
     words, at = lead.split(), len(lead)
-    for i in range(len(words) - 1, max(-1, len(words) - 9), -1):
+    for i in range(len(words) - 1, max(0, len(words) - 9), -1):
         at = lead.rfind(words[i], 0, at)
-        if words[i].lower() in ({"in", "into", "at"} if field else {"as", "is", "was", "are", "for", "that's"}) and i:
+        if words[i].lower() in pivots:
             i -= words[i - 1] in {"-", "\u2013", "\u2014"}
-            if words[i] == "for" and (i < 2 or words[i - 2].lower() not in _GIVES):
-                return
-            at = start - len(lead) + lead.rfind(words[i - 1], 0, at)
-            value = _value_at(text, at)
-            if value and value.end <= start:
-                yield value, "reversed"
+            if words[i] != "for" or words[max(0, i - 2)].lower() in _GIVES:
+                yield from _ending_before(text, place.start - len(lead) + lead.rfind(words[i - 1], 0, at), place.start)
             return
         if words[i][-1] in ".!?:;":
             return
+
+
+def _ending_before(text: str, at: int, end: int) -> Iterator[tuple[_Value, str]]:
+    value = _value_at(text, at)
+    if value and value.end <= end:
+        yield value, "reversed"
 
 
 _GIVES = frozenset("use using used enter type typed try put give with pick choose set".split())
 _DIGESTS = r"(?i)\b(?:hash|id|ids|sha|sha1|sha256|digest|commit|checksum|fingerprint|uuid|version|public|arn|etag|revision|trace|request)\b"
 
 
-def _beside(text: str, end: int) -> Iterator[tuple[_Value, str]]:
+def _beside(text: str, place: _Place) -> Iterator[tuple[_Value, str]]:
     """Layer 5: a random string in the same line, unless something there calls it a digest or an id."""
-    line = text[end : end + _REACH].partition("\n")[0]
+    line = text[place.end : min(place.end + _REACH, place.until)].partition("\n")[0]
     for word in _rx(r"\S{16,}").finditer(line):
-        value = _value_at(text, end + word.start())
+        value = _value_at(text, place.end + word.start())
         if value and not _rx(_DIGESTS).search(line, 0, word.start()):
             yield value, "beside"
 
@@ -706,8 +744,10 @@ def _beside(text: str, end: int) -> Iterator[tuple[_Value, str]]:
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 _VALUE = (
-    r"(?:[bBrRuU@](?=[\"']))?\\?(?P<q>\*\*|[\"'`])(?P<quoted>(?:(?!\\?(?P=q))[^\n]){1,512})\\?(?P=q)|(?P<bare>\S{1,512})"
+    r"(?:[bBrRuU@](?=[\"']))?\\?(?P<q>\*\*|[\"'`])(?P<quoted>(?:(?!\\?(?P=q))[^\n]){1,512})\\?(?P=q)|(?P<bare>\S{1,160})"
 )
+# Enough of a value to judge it by; long values made texts of names and equals signs slow.
+_LOOKED_AT = 100
 _CUT = r"[\"`]|</|<br|\\[nrt\"]|[,;](?=\\?[\"']?[A-Za-z_][\w.-]{0,40}[\"']?\s?[=:])|&(?=[\w.-]{1,40}=)|\|$|,$|(?<=[!-~])[\u3000-\u30ff\u4e00-\u9fff]"
 _CLOSED = r"[\"'`*_)\]}]{0,3}[ \t]{0,3}(?:$|[\r\n.,;!?)\]|<]|(?:for|on|and|but|please)\b|[—–-]\s)"
 _UNITS = (
@@ -721,7 +761,7 @@ def _value_at(text: str, at: int) -> _Value | None:
     if not m:
         return None
     if m["bare"]:
-        return _bare(m["bare"], at, text)
+        return None if m["bare"].lower() in _STOP_WORDS else _bare(m["bare"], at, text)
     return _Value(m["quoted"].strip(), *_stripped(m, "quoted"), quoted=True, closed=True)
 
 
@@ -774,11 +814,7 @@ def _admits_password(value: _Value, how: str) -> bool:
         return len(secret) >= 4 and how not in {"far", "beside"}
     grade = _grade(secret.rstrip("!"))
     if how in {"assigned", "told", "flag"}:
-        if grade >= _MIXED or value.quoted:
-            return True
-        # `password: SecretStr` is a declaration.
-        declares = how == "assigned" and _rx(r"[a-z][A-Z]").search(secret)
-        return value.closed and len(secret) >= 4 and not declares and not _describes(secret)
+        return grade >= _MIXED or value.quoted or (value.closed and len(secret) >= 4 and not _describes(secret))
     if how == "reversed":
         return grade >= _MIXED or (value.quoted and not _describes(secret))
     if how in {"code", "loose", "far"}:
@@ -795,7 +831,7 @@ def _admits_token(value: _Value, how: str) -> bool:
     if how == "assigned" or (how == "told" and value.quoted):
         return _tokenish(secret) or _is_weak_key(secret)
     if how in {"told", "code", "flag", "loose"}:
-        return _tokenish(secret)
+        return _tokenish(secret) or (how == "flag" and _odd(secret))
     if how in {"far", "reversed"}:
         return _tokenish(secret) and len(secret) >= 12
     if how == "direct" and (_rx(r"[0-9a-f]{32,}").fullmatch(secret) or _rx(r"(?:[A-Za-z]*\d){3}\w*").fullmatch(secret)):

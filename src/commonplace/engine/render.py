@@ -12,7 +12,7 @@ from datetime import datetime
 
 from commonplace.domain.queries import Hit
 from commonplace.domain.records import Json, Record
-from commonplace.engine.text import one_line
+from commonplace.engine.text import plain_line
 
 SNIPPET_CHARS = 160
 STANDING = (
@@ -24,7 +24,7 @@ STANDING = (
 def snippets(hits: Sequence[Hit], references: Mapping[str, str]) -> str:
     """A compact ranked list with scores, for people."""
     return "\n".join(
-        f"{hit.score:.2f}  {_label(hit)}  {_shortened(hit.text)}  ({references.get(hit.id) or _reference(hit)})"
+        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shortened(hit.text)}  ({_reference(hit, references)})")
         for hit in hits
     )
 
@@ -37,17 +37,24 @@ def prompt(hits: Sequence[Hit], references: Mapping[str, str], *, seal: str) -> 
     if not hits:
         return ""
     lines = [
-        f"- [{_label(hit)}, {_by(hit)}, score {hit.score:.2f}] {_quoted(hit.text)} "
-        f"({references.get(hit.id) or _reference(hit)})"
+        _quoted(f"- [{_label(hit)}, {_by(hit)}, score {hit.score:.2f}] {hit.text} ({_reference(hit, references)})")
         for hit in hits
     ]
     return "\n".join([f'<memory seal="{seal}">', STANDING, *lines, f'</memory seal="{seal}">'])
 
 
-def as_json(query: str, hits: Sequence[Hit], references: Mapping[str, str], *, explain: bool = False) -> str:
+def as_json(
+    query: str,
+    hits: Sequence[Hit],
+    references: Mapping[str, str],
+    *,
+    explain: bool = False,
+    notes: Sequence[str] = (),
+) -> str:
     """The same hits in the same order, for programs."""
     found = [_hit_json(hit, references, explain=explain) | {"rank": rank} for rank, hit in enumerate(hits, start=1)]
-    return json.dumps({"query": query, "hits": found}, ensure_ascii=False, indent=2)
+    asked = query.encode("utf-8", "replace").decode()  # half a character can be asked but not written
+    return json.dumps({"query": asked, "hits": found, "notes": list(notes)}, ensure_ascii=False, indent=2)
 
 
 def explanation(hit: Hit) -> str:
@@ -103,7 +110,7 @@ def _hit_json(hit: Hit, references: Mapping[str, str], *, explain: bool) -> dict
         "similarity": hit.similarity,
         "text": hit.text,
         "date": iso(_date(hit)),
-        "reference": references.get(hit.id) or _reference(hit),
+        "reference": _reference(hit, references),
         "trust": (record.trust if record else chunk.trust).name.lower() if record or chunk else None,  # type: ignore[union-attr]
     }
     if record:
@@ -140,15 +147,15 @@ def _by(hit: Hit) -> str:
     return f"trust {hit.chunk.trust.name.lower()}" if hit.chunk else ""
 
 
-def _reference(hit: Hit) -> str:
-    return f"record {hit.record.short}" if hit.record else hit.id
+def _reference(hit: Hit, references: Mapping[str, str]) -> str:
+    return references.get(hit.id) or (f"record {hit.record.short}" if hit.record else hit.id)
 
 
 def _shortened(text: str) -> str:
-    line = one_line(text)
+    line = plain_line(text)
     return line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1].rstrip() + "…"
 
 
 def _quoted(text: str) -> str:
     """One line that cannot close the block, open another or pose as a turn of the conversation."""
-    return one_line(text).replace("<", "&lt;").replace("```", "'''")
+    return plain_line(text).replace("<", "&lt;").replace("```", "'''")

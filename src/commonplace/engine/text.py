@@ -14,6 +14,8 @@ from commonplace.domain.errors import InvalidInput
 
 #: What no text may carry: it is invisible and can fool a terminal, a reader or a model.
 _UNSEEN = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f"
+#: What text may carry but no frame shows: zero width, marks of direction, and selectors that could smuggle words.
+_FAINT = "\u00ad\u061c\u180e\u200b-\u200f\u2060-\u206f\U000e0080-\U000e0fff"
 # Patterns as text: re compiles them on first use, and a recall uses neither.
 _unseen = f"[{_UNSEEN}]"
 _wide = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff]"
@@ -59,5 +61,10 @@ def slug(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, its line ends shown."""
-    return " ⏎ ".join(part for line in text.split("\n") if (part := line.strip()))
+    """A text on one line, its line ends shown: all that anybody takes for one, also U+2028."""
+    return " ⏎ ".join(part for line in text.splitlines() if (part := line.strip()))
+
+
+def plain_line(text: str) -> str:
+    """A text on one line without anything that cannot be seen: what a model or a terminal is shown."""
+    return re.sub(f"[{_UNSEEN}{_FAINT}]", "", one_line(text))

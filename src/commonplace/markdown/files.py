@@ -43,6 +43,14 @@ def listed(folder: str) -> Iterator[tuple[str, int]]:
                     yield f"{category.name}/{name}", _stamp(entry.stat(follow_symlinks=False))
 
 
+def stamp(folder: str, path: str) -> int | None:
+    """A file's stamp; None if it is not there."""
+    try:
+        return _stamp(os.lstat(os.path.join(folder, path)))
+    except OSError:
+        return None
+
+
 def read(folder: str, path: str) -> tuple[bytes, int]:
     """A file's bytes and its stamp; never through a link."""
     descriptor = os.open(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -7,14 +7,16 @@ vanished while its record stood still archives it.
 
 Carrying out an action leaves the folder and the known states so that planning again asks for nothing but trouble:
 ``Add``, ``Change``, ``Note`` and ``Write`` note the state of the file where it then is, all others forget the state of
-their path.  No two actions write to one path, none writes over the file of another record, and none touches a file in
-trouble or the record that it is of.
+their path.  A file that belongs elsewhere is renamed first, before its words are taken or written, and states are
+forgotten last: so there are never two files of one record, and whoever dies in the middle leaves a folder from which
+the next plan goes on.  No two actions write to one path, none writes over the file of another record, and none touches
+a file in trouble or the record that it is of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from commonplace.domain.documents import FileState
 from commonplace.domain.errors import InvalidInput
@@ -59,7 +61,7 @@ class Write(Value):
 
     record: Record
     path: str
-    old_path: str | None = None  #: where it was, to be removed if it is there
+    old_path: str | None = None  #: where it was, to be renamed from if it is there
 
 
 class Gone(Value):
@@ -70,7 +72,7 @@ class Gone(Value):
 
 
 class Remove(Value):
-    """The record was erased, or has no folder here any more, or has its file elsewhere: remove this one."""
+    """The record was erased, or has no folder here any more: remove its file."""
 
     path: str
 
@@ -109,13 +111,13 @@ class Seen(Value):
 def plan(
     *, seen: Sequence[Seen], known: Sequence[FileState], records: Mapping[str, Record], history: History
 ) -> list[Action]:
-    """Say what has to be done, first what only notes or forgets, last the troubles, each by path.
+    """Say what has to be done, in the order in which to do it: by sort, then by path; the troubles are last.
 
     ``records`` are all of the scope, in any state; those of other categories than the five are to the folder as if they
     were not there.  ``history`` gives the versions of one.
     """
     picture = _Picture(seen=seen, known=known, records=records)
-    actions: list[Action] = [*picture.troubles, *picture.leftovers]
+    actions: list[Action] = [*picture.troubles]
     for path, owner in sorted(picture.owners.items()):
         actions += _seen(picture, path, owner, history)
     actions += _not_seen(picture)
@@ -136,7 +138,6 @@ class _Picture:
         for state in sorted(known, key=lambda state: state.path):
             self.states.setdefault(state.record, []).append(state)
         self.troubles = [trouble for file in seen if (trouble := _trouble(file))]
-        self.leftovers: list[Remove] = []
         self.owners: dict[str, str | None] = {}  # path -> record; None: a new one
         self.held: set[str] = set()  # records that have a file
         self._taken = {path.casefold() for path in (*self.seen, *self.known)}  # on some disks A.md is a.md
@@ -172,43 +173,24 @@ class _Picture:
 
     def _settle(self, claimed: str, paths: list[str], blocked: set[str]) -> None:
         """Give the id to one file; the others are in trouble.  Copies of an absent record are looked at one by one."""
-        if claimed in self.absent:
+        homes = [state.path for state in self.states.get(claimed, ())]
+        unreadable = [path for path in homes if path in blocked]  # it keeps its id while nobody can read it
+        if claimed in self.absent or (len(paths) == 1 and not unreadable):
             for path in paths:
                 self._own(path, claimed)
             return
-        homes = [state.path for state in self.states.get(claimed, ())]
-        unreadable = [path for path in homes if path in blocked]  # it keeps its id while nobody can read it
-        rest = self._without_leftovers(claimed, paths)
-        keeper = min(unreadable or rest, key=lambda path: (path not in homes, _short(path) != claimed[:SHORT], path))
-        if keeper in paths:
+        keeper = unreadable[0] if unreadable else min(paths, key=lambda path: self._strangeness(path, claimed))
+        if not unreadable:
             self._own(keeper, claimed)
         reason = f"has the same id as {keeper}; delete its id line to make it a record of its own"
-        self.troubles += [Trouble(path=path, line=1, reason=reason) for path in rest if path != keeper]
+        self.troubles += [Trouble(path=path, line=1, reason=reason) for path in paths if path != keeper]
 
-    def _without_leftovers(self, claimed: str, paths: list[str]) -> list[str]:
-        """Leave out a file that was moved on: whoever moved it died after writing the new one."""
-        record = self.records.get(claimed)
-        if record is None or len(paths) == 1:
-            return paths
-        behind = [path for path in paths if self._is_behind(path, record)]
-        ahead = [path for path in paths if path not in self.known and self._is_up_to_date(path, record)]
-        if not behind or not ahead:
-            return paths
-        self.leftovers += [Remove(path=path) for path in behind]
-        return [path for path in paths if path not in behind]
-
-    def _is_behind(self, path: str, record: Record) -> bool:
-        """Whether a known file says nothing new: what it said before, or what the record is but in the wrong folder."""
-        state, said = self.known.get(path), self.seen[path].said
-        if state is None or state.record != record.id:
-            return False
-        if state.digest == self.seen[path].digest:
-            return state.version != record.version
-        return said is not None and _folder(path) != record.category and agrees(said, record)
-
-    def _is_up_to_date(self, path: str, record: Record) -> bool:
-        said = self.seen[path].said
-        return said is not None and _folder(path) == record.category and agrees(said, record)
+    def _strangeness(self, path: str, claimed: str) -> tuple[bool, bool, bool, str]:
+        """How little a file looks like the one that the record has, the least first."""
+        state, said, record = self.known.get(path), self.seen[path].said, self.records.get(claimed)
+        is_known = state is not None and state.record == claimed
+        is_right = said is not None and record is not None and agrees(said, record) and _folder(path) == record.category
+        return not is_known, not is_right, _short(path) != claimed[:SHORT], path
 
     def _shielded(self) -> set[str]:
         """The records of the files in trouble, also of those that were renamed and cannot say their id."""
@@ -229,14 +211,25 @@ class _Picture:
         fresh: dict[str, list[str]] = {}  # by text, since comparing each with each would take minutes
         for path, owner in self.owners.items():
             said = self.seen[path].said
-            if owner is None and said:
+            if said and owner not in self.records and not self.is_forgotten(path, owner):
                 fresh.setdefault(_words(said.content), []).append(path)
         for record in list(_unwritten(self)) if fresh else ():
             paths = fresh.get(_words(record.content), [])
-            found = next((path for path in paths if self._is_up_to_date(path, record)), None)
+            found = next((path for path in paths if agrees(self.as_new(path), record)), None)
             if found:
                 paths.remove(found)
                 self._own(found, record.id)
+
+    def is_forgotten(self, path: str, owner: str | None) -> bool:
+        """Whether a file is just what an erased record left behind."""
+        return any(state.digest == self.seen[path].digest for state in self.states.get(owner or "", ()))
+
+    def as_new(self, path: str) -> Said:
+        """What a file says if it is a new record's: the id of an erased one is not used again."""
+        said = self.seen[path].said
+        if said is None:
+            raise InvalidInput(f"{path!r} was not read")
+        return said.replace(id=None if said.id in self.absent else said.id, category=said.category or _folder(path))
 
     def free(self, path: str, *, own: str | None = None) -> str:
         """The path, or one like it that nothing has; from now on it is taken."""
@@ -270,13 +263,11 @@ def _seen(picture: _Picture, path: str, owner: str | None, history: History) -> 
     record = picture.records.get(owner) if owner else None
     if record is not None:
         yield from _kept(picture, file, record, history)
-    elif owner and any(file.digest == state.digest for state in picture.states.get(owner, ())):
+    elif picture.is_forgotten(path, owner):
         yield Remove(path=path)
-    elif file.said:
-        fresh_id = None if file.said.id in picture.absent else file.said.id
-        category = file.said.category or _folder(path)
-        said = file.said.replace(id=fresh_id, category=category)
-        yield Add(path=path, said=said, home=picture.home(path, category))
+    else:
+        said = picture.as_new(path)
+        yield Add(path=path, said=said, home=picture.home(path, said.category or _folder(path)))
 
 
 def _kept(picture: _Picture, file: Seen, record: Record, history: History) -> Iterator[Action]:
@@ -291,9 +282,10 @@ def _kept(picture: _Picture, file: Seen, record: Record, history: History) -> It
         return
     ancestor = state or next(iter(states), None)
     category = _category(file.said, file.path, record, ancestor)
-    said = file.said.replace(category=category)
+    said = picture.as_new(file.path).replace(category=category)
     in_agreement = agrees(said, record)
-    if in_agreement and said.id and _folder(file.path) == record.category:
+    in_place = _folder(file.path) == record.category and file.said.category in (None, record.category)
+    if in_agreement and in_place and said.id:
         yield _note(file, record)
     elif in_agreement or _is_stale(said, record, ancestor, history):
         yield _write(picture, file.path, record)  # it lacks its id, or its place, or what has happened since
@@ -305,7 +297,9 @@ def _category(said: Said, path: str, record: Record, ancestor: FileState | None)
     """The category that a file says: in its frontmatter, or by the folder into which it was moved."""
     before = _folder(ancestor.path) if ancestor else record.category
     unedited = said.category in (None, record.category, before)
-    moved = ancestor is None or before != _folder(path)
+    moved = (
+        before != _folder(path) if ancestor else said.id is not None
+    )  # who has no id yet was not moved from anywhere
     return _folder(path) if said.category is None or (moved and unedited) else said.category
 
 
@@ -386,5 +380,18 @@ def _short(path: str) -> str:
 
 
 def _place(action: Action) -> tuple[int, str, str]:
-    rank = 0 if isinstance(action, Note | Drop) else 2 if isinstance(action, Trouble) else 1
+    """Forgetting comes last: a state is what an erased text, or a renamed file's change, is recognised by."""
+    match action:
+        case Remove():
+            rank = 0
+        case Note():
+            rank = 1
+        case Add() | Change() | Write() | Gone():
+            rank = 2
+        case Drop():
+            rank = 3
+        case Trouble():
+            rank = 4
+        case _:
+            assert_never(action)
     return rank, action.path, type(action).__name__

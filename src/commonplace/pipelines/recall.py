@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from commonplace.domain.queries import Hit
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
 from commonplace.engine.memory import Memory, Recall
-from commonplace.markdown import files
-from commonplace.markdown.mirror import MirroredStore
-
-LOOK_SECONDS = 0.02  # how long a recall may look for edited files; `commonplace sync` looks at all of them
+from commonplace.pipelines.look import Look
 
 
 class Brief(Value):
@@ -29,43 +25,22 @@ class Brief(Value):
         return self.recall.hits
 
 
-def brief(
-    memory: Memory, store: MirroredStore, query: str, *, sync: Callable[[Scope], Iterable[str]], **options: Any
-) -> Brief:
+def brief(memory: Memory, look: Look, query: str, *, sync: Callable[[Scope], Iterable[str]], **options: Any) -> Brief:
     """Recall, after a look at the files: what a person has just edited is found.
 
     ``sync`` brings one scope up to date and says what the caller should know; ``options`` are ``Memory.recall``'s.
     """
-    notes: list[str] = []
-    for scope in memory.binding.reads:
-        if scope in store.folders:
-            looked = unchanged(store, scope)
-            if looked is None:
-                notes.append(f"there was no time to look at every file of {scope}; `commonplace sync` does")
-            elif not looked:
-                notes += sync(scope)
+    mirrored = [scope for scope in memory.binding.reads if scope in look.store.folders]
+    fresh = [scope for scope in mirrored if look.is_fresh(scope)]
+    notes = [note for scope in mirrored if scope not in fresh and look.differs(scope) for note in sync(scope)]
     recall = memory.recall(query, **options)
-    references = store.references([hit.id for hit in recall.hits if hit.record])
-    return Brief(recall=recall, references=references, notes=(*notes, *recall.notes))
+    if edited := [scope for scope in fresh if look.edited(scope, _ids(recall))]:
+        notes += [note for scope in edited for note in sync(scope)]
+        recall = memory.recall(query, **options)
+    return Brief(
+        recall=recall, references=look.store.references(_ids(recall)), notes=tuple(dict.fromkeys(notes)) + recall.notes
+    )
 
 
-def unchanged(store: MirroredStore, scope: Scope, *, seconds: float = LOOK_SECONDS) -> bool | None:
-    """Whether the folder's files are those that were last noted; None if there was no time to look at them all."""
-    folder = store.folders[scope]
-    deadline = time.monotonic() + seconds
-    known = {state.path: state.stamp for state in store.files(folder)}
-    seen = 0
-    for path, stamp in _until(deadline, files.listed(folder)):
-        if known.get(path) != stamp:
-            return False
-        seen += 1
-    if seen < len(known) and time.monotonic() > deadline:
-        return None
-    return seen == len(known)
-
-
-def _until(deadline: float, listed: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    for number, item in enumerate(listed):
-        if number % 64 == 63 and time.monotonic() > deadline:  # noqa: PLR2004 - the time costs as much as a look
-            return
-        yield item
+def _ids(recall: Recall) -> list[str]:
+    return [hit.id for hit in recall.hits if hit.record]

@@ -16,6 +16,7 @@ from commonplace.domain.changes import Archive, Change, DropFiles, Load, Put, Pu
 from commonplace.domain.documents import FileState
 from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.domain.ids import is_id, new_id
+from commonplace.domain.ports import Tell, silent
 from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import CATEGORIES, Channel, Draft, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
@@ -71,6 +72,18 @@ class _File(Value):
     to: str  #: where it belongs
 
 
+def follow(store: MirroredStore, scope: Scope, before: Sequence[FileState], *, now: datetime) -> None:
+    """Make the files of a scope what its records say, whatever they said ``before``: a backup was put back."""
+    folder = store.folders[scope]
+    where = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE)
+    for record in store.find(where, order=Order.ID, limit=EVERYTHING):
+        store.write(folder, record.id)
+    store.settle()
+    for path in {state.path for state in before} - {state.path for state in store.files(folder)}:
+        store.remove(folder, path)
+    store.settle()
+
+
 class Syncer:
     """One folder and its scope, for one sync."""
 
@@ -91,17 +104,22 @@ class Syncer:
         self.secret = secret
         self.report = Report()
 
-    def run(self, *, accept_missing: bool = False) -> Report:
-        """Look, plan, do."""
+    def planned(self, *, accept_missing: bool = False) -> list[Action]:
+        """Look and plan, and do nothing yet; files that vanished together are only noted in the report."""
         if not os.path.isdir(self.folder):
             raise StoreError(f"the folder {self.folder!r} is not there; its records were left as they are")
         self.store.settle()
         known = self.store.files(self.folder)
         actions = plan(seen=self._seen(known), known=known, records=self._records(), history=self._history)
-        if not accept_missing:
-            actions = self._asked(actions, len(known))
+        return actions if accept_missing else self._asked(actions, len(known))
+
+    def run(self, *, accept_missing: bool = False, tell: Tell = silent) -> Report:
+        """Look, plan, do."""
+        actions = self.planned(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
+            tell(start, len(actions))
             self._do(actions[start : start + GROUP])
+        tell(len(actions), len(actions))
         self.store.settle()
         files.sweep(self.folder)
         return self.report

@@ -7,13 +7,13 @@ end before anything of it is kept, and keeping it twice changes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from commonplace.domain.changes import Load
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.ports import Store
+from commonplace.domain.errors import Forbidden, InvalidInput
+from commonplace.domain.ports import Store, Tell, silent
 from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import Channel, Kind, Record, Source, Trust, Usage
 from commonplace.domain.scopes import Scope
@@ -66,12 +66,27 @@ def _line(record: Record, earlier: Sequence[Record]) -> str:
     return json.dumps(said, ensure_ascii=False, sort_keys=True)
 
 
-def imported(store: Store, lines: Iterable[str], *, into: Scope | None, name: str, secret: bytes) -> Imported:
-    """Keep every record of an export; nothing is kept if one line cannot be read."""
+def imported(
+    store: Store,
+    lines: Iterable[str],
+    *,
+    allowed: Collection[Scope],
+    into: Scope | None,
+    name: str,
+    secret: bytes,
+    tell: Tell = silent,
+) -> Imported:
+    """Keep every record of an export, in its own scope or all of them in one.
+
+    Nothing is kept if one line cannot be read, or belongs where the caller may not write.
+    """
     gate = Gate(secret)
     loads = [_load(said, into, gate) for said in _read(lines, name)]
     kept = present = 0
+    for foreign in {load.versions[-1].scope for load in loads} - {*allowed}:
+        raise Forbidden(f"{name} holds records of {foreign}, which is not kept here; --scope says where they go")
     for start in range(0, len(loads), PAGE):
+        tell(start, len(loads))
         for outcome in store.apply(loads[start : start + PAGE]):
             present, kept = (present + 1, kept) if outcome.deduped else (present, kept + 1)
     return Imported(kept=kept, present=present, redactions=tuple(gate.findings))

@@ -52,15 +52,14 @@ def _weights(rows: Sequence[tuple[int, int, int]], documents: int, average: floa
 
 
 def _word(alternatives: Sequence[Sequence[str]], weighed: Mapping[str, Mapping[int, float]]) -> Mapping[int, float]:
-    """A word counts by its best alternative; an alternative counts where all of its terms are."""
+    """Alternatives add up, each where all of its terms are: who has a compound as it was asked stands above its parts."""
     if len(alternatives) == 1 and len(alternatives[0]) == 1:  # nearly every word
         return weighed.get(alternatives[0][0], {})
-    best: dict[int, float] = {}
+    found_here: dict[int, float] = {}
     for terms in alternatives:
         lists = [weighed.get(term, {}) for term in terms]
         shortest = min(lists, key=len)
         for entry in shortest:
             if all(entry in found for found in lists):
-                value = sum(found[entry] for found in lists)
-                best[entry] = max(best.get(entry, 0.0), value)
-    return best
+                found_here[entry] = found_here.get(entry, 0.0) + sum(found[entry] for found in lists)
+    return found_here

@@ -210,7 +210,7 @@ def scopes_sql(scopes: frozenset[Scope], column: str) -> Sql:
 
 def among(column: str, allowed: Collection[Any]) -> Sql:
     """A column that must have one of these values, however many they are."""
-    values = sorted(value if isinstance(value, int) else str(value) for value in allowed)
+    values: list[Any] = sorted(value if isinstance(value, int) else str(value) for value in allowed)
     if len(values) <= MARKS_MOST:
         return f"{column} in ({marks(values)})", values
     return f"{column} in (select value from json_each(?))", [packed(values)]

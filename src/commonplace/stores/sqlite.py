@@ -28,6 +28,7 @@ from commonplace.domain.changes import (
     PutFiles,
     Touch,
     Trim,
+    TrimDocuments,
 )
 from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
 from commonplace.domain.errors import DimensionMismatch, StoreError
@@ -61,11 +62,12 @@ from commonplace.stores.sqlite_connection import (
     mapped,
     prepare,
 )
+from commonplace.stores.sqlite_slack import wipe
 from commonplace.version import PRODUCT
 
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
 _UNWORTHY = (Touch, PutFiles, DropFiles)
-_ERASING = (Delete, DeleteDocuments, DropScope, Trim)
+_ERASING = (Delete, DeleteDocuments, DropScope, Trim, TrimDocuments)
 _CLASS = {"record": 0, "chunk": 1, "version": 2, "closed": 3}  # the last two bits of a bucket: see 0001.sql
 
 _inherited: list[Connection] = []  # opened by a parent process: kept, because closing them would drop its locks
@@ -140,7 +142,8 @@ class SqliteStore:
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """See ``Store``."""
-        sql = "select path, record, version, digest, stamp from file where folder = ?"
+        by_record = "" if records is None else " indexed by file_record"  # or the whole folder is walked, in order
+        sql = f"select path, record, version, digest, stamp from file{by_record} where folder = ?"
         values: list[Any] = [folder]
         if records is not None:
             choice, wanted = among("record", records)
@@ -187,13 +190,13 @@ class SqliteStore:
         if not changes:
             return []
         durable = not all(isinstance(change, _UNWORTHY) for change in changes)
-        erasing = any(isinstance(change, _ERASING) for change in changes)
         with self.writing(durable=durable) as db:
             outcomes = [writes.make(db, change) for change in changes]
-            if erasing and any(outcome.gone for outcome in outcomes):
+            erased = [_erased(*pair) for pair in zip(changes, outcomes, strict=True)]
+            if any(erased):
                 db.execute("insert or replace into meta values ('erasing', 1)")
-        if erasing and any(outcome.gone for outcome in outcomes) and not self.scrub():
-            outcomes = [outcome.replace(erasing=bool(outcome.gone)) for outcome in outcomes]
+        if any(erased) and not self.scrub():
+            outcomes = [outcome.replace(erasing=was) for outcome, was in zip(outcomes, erased, strict=True)]
         return outcomes
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
@@ -202,7 +205,7 @@ class SqliteStore:
             return writes.take(db, job, lease=lease, now=now)
 
     def scrub(self) -> bool:
-        """Empty the write-ahead log, so that erased bytes are in no file; False while a reader needs the old ones."""
+        """Bring erased bytes out of every file; False while a reader needs the old ones."""
         if self._lock is None:
             return True
         with self.using() as connection, self._lock.held():
@@ -211,7 +214,8 @@ class SqliteStore:
                 row = first(connection.db, "pragma wal_checkpoint(truncate)")
                 if row is None or row[0]:
                     return False
-                with connection.writing(durable=False) as db:
+                with connection.writing(durable=True) as db:
+                    wipe(db, self.path)
                     db.execute("delete from meta where key = 'erasing'")
             except apsw.BusyError:
                 return False
@@ -325,6 +329,11 @@ def _make_file(path: str) -> None:
         raise StoreError(f"the store {path!r} cannot be made: {error.strerror}") from error
 
 
+def _erased(change: Change, outcome: Outcome) -> bool:
+    """Whether bytes are to vanish; a dropped scope names its records only, and may have held documents."""
+    return isinstance(change, DropScope) or (isinstance(change, _ERASING) and bool(outcome.gone))
+
+
 def _count(db: apsw.Connection) -> tuple[str, int] | None:
     """Number a durable write; the store's own name goes with the number."""
     db.execute("update meta set value = value + 1 where key = 'sequence'")
@@ -429,10 +438,10 @@ def _fetch(db: apsw.Connection, found: Sequence[Scored]) -> list[Match]:
 def _records(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Record]:
     found: dict[int, Record] = {}
     for table, key, class_ in (("record", "row", _CLASS["record"]), ("version", "record", _CLASS["version"])):
-        numbers = [entry // 4 for entry in entries if entry % 4 == class_]
+        condition, numbers = among("r.row", [entry // 4 for entry in entries if entry % 4 == class_])
         sql = (
             f"select r.row, {select_list('r')} from {table} r join scope s on s.id = r.scope"
-            f" left join usage u on u.record = r.{key} where r.row in ({marks(numbers)})"
+            f" left join usage u on u.record = r.{key} where {condition}"
         )
         rows = every(db, sql, numbers) if numbers else []
         found |= {row[0] * 4 + class_: row_record(row[1:]) for row in rows}
@@ -440,12 +449,12 @@ def _records(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Record]:
 
 
 def _chunks(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Chunk]:
+    condition, numbers = among("c.row", [entry // 4 for entry in entries])
     sql = (
         "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.occurred_at, c.trust"
-        " from chunk c join document d on d.row = c.document"
-        f" join scope s on s.id = c.scope where c.row in ({marks(entries)})"
+        f" from chunk c join document d on d.row = c.document join scope s on s.id = c.scope where {condition}"
     )
-    rows = every(db, sql, [entry // 4 for entry in entries]) if entries else []
+    rows = every(db, sql, numbers) if numbers else []
     return {
         row * 4 + _CLASS["chunk"]: Chunk(
             scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text,

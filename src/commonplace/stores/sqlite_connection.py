@@ -228,7 +228,7 @@ def prepare(connection: Connection, path: str, scripts: list[str], *, product: s
 
 
 def _baptise(db: apsw.Connection, product: str) -> None:
-    """Name the store and number its writes from 0; in the transaction that makes it, or a crash could leave it nameless."""
+    """Name the store and number its writes from 0, in the transaction that makes it: a crash leaves none nameless."""
     rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
     db.executemany("insert or ignore into meta values (?, ?)", rows)
     db.execute("insert or replace into meta values ('written_by', ?)", (product,))

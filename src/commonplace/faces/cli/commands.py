@@ -1,0 +1,106 @@
+"""All commands by name, each loaded when it is used: ``--help`` loads none of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from commonplace.domain.errors import InvalidInput
+from commonplace.faces.cli.terminal import NAME
+from commonplace.version import VERSION
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what it does."""
+
+    module: str
+    help: str
+    attribute: str = ""  #: its own name, unless that is a word of Python's
+
+
+COMMANDS = {
+    "recall": Entry("asking", "Ask memory a question in plain words."),
+    "record": Entry("records", "Add, change, list and erase records."),
+    "init": Entry("places", "Make this repository or folder a project with a memory."),
+    "sync": Entry("places", "Bring the Markdown files and the records together."),
+    "status": Entry("upkeep", "Say what is stored where, and whether it is well."),
+    "doctor": Entry("upkeep", "Check the database, its index and the files; --fix mends."),
+    "backup": Entry("upkeep", "Copy the store to a file while others use it."),
+    "restore": Entry("upkeep", "Put a backup in the place of what is there."),
+    "export": Entry("transfer", "Write every record, with its past, as JSON Lines."),
+    "import": Entry("transfer", "Keep the records of an export; twice is as good as once.", "import_"),
+    "enable": Entry("places", "Switch a memory on."),
+    "disable": Entry("places", "Switch a memory off: nothing is kept in it, nothing recalled."),
+    "clear": Entry("places", "Erase everything in a memory, for good."),
+    "demo": Entry("demo", "See it at work, in a throw-away folder, in a few seconds."),
+}
+
+
+class Told(click.Command):
+    """A command whose help keeps the lines of its examples as they are."""
+
+    def __init__(self, *args: Any, **described: Any) -> None:
+        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+
+
+def as_written(help: str | None) -> str:
+    """Help in which the examples are not wrapped: a backspace before a paragraph is click's word for that."""
+    return re.sub(r"\n\n( *)(?=Examples?:)", "\n\n\\1\b\n\\1", help or "")
+
+
+class Lazy(click.Group):
+    """A group that knows its commands by name and help, and loads one when it runs."""
+
+    def __init__(self, *args: Any, **described: Any) -> None:
+        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See ``click.Group``."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See ``click.Group``."""
+        del ctx
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = import_module(f"commonplace.faces.cli.{entry.module}")
+        command: click.Command = getattr(module, entry.attribute or cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See ``click.Group``."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
+def root() -> None:
+    """Persistent memory for AI agents, which their people can read, edit and trust.
+
+    Examples:
+      commonplace demo
+      commonplace init
+      commonplace record add "Use pnpm, not npm" --category decisions
+      commonplace recall "which package manager?"
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; a mistake in how it was typed is invalid input, said in one line."""
+    try:
+        return int(root.main(args=list(arguments), prog_name=NAME, standalone_mode=False) or 0)
+    except click.UsageError as error:
+        shown = f"; see `{error.ctx.command_path} --help`" if error.ctx else ""
+        raise InvalidInput(error.format_message().rstrip(".") + shown) from error
+    except click.ClickException as error:
+        raise InvalidInput(error.format_message()) from error
+    except click.Abort:
+        raise KeyboardInterrupt from None

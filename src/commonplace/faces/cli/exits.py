@@ -1,0 +1,77 @@
+"""Exit codes: the one table from what went wrong to what a shell sees, used by every command.
+
+====  ==================================================================================================
+   0  done; also when there was nothing to find, and when the reader of a pipe had enough
+   1  there is no such record, or something needs a person: an unhealthy store, a file that cannot be read,
+      a question answered with no
+   2  the command was not understood, or what was given cannot be kept or asked
+   3  a conflict: the record is at another version, the key is taken
+   4  forbidden: a memory that is switched off, a scope outside of this place
+   5  the configuration cannot be followed
+   6  the store or the disk failed: busy, damaged, full, written by a newer Commonplace
+ 130  interrupted
+====  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from commonplace.domain.errors import (
+    CommonplaceError,
+    ConfigError,
+    Conflict,
+    DimensionMismatch,
+    EmbeddingModelChanged,
+    Forbidden,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+    ProviderError,
+    StoreError,
+)
+from commonplace.faces.cli.terminal import note, prepare, silence
+
+OK = 0
+ATTENTION = 1
+INTERRUPTED = 130
+
+EXITS: dict[type[CommonplaceError], int] = {
+    NotFound: 1,
+    InvalidInput: 2,
+    Conflict: 3,
+    LeaseLost: 3,
+    Forbidden: 4,
+    ConfigError: 5,
+    EmbeddingModelChanged: 5,
+    DimensionMismatch: 5,
+    ProviderError: 6,
+    StoreError: 6,
+}
+_FAILED = 6
+
+T = TypeVar("T")
+
+
+def guarded(command: Callable[[T], int], given: T) -> int:
+    """Run a command; whatever goes wrong becomes one sentence and one exit code."""
+    prepare()
+    try:
+        code = command(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
+        return OK
+    except KeyboardInterrupt:
+        note("interrupted")
+        return INTERRUPTED
+    except (CommonplaceError, OSError) as error:
+        note(str(error) if isinstance(error, CommonplaceError) else _of_system(error))
+        return next((code for kind, code in EXITS.items() if isinstance(error, kind)), _FAILED)
+    return code
+
+
+def _of_system(error: OSError) -> str:
+    return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")

@@ -1,0 +1,40 @@
+"""Where ``commonplace`` starts.  ``recall`` runs at every prompt, so it is answered without a command-line library."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+QUICK = ["recall"]
+
+
+def main() -> int:
+    """Run the command that was typed; returns its exit code, or ends the process if every millisecond counts."""
+    arguments = sys.argv[1:]
+    if arguments[:1] != QUICK:
+        return run(arguments)
+    gc.disable()  # it ends before there is garbage worth collecting
+    code = run(arguments)
+    sys.stderr.flush()
+    os._exit(code)  # all is written and closed: taking the interpreter apart would cost a tenth of the whole
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; returns its exit code."""
+    from commonplace.faces.cli.exits import guarded  # noqa: PLC0415 - after gc.disable
+
+    return guarded(_dispatched, arguments)
+
+
+def _dispatched(arguments: Sequence[str]) -> int:
+    if list(arguments[:1]) == QUICK:
+        from commonplace.faces.cli import recall  # noqa: PLC0415 - what --help and --version need not load
+
+        asked = recall.simple(arguments[1:])
+        if asked is not None:
+            return recall.run(asked)
+    from commonplace.faces.cli.commands import run as run_by_click  # noqa: PLC0415 - loads click
+
+    return run_by_click(arguments)

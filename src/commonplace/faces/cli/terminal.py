@@ -1,0 +1,67 @@
+"""What is written to the terminal: answers on standard output, everything else on standard error.
+
+No control character of a record, a path or a question gets there: what could move the cursor or turn the direction of
+text is shown as JSON would write it.  A recall loads this, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+NAME = "commonplace"
+
+# Acts instead of being read.
+_UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+
+
+def say(text: str) -> None:
+    """Write an answer."""
+    sys.stdout.write(visible(text) + "\n")
+
+
+def note(text: str) -> None:
+    """Write something besides the answer: one sentence."""
+    sys.stderr.write(f"{NAME}: {visible(text)}\n")
+
+
+def say_json(data: Mapping[str, object]) -> None:
+    """Write an answer for programs."""
+    import json  # noqa: PLC0415 - a recall renders its own
+
+    say(json.dumps(data, ensure_ascii=False, indent=2))
+
+
+def visible(text: str) -> str:
+    """The text without anything that acts instead of being read; JSON stays JSON."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    import re  # noqa: PLC0415 - nearly every text is printable
+
+    return re.sub(_UNSEEN, lambda found: _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def near(path: str) -> str:
+    """A path as people write it from where they are."""
+    around = os.getcwd().rstrip(os.sep) + os.sep
+    return path.removeprefix(around)
+
+
+def prepare() -> None:
+    """Let no text fail to be written, whatever the terminal's encoding is."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence() -> None:
+    """Nobody reads any more: what is left in the buffer goes nowhere, quietly."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.close(descriptor)

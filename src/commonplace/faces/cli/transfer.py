@@ -1,0 +1,95 @@
+"""``commonplace export`` and ``import``: every record with its past, as JSON Lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+import click
+
+from commonplace.domain.errors import InvalidInput
+from commonplace.faces.cli.commands import Told
+from commonplace.faces.cli.session import json_too, opened, progress, scoped, taken_out
+from commonplace.faces.cli.terminal import near, note
+from commonplace.markdown import files
+from commonplace.pipelines.transfer import exported, imported
+
+
+@click.command(cls=Told)
+@click.argument("file", required=False)
+@scoped
+def export(file: str | None, scope: str | None) -> None:
+    """Write every record, with its versions, dates, sources and use, as JSON Lines.
+
+    Without FILE, or with `-`, it goes to standard output.  A FILE is whole or not there at all.
+
+    Examples:
+      commonplace export memory.jsonl
+      commonplace export --scope project | gzip > project.jsonl.gz
+    """
+    with opened(scope) as session, progress("Exporting") as tell:
+        scopes = frozenset(session.memory.binding.reads)
+        lines = _counted(exported(session.place.store, scopes, now=session.place.clock()), tell)
+        if file in (None, "-"):
+            for line in lines:
+                sys.stdout.write(line + "\n")
+        else:
+            _write(str(file), lines)
+
+
+def _write(file: str, lines: Iterable[str]) -> None:
+    count = 0
+
+    def data() -> Iterator[bytes]:
+        nonlocal count
+        for count, line in enumerate(lines):  # noqa: B007 - the first line is not a record
+            yield line.encode() + b"\n"
+
+    path = os.path.abspath(file)
+    files.replace(os.path.dirname(path), os.path.basename(path), b"".join(data()))
+    note(f"{count} records are in {near(path)}")
+
+
+def _counted(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        tell(number, 0)
+        yield line
+
+
+@click.command("import", cls=Told)
+@click.argument("file")
+@scoped
+@json_too
+def import_(file: str, scope: str | None, as_json: bool) -> None:
+    """Keep the records of an export; what is there already stays as it is.
+
+    `-` reads from standard input.  Nothing is kept if one line cannot be read.  --scope takes every record into that
+    memory, wherever it was exported from.
+
+    Examples:
+      commonplace import memory.jsonl
+      zcat project.jsonl.gz | commonplace import - --scope project
+    """
+    with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
+        place = session.place
+        into = place.where.writable(scope) if scope else None
+        allowed = place.binding.also_writes
+        done = imported(
+            place.store, _lines(file), allowed=allowed, into=into, name=file, secret=place.secret(), tell=tell
+        )
+        session.tell(*taken_out(done.redactions))
+        text = f"{done.kept} records kept, {done.present} were there already"
+        session.answer(text, {"kept": done.kept, "present": done.present})
+
+
+def _lines(file: str) -> Iterator[str]:
+    """The lines of a file or of standard input, as text."""
+    try:
+        with sys.stdin.buffer if file == "-" else open(file, "rb") as source:
+            for line in source:
+                yield line.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not UTF-8 at byte {error.start} of a line") from error
+    except OSError as error:
+        raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error

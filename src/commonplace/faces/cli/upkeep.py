@@ -1,0 +1,241 @@
+"""Commands that watch over the store: what is in it, whether it is well, and copies of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from commonplace.config.project import ASSISTANT, PROJECT, context
+from commonplace.domain.errors import StoreDamaged
+from commonplace.domain.ports import Problem, Tally
+from commonplace.domain.scopes import Scope
+from commonplace.engine.render import iso
+from commonplace.faces.cli.commands import Told
+from commonplace.faces.cli.exits import ATTENTION, OK
+from commonplace.faces.cli.recall import hints
+from commonplace.faces.cli.session import Session, confirmed, json_too, opened
+from commonplace.faces.cli.terminal import near
+from commonplace.markdown.plan import Trouble
+from commonplace.opening import Here, here, set_aside
+from commonplace.version import PRODUCT
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@click.command(cls=Told)
+@click.option("--all", "every", is_flag=True, help="Other projects of this store too.")
+@json_too
+def status(every: bool, as_json: bool) -> None:
+    """Say what is stored where, how large it is, whether files and records are in step, and whether all is well.
+
+    Examples:
+      commonplace status
+      commonplace status --all --json
+    """
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        tallies = [tally for tally in place.store.census() if every or tally.scope in place.binding.reads]
+        problems = [problem for found in _checks(place).values() for problem in found]
+        session.tell(*hints(place))
+        scopes = [_scope_json(place, name) for name in (PROJECT, ASSISTANT)]
+        data = {
+            "version": PRODUCT,
+            "database": {"path": place.where.database, "bytes": _database_bytes(place)},
+            "scopes": [scope for scope in scopes if scope],
+            "stored": [_tally_json(place, tally) for tally in tallies],
+            "problems": [problem.what for problem in problems],
+        }
+        session.answer(_status_text(data), data)
+
+
+def _database_bytes(place: Here) -> int:
+    paths = [place.where.database + side for side in ("", "-wal", "-shm")]
+    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
+
+def _scope_json(place: Here, name: str) -> dict[str, Any] | None:
+    scope = place.where.project if name == PROJECT else place.where.assistant
+    if scope is None:
+        return None
+    folder = place.store.folders.get(scope)
+    described: dict[str, Any] = {"name": name, "scope": str(scope), "enabled": place.where.on(name), "folder": folder}
+    if folder:
+        last = place.look.last(scope)
+        described |= {"files": len(place.store.files(folder)), "in_step": not place.look.differs(scope)}
+        described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
+    return described
+
+
+def _tally_json(place: Here, tally: Tally) -> dict[str, Any]:
+    return {
+        "scope": place.named(tally.scope),
+        "kind": str(tally.what),
+        "state": tally.state.value,
+        "count": tally.count,
+        "bytes": tally.bytes,
+    }
+
+
+def _status_text(data: Mapping[str, Any]) -> str:
+    lines = [f"{data['version']}; database {near(data['database']['path'])}, {_size(data['database']['bytes'])}"]
+    lines += ["", *map(_scope_line, data["scopes"])]
+    rows = [[row["scope"], row["kind"], row["state"], str(row["count"]), _size(row["bytes"])] for row in data["stored"]]
+    lines += ["", *_table([["scope", "kind", "state", "count", "size"], *rows])]
+    lines += ["", *([f"problem: {what}" for what in data["problems"]] or ["All is well."])]
+    return "\n".join(lines)
+
+
+def _scope_line(scope: Mapping[str, Any]) -> str:
+    head = f"{scope['name']} ({scope['scope']}): "
+    if not scope["enabled"]:
+        return head + "switched off"
+    if not scope["folder"]:
+        return head + "no files here; `commonplace init` makes .commonplace/"
+    step = "in step" if scope["in_step"] else "not in step, `commonplace sync` brings them together"
+    last = f"; last sync {scope['last_sync'][:19]}Z" if scope["last_sync"] else "; never synced"
+    return head + f"{scope['files']} files in {near(scope['folder'])}, {step}{last}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(
+            cell.rjust(width) if column > 2 else cell.ljust(width)  # noqa: PLR2004 - the last two are numbers
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+
+
+def _size(count: float) -> str:
+    for unit in _UNITS:
+        if count < 1000 or unit == _UNITS[-1]:  # noqa: PLR2004 - of a unit make one of the next
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+
+
+@click.command(cls=Told)
+@click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
+@json_too
+def doctor(fix: bool, as_json: bool) -> int:
+    """Check the database, its full-text index, every row, and the files against the rows.
+
+    The exit code is 1 while something is wrong.
+
+    Examples:
+      commonplace doctor
+      commonplace doctor --fix
+    """
+    done = _reopened() if fix else []
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        checks = _checks(place)
+        if fix and any(checks.values()):
+            done += _mended(place)
+            checks = _checks(place)
+        text = "\n".join([*(f"fixed: {what}" for what in done), *_check_lines(checks)])
+        data = {
+            "healthy": not any(checks.values()),
+            "fixed": done,
+            "checks": {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()},
+        }
+        session.answer(text, data)
+    return ATTENTION if any(checks.values()) else OK
+
+
+def _checks(place: Here) -> dict[str, list[Problem]]:
+    checks = {"database, full-text index and rows": place.keeper.check()}
+    for scope in place.store.folders:
+        checks[f"files of the {place.named(scope)} memory"] = list(_apart(place, scope))
+    return checks
+
+
+def _apart(place: Here, scope: Scope) -> Iterator[Problem]:
+    """What is wrong between the files of a scope and its records."""
+    if not place.look.differs(scope):
+        return
+    actions = place.planned(scope)
+    troubles = [action for action in actions if isinstance(action, Trouble)]
+    folder = place.store.folders[scope]
+    for trouble in troubles:
+        yield Problem(
+            what=f"{near(os.path.join(folder, trouble.path))}:{trouble.line}: {trouble.reason}", fixable=False
+        )
+    if others := len(actions) - len(troubles):
+        yield Problem(what=f"{others} files and records are not in step", fixable=True)
+
+
+def _check_lines(checks: Mapping[str, Sequence[Problem]]) -> Iterator[str]:
+    for name, problems in checks.items():
+        yield f"{name}: {'ok' if not problems else ''}".rstrip()
+        for problem in problems:
+            yield f"  problem: {problem.what}" + (" (--fix mends it)" if problem.fixable else "")
+
+
+def _reopened() -> list[str]:
+    """A database that cannot even be opened is set aside: the files bring its records back."""
+    try:
+        here().close()
+    except StoreDamaged as error:
+        aside = set_aside(context(os.getcwd(), os.environ))
+        return [f"{error}. It is now {near(aside)}, and the files bring its records back"]
+    return []
+
+
+def _mended(place: Here) -> list[str]:
+    done = list(place.keeper.repair())
+    for scope in place.store.folders:
+        report = place.sync(scope)
+        if not report.quiet:
+            done.append(f"the files and records of the {place.named(scope)} memory were brought together")
+    return done
+
+
+@click.command(cls=Told)
+@click.argument("file", required=False)
+@json_too
+def backup(file: str | None, as_json: bool) -> None:
+    """Copy the whole store to a new file while others use it.
+
+    Without FILE the copy goes to the backups folder of the data folder.  Nothing is overwritten.
+
+    Examples:
+      commonplace backup
+      commonplace backup /media/disk/memory.db
+    """
+    with opened(as_json=as_json) as session:
+        path = file or _backup_path(session.place)
+        count = session.place.keeper.backup(path)
+        session.answer(f"Copied {count} records to {near(os.path.abspath(path))}", {"path": path, "records": count})
+
+
+def _backup_path(place: Here) -> str:
+    folder = os.path.join(place.where.home, "backups")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, f"commonplace-{place.clock():%Y%m%dT%H%M%S%f}Z.db")
+
+
+@click.command(cls=Told)
+@click.argument("file")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_too
+def restore(file: str, yes: bool, as_json: bool) -> int:
+    """Put a backup in the place of what is there; files follow.
+
+    What is there now is backed up first, so that a restore can be undone by another one.
+
+    Example:
+      commonplace restore /media/disk/memory.db
+    """
+    with opened(as_json=as_json) as session:
+        if not yes and not confirmed(f"Put {file} in the place of everything that is stored now?"):
+            return ATTENTION
+        before = _backup_path(session.place)
+        session.place.keeper.backup(before)
+        count = session.place.restored(file)
+        session.tell(f"what was there before is in {near(before)}")
+        session.answer(f"Restored {count} records from {file}", {"records": count, "before": before})
+    return OK

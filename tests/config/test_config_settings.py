@@ -1,0 +1,174 @@
+"""Settings files: every key known, every value checked, mistakes named."""
+
+from __future__ import annotations
+
+import pytest
+
+from commonplace.config import settings
+from commonplace.config.settings import PROJECT, USER, changed, flat, load, template
+from commonplace.domain.errors import ConfigError
+
+DEFAULTS = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    """Load a settings file with this text."""
+
+    def loaded(text, schema=PROJECT):
+        path = tmp_path / "config.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return load(str(path), schema)
+
+    return loaded
+
+
+def test_a_file_that_is_not_there_says_nothing(tmp_path):
+    """Everything has a default."""
+    assert load(str(tmp_path / "none.yaml"), PROJECT) == DEFAULTS
+    assert load(str(tmp_path / "none.yaml"), USER) == {"user": None, "enabled": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("project: github.com/acme/shop", {"project": "github.com/acme/shop"}),
+        ("project: 'My Shop: the app'", {"project": "My Shop: the app"}),
+        ("project: 2024", {"project": "2024"}),
+        ("project: 007", {"project": "007"}),
+        ("project: 1.10", {"project": "1.10"}),
+        ("enabled: false", {"enabled": False}),
+        ("enabled: true  # for now", {"enabled": True}),
+        ("content_bytes: 1048576", {"content_bytes": 1_048_576}),
+        ("content_bytes: 1", {"content_bytes": 1}),
+        ("recall_limit: 25", {"recall_limit": 25}),
+        ("recall_budget: 2000", {"recall_budget": 2000}),
+        ("recall_budget:", {}),
+        ("recall_budget: null", {}),
+        ("# nothing\n\n   # at all\n", {}),
+        ("", {}),
+        ("---\nenabled: false\n", {"enabled": False}),
+        ("{enabled: false, recall_limit: 3}", {"enabled": False, "recall_limit": 3}),
+        ("enabled: false\r\nrecall_limit: 3\r\n", {"enabled": False, "recall_limit": 3}),
+        ("\ufeffenabled: false", {"enabled": False}),
+    ],
+)
+def test_every_key_can_be_said(loaded, text, said):
+    """What a file says holds, and the rest keeps its default."""
+    assert loaded(text) == DEFAULTS | said
+
+
+@pytest.mark.parametrize(("text", "user"), [("user: ada", "ada"), ("user: Ada Lovelace", "Ada Lovelace"), ("user:", None)])
+def test_the_user_has_settings_too(loaded, text, user):
+    """Whose memory it is, and whether it is on."""
+    assert loaded(f"{text}\nenabled: false", USER) == {"user": user, "enabled": False}
+
+
+WRONG = {
+    "an unknown key": ("colour: blue", "colour: is not a setting; there are project, enabled, content_bytes"),
+    "a key of the other file": ("user: ada", "user: is not a setting"),
+    "a switch that is a word": ("enabled: yes", "enabled: should be true or false, not 'yes'"),
+    "a switch that is a number": ("enabled: 1", "enabled: should be true or false, not 1"),
+    "a number that is a word": ("recall_limit: many", "recall_limit: should be a whole number, not 'many'"),
+    "a number that is a switch": ("recall_limit: true", "recall_limit: should be a whole number, not True"),
+    "a broken number": ("recall_limit: 1.5", "recall_limit: should be a whole number, not 1.5"),
+    "too little": ("recall_limit: 0", "recall_limit: should be between 1 and 1000, not 0"),
+    "less than nothing": ("recall_limit: -5", "recall_limit: should be between 1 and 1000, not -5"),
+    "too much": ("content_bytes: 1048577", "content_bytes: should be between 1 and 1048576, not 1048577"),
+    "far too much": (f"recall_budget: {'9' * 5_000}", "recall_budget: should be a whole number"),
+    "a name that is a list": ("project: [a, b]", "project: should be text"),
+    "a name that is a switch": ("project: true", "project: should be text, not True"),
+    "two of one key": ("enabled: true\nenabled: false", "line 2: says 'enabled' twice"),
+    "no space": ("enabled:false", "should be lines of `key: value`"),
+    "a list": ("- enabled", "should be lines of `key: value`"),
+    "words": ("hello", "should be lines of `key: value`"),
+    "broken YAML": ("enabled: true\nproject: [a", r"line \d: is not YAML"),
+    "a tab": ("enabled:\n\ttrue", "line 2: is not YAML"),
+    "an anchor": ("project: &a b", "line 1: uses an anchor or an alias"),
+    "a control character": ("enabled: true # \x07", r"line 1: holds the character U\+0007"),
+    "a colon at the end": ("project: acme/shop:", "line 1: is not YAML"),
+    "other bytes": (b"project: caf\xe9", "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_named_with_its_file_and_place(loaded, tmp_path, text, reason):
+    """Nothing is guessed and nothing is ignored."""
+    with pytest.raises(ConfigError, match=reason) as caught:
+        loaded(text)
+    assert caught.value.file == str(tmp_path / "config.yaml")
+    assert str(caught.value).startswith(f"{tmp_path / 'config.yaml'}: ")
+
+
+def test_a_mistake_carries_its_parts(loaded):
+    """A program can tell which key it was."""
+    with pytest.raises(ConfigError) as caught:
+        loaded("recall_limit: 0")
+    assert (caught.value.path, caught.value.reason) == ("recall_limit", "should be between 1 and 1000, not 0")
+
+
+def test_a_folder_is_no_settings_file(tmp_path):
+    """What cannot be read is an error, not an empty file."""
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(str(tmp_path), PROJECT)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"project": "github.com/acme/shop"},
+        {"project": "My Shop: the app # 2", "enabled": False},
+        {"project": "true"},
+        {"project": "null"},
+        {"project": "commit:0123abcd"},
+        {"project": "ends with colon:"},
+        {"project": "日本"},
+        {"recall_budget": 500, "recall_limit": 3, "content_bytes": 99},
+    ],
+)
+def test_a_template_says_what_it_was_given(loaded, values):
+    """A file that was just made can be read, and explains every key."""
+    text = template(PROJECT, values, title="Settings of this project.")
+
+    assert loaded(text) == DEFAULTS | values
+    assert all(setting.help in text for setting in PROJECT)
+
+
+SWITCHED = {
+    "turned": ("enabled: true\n", "enabled: false\n"),
+    "with its comment": ("enabled: true   # until June\n", "enabled: false   # until June\n"),
+    "among others": ("# ours\nproject: a.b/c\n\nenabled: true\n# end\n", "# ours\nproject: a.b/c\n\nenabled: false\n# end\n"),
+    "without a value": ("enabled:\nrecall_limit: 3\n", "enabled: false\nrecall_limit: 3\n"),
+    "not there yet": ("# ours\nproject: a.b/c\n", "# ours\nproject: a.b/c\nenabled: false\n"),
+    "in an empty file": ("", "enabled: false\n"),
+    "in quotes": ('"enabled": true\n', "enabled: false\n"),
+    "with a space": ("enabled : true\n", "enabled: false\n"),
+    "without an end": ("enabled: true", "enabled: false"),
+    "not the commented one": ("# enabled: true\nenabled: true\n", "# enabled: true\nenabled: false\n"),
+    "from a Windows editor": ("enabled: true # x\r\nrecall_limit: 3\r\n", "enabled: false # x\r\nrecall_limit: 3\r\n"),
+    "from a Windows editor, bare": ("enabled: true\r\nrecall_limit: 3\r\n", "enabled: false\r\nrecall_limit: 3\r\n"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), SWITCHED.values(), ids=SWITCHED)
+def test_turning_a_switch_leaves_the_rest_alone(loaded, before, after):
+    """Comments, order and other keys stay as their writer left them."""
+    assert changed(before, "enabled", value=False) == after
+    assert loaded(changed(before, "enabled", value=False))["enabled"] is False
+    assert loaded(changed(after, "enabled", value=True))["enabled"] is True
+
+
+def test_every_setting_explains_itself():
+    """A setting without a sentence is not ready."""
+    for setting in (*settings.PROJECT, *settings.USER):
+        assert setting.help
+
+
+@pytest.mark.parametrize(
+    "text", ["project: github.com/acme/shop\nenabled: true\n", "# a comment\nrecall_limit: 3 # few\n\nrecall_budget:\n"]
+)
+def test_what_we_write_ourselves_needs_no_parser(text):
+    """The fast reader takes what the template and the switch produce."""
+    assert flat(text) is not None
+    assert flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
