@@ -2,8 +2,8 @@
 
     python bench/cold_start.py [RECORDS]
 
-Twice: with all records in the project and a Markdown file for each, so that the look at the files is in it; and with the
-records in the database only.
+Twice: with all records in the project and a Markdown file for each, so that the look at the files is in it; and with
+the records in the database only.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def fill(folder: str, count: int, *, files: bool) -> None:
             store.apply(puts[start : start + 500])
         if not files:
             os.rename(os.path.join(folder, "project", ".commonplace"), os.path.join(folder, "project", "away"))
-            subprocess.run(["git", "init", "-q", os.path.join(folder, "project")], check=True)
-            address = "https://bench.example/cold-start"
-            subprocess.run(["git", "-C", os.path.join(folder, "project"), "remote", "add", "origin", address], check=True)
+            git = ["git", "-C", os.path.join(folder, "project")]
+            subprocess.run([*git, "init", "-q"], check=True)
+            subprocess.run([*git, "remote", "add", "origin", "https://bench.example/cold-start"], check=True)
 
 
 def measured(folder: str) -> tuple[float, float]:

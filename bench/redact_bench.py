@@ -1,7 +1,8 @@
-"""How many secrets the redactor finds, how much of them it leaves behind, what it takes by mistake, and how fast it is.
+"""What the redactor finds, what it leaves behind, what it takes by mistake, and how fast it is.
 
 Everything is generated here from a seed; nothing is read, and no real-looking secret stands in this file.
-Run: `python bench/redact_bench.py [--misses]`.  The sentences are written to differ from the ones the rules were made from.
+Run: `python bench/redact_bench.py [--misses]`.  The sentences are meant to differ from those the rules were made from;
+both have one author all the same, so expect less on other people's prose.
 """
 
 from __future__ import annotations
@@ -26,18 +27,39 @@ SEED = 20240229
 CASES_PER_CLASS = 300
 
 ALNUM = string.ascii_letters + string.digits
-PLACES = ["the staging box", "prod", "Grafana", "the NAS", "my Netflix", "the office printer", "db-02", "Jenkins", "the VPN", "our Postgres"]
+PLACES = [
+    "the staging box",
+    "prod",
+    "Grafana",
+    "the NAS",
+    "my Netflix",
+    "the office printer",
+    "db-02",
+    "the VPN",
+    "our CI",
+]
 PEOPLE = ["Maria", "the intern", "Tom", "Priya from ops", "my brother", "the client"]
-SERVICES = ["Datadog", "Mapbox", "Algolia", "OpenWeather", "Sentry", "the billing service", "Twilio", "our CDN", "Stripe", "the CRM"]
-WORDS = "amber bridge copper dolphin ember falcon garnet harbor island jungle kettle lantern meadow nickel orchid pepper".split()
-SEED_WORDS = (
-    "abandon ability able about above absent absorb abstract absurd abuse access accident account acid acoustic across act"
-    " action actor actress actual adapt add addict address adjust admit adult advance advice aerobic affair afford again"
-    " age agent agree ahead aim air airport aisle alarm album alcohol alert alien all alley allow almost alone alpha"
-).split()
+SERVICES = [
+    "Datadog",
+    "Mapbox",
+    "Algolia",
+    "OpenWeather",
+    "Sentry",
+    "the billing service",
+    "Twilio",
+    "our CDN",
+    "Stripe",
+]
+WORD_LIST = "amber bridge copper dolphin ember falcon garnet harbor island jungle kettle lantern meadow nickel orchid"
+SEED_LIST = """abandon ability able about above absent absorb abstract absurd abuse access accident account acid
+acoustic across act action actor actress actual adapt add addict address adjust admit adult advance
+advice aerobic affair afford again age agent agree ahead aim air airport aisle alarm album alcohol
+alert alien all alley allow almost alone alpha"""
+WORDS, SEED_WORDS = WORD_LIST.split(), SEED_LIST.split()
 
 
 def run(rng: random.Random, alphabet: str, length: int) -> str:
+    """Return random characters."""
     return "".join(rng.choices(alphabet, k=length))
 
 
@@ -58,6 +80,7 @@ def human_password(rng: random.Random) -> str:
 
 
 def random_token(rng: random.Random) -> str:
+    """Return what a service would hand out."""
     return rng.choice(
         [
             run(rng, ALNUM, rng.choice([24, 32, 40])),
@@ -83,7 +106,7 @@ PROSE_PASSWORDS = [
     "We agreed on {s} as the root password.",
     "root's password on {place} has been changed to {s} this morning",
     "Please store this: username bob, password {s}.",
-    "Remember that {who} uses \"{s}\" as password everywhere.",
+    'Remember that {who} uses "{s}" as password everywhere.',
     "Password ({place}): {s}",
     "The admin password, in case you need it, is {s}.",
     "credentials for {place}: bob / {s}",
@@ -99,6 +122,32 @@ PROSE_PASSWORDS = [
     "passwd: {s}",
     "Sign in with bob@example.com / {s} to see the dashboard.",
     "For {place} I always use the same password, {s}.",
+]
+# Plain words, which only the sentence gives away.
+PROSE_WORDS = [
+    "The wifi password at the cabin is {s}.",
+    "the password for {place} is {s}",
+    'My passphrase is "{s}".',
+    "Password: {s}",
+    "we set the password to {s} for now",
+    "the password to {place} was {s}, I believe",
+    "use '{s}' as the password",
+    "password={s}",
+    'It\'s "{s}", the password I mean',
+    "{who} says the password is still {s}",
+]
+# Told in a roundabout way; known to be missed, and here so that nobody takes the other rows for the whole truth.
+PROSE_OBLIQUE = [
+    "the box on {place} wants {s}, same as always, for the password prompt",
+    'Type "{s}" when it asks for the password',
+    'It was "{s}" (the old wifi password)',
+    "my router page: 192.168.1.1, admin/{s}",
+    "I told {who} that {s} gets you in",
+    "try {s}, and if that fails, ask {who} for the current password",
+    "first {s}, then the password manager opens",
+    "For the FTP server, use ftp_user and {s}",
+    "the password starts with {s} and then the year",
+    "Password changed by {who}, you now need {s}",
 ]
 PROSE_TOKENS = [
     "Our API key for {service} is {s}, do not share it.",
@@ -137,9 +186,9 @@ ASSIGNED_TOKENS = [
     "export SERVICE_TOKEN='{s}'",
     "  apiKey: {s}",
     "| api key | {s} |",
-    "client_secret => \"{s}\"",
-    "- name: API_TOKEN\n  value: \"{s}\"",
-    "const authToken = \"{s}\";",
+    'client_secret => "{s}"',
+    '- name: API_TOKEN\n  value: "{s}"',
+    'const authToken = "{s}";',
     "curl -H 'X-Auth-Token: {s}' https://api.example.com/v1",
     'os.environ["OPENAI_API_KEY"] = "{s}"',
     "//registry.npmjs.org/:_authToken={s}",
@@ -161,16 +210,19 @@ COMMANDS = [
     "mongodump --username=bob --password={s}",
     "git clone https://oauth2:{s}@gitlab.example.com/a/b.git",
 ]
-STRUCTURES: dict[str, Callable[[random.Random], tuple[str, str]]] = {}
+Maker = Callable[[random.Random], tuple[str, str]]
+STRUCTURES: dict[str, Maker] = {}
 
 
-def structure(make: Callable[[random.Random], tuple[str, str]]) -> Callable[[random.Random], tuple[str, str]]:
+def structure(make: Maker) -> Maker:
+    """Enter a maker of texts with a secret in them."""
     STRUCTURES[make.__name__.replace("_", "-")] = make
     return make
 
 
 @structure
 def pem(rng: random.Random) -> tuple[str, str]:
+    """A private key, whole or cut off, with three kinds of line ends."""
     kind = rng.choice(["RSA ", "EC ", "OPENSSH ", "", "ENCRYPTED "])
     lines = [run(rng, ALNUM + "+/", 64) for _ in range(rng.randint(3, 24))]
     newline = rng.choice(["\n", "\\n", "\r\n"])
@@ -180,29 +232,36 @@ def pem(rng: random.Random) -> tuple[str, str]:
 
 @structure
 def jwt(rng: random.Random) -> tuple[str, str]:
+    """A signed token in three surroundings."""
     header = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
     body = base64.urlsafe_b64encode(b'{"sub":"' + str(rng.random()).encode() + b'"}').decode().rstrip("=")
     token = f"{header}.{body}.{run(rng, ALNUM + '_-', 43)}"
-    return rng.choice(["it failed with {} yesterday", "Authorization: Bearer {}", "cookie was session={}; Path=/"]).format(token), token
+    texts = ["it failed with {} yesterday", "Authorization: Bearer {}", "cookie was session={}; Path=/"]
+    return rng.choice(texts).format(token), token
 
 
 @structure
 def url(rng: random.Random) -> tuple[str, str]:
+    """A password in a connection string."""
     password = run(rng, ALNUM, rng.randint(6, 20))
     scheme = rng.choice(["postgres", "mongodb+srv", "redis", "amqps", "https", "ftp", "smtp"])
-    return f"Connect to {scheme}://{rng.choice(['app', 'bob', ''])}:{password}@host-{rng.randint(1, 9)}.example.com/x for now", password
+    user, host = rng.choice(["app", "bob", ""]), f"host-{rng.randint(1, 9)}.example.com"
+    return f"Connect to {scheme}://{user}:{password}@{host}/x for now", password
 
 
 @structure
 def header(rng: random.Random) -> tuple[str, str]:
+    """An Authorization header."""
     basic = base64.b64encode(f"bob:{human_password(rng)}".encode()).decode()
     secret = rng.choice([basic, run(rng, ALNUM, 32)])
     scheme = "Basic" if secret == basic else rng.choice(["Bearer", "Token"])
-    return rng.choice(["Authorization: {} {}", '"authorization": "{} {}"', "-H 'Authorization: {} {}'"]).format(scheme, secret), secret
+    texts = ["Authorization: {} {}", '"authorization": "{} {}"', "-H 'Authorization: {} {}'"]
+    return rng.choice(texts).format(scheme, secret), secret
 
 
 @structure
 def query(rng: random.Random) -> tuple[str, str]:
+    """A parameter of a URL."""
     secret = run(rng, ALNUM, rng.randint(16, 40))
     name = rng.choice(["key", "token", "sig", "signature", "access_token", "api_key", "secret", "X-Amz-Signature"])
     return f"open https://api.example.com/v1/items?page=2&{name}={secret}&sort=asc please", secret
@@ -210,12 +269,14 @@ def query(rng: random.Random) -> tuple[str, str]:
 
 @structure
 def otpauth(rng: random.Random) -> tuple[str, str]:
+    """The secret of a second factor."""
     secret = run(rng, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16)
     return f"scan otpauth://totp/Example:bob?secret={secret}&issuer=Example", secret
 
 
 @structure
 def cookie(rng: random.Random) -> tuple[str, str]:
+    """A session."""
     secret = run(rng, ALNUM, 26)
     name = rng.choice(["sessionid", "PHPSESSID", "connect.sid", "auth_token", "_session_id"])
     return rng.choice(["Cookie: theme=dark; {}={}", "Set-Cookie: {}={}; HttpOnly; Path=/"]).format(name, secret), secret
@@ -223,20 +284,29 @@ def cookie(rng: random.Random) -> tuple[str, str]:
 
 @structure
 def seed_phrase(rng: random.Random) -> tuple[str, str]:
+    """The words of a wallet."""
     words = rng.choices(SEED_WORDS, k=rng.choice([12, 15, 18, 24]))
-    lead = rng.choice(["My wallet's seed phrase is: ", "recovery phrase for the Ledger - ", "mnemonic = \"", "the 12 seed words are "])
-    return f"{lead}{' '.join(words)}\nNever lose it.", " ".join(words[-4:])
+    leads = ["My wallet's seed phrase is: ", "recovery phrase for the Ledger - ", 'mnemonic = "', "the seed words are "]
+    return f"{rng.choice(leads)}{' '.join(words)}\nNever lose it.", " ".join(words[-4:])
 
 
 @structure
 def pin(rng: random.Random) -> tuple[str, str]:
+    """Digits that open something."""
     secret = str(rng.randint(1000, 999999))
-    lead = rng.choice(["the alarm code is {}", "My PIN is {}.", "door code: {}", "the gate's access code was changed to {}", "SIM PIN {}"])
-    return lead.format(secret), secret
+    texts = [
+        "the alarm code is {}",
+        "My PIN is {}.",
+        "door code: {}",
+        "the access code was changed to {}",
+        "SIM PIN {}",
+    ]
+    return rng.choice(texts).format(secret), secret
 
 
 @structure
 def hidden(rng: random.Random) -> tuple[str, str]:
+    """A token that was disguised."""
     secret = "ghp_" + run(rng, ALNUM, 36)
     split = rng.randint(5, 30)
     invisible = secret[:split] + rng.choice(["\u200b", "\u2060", "\u00ad"]) + secret[split:]
@@ -247,22 +317,26 @@ def hidden(rng: random.Random) -> tuple[str, str]:
 
 
 def vendor(rng: random.Random) -> Case:
-    kind, prefix, alphabet, least, most = rng.choice(PREFIXES)
+    """One row of the vendors' table, in one of a few surroundings."""
+    _, prefix, alphabet, least, most = rng.choice(PREFIXES)
     letters = "".join(c for c in map(chr, range(33, 127)) if re.match(f"[{alphabet}]", c))
     solid = "".join(c for c in letters if c.isalnum())
     length = rng.randint(least, min(most, least + 12))
-    secret = prefix + run(rng, letters, length - 2) + rng.choice(solid) + rng.choice([c for c in solid if c.isdigit()] or solid)
+    secret = prefix + run(rng, letters, length - 2) + rng.choice(solid) + rng.choice(string.digits)
     text = rng.choice(["try {} for this", "{}", "it said: {}.", "({})", "key={}", "the value `{}` was in the log"])
     return "vendor", text.format(secret), secret
 
 
 def positives(rng: random.Random) -> list[Case]:
+    """Every class, with the secret that must go."""
     cases: list[Case] = []
     for _ in range(CASES_PER_CLASS):
         fill = {"place": rng.choice(PLACES), "who": rng.choice(PEOPLE), "service": rng.choice(SERVICES)}
         cases.append(vendor(rng))
         for label, templates, make in (
             ("prose-password", PROSE_PASSWORDS, human_password),
+            ("prose-word", PROSE_WORDS, lambda r: r.choice(WORDS) + r.choice(["", r.choice(WORDS)])),
+            ("prose-oblique", PROSE_OBLIQUE, human_password),
             ("prose-token", PROSE_TOKENS, random_token),
             ("assigned-password", ASSIGNED_PASSWORDS, human_password),
             ("assigned-token", ASSIGNED_TOKENS, random_token),
@@ -275,7 +349,7 @@ def positives(rng: random.Random) -> list[Case]:
     return cases
 
 
-# Sentences and lines that speak of secrets and hold none.  {hex}, {sha}, {uuid}, {ulid}, {own}, {word}, {n} are filled in.
+# Sentences and lines that speak of secrets and hold none.
 NEAR_MISSES = """
 rotate the password every {n} days
 the token is stored in Vault
@@ -459,6 +533,7 @@ JWTs start with eyJ
 
 
 def near_misses(rng: random.Random) -> list[str]:
+    """Fill in digests, ids and numbers, each line alone and within a note."""
     lines = []
     for template in NEAR_MISSES:
         fill = {
@@ -500,23 +575,26 @@ def is_clean(secret: str, kept: str) -> bool:
 
 
 def report_recall(rng: random.Random, *, show: bool) -> None:
+    """Print how many texts were flagged, and how many left nothing of their secret."""
     tally: dict[str, list[int]] = {}
     for label, text, secret in positives(rng):
         result = redact(text, key=b"bench")
         found, clean = bool(result.findings), is_clean(secret, result.text)
         row = tally.setdefault(label, [0, 0, 0])
         row[0] += 1
-        row[1] += found
-        row[2] += clean
+        row[1] += int(found)
+        row[2] += int(clean)
         if show and not clean:
             print(f"  miss [{label}] {text!r} -> {result.text!r}")
     print(f"{'class':<20}{'cases':>7}{'recall':>9}{'clean':>9}")
-    tally["all"] = [sum(column) for column in zip(*tally.values(), strict=True)]
-    for label, (cases, found, clean) in tally.items():
-        print(f"{label:<20}{cases:>7}{found / cases:>9.1%}{clean / cases:>9.1%}")
+    plain = [row for label, row in tally.items() if label != "prose-oblique"]
+    tally["all but oblique"] = [sum(column) for column in zip(*plain, strict=True)]
+    for label, (cases, flagged, cleaned) in tally.items():
+        print(f"{label:<20}{cases:>7}{flagged / cases:>9.1%}{cleaned / cases:>9.1%}")
 
 
 def report_near_misses(rng: random.Random, *, show: bool) -> None:
+    """Print what was taken by mistake."""
     lines = near_misses(rng)
     alarms = [line for line in lines if redact(line).findings]
     print(f"near misses: {len(alarms)} false alarms in {len(lines)} lines ({len(alarms) / len(lines):.2%})")
@@ -525,6 +603,7 @@ def report_near_misses(rng: random.Random, *, show: bool) -> None:
 
 
 def best_of(work: Callable[[], object], times: int = 7) -> float:
+    """Return the processor time of the fastest run."""
     spent = []
     for _ in range(times):
         began = time.process_time()
@@ -543,8 +622,9 @@ def report_speed(rng: random.Random) -> None:
 
 
 def main() -> None:
+    """Print all figures."""
     show = "--misses" in sys.argv
-    rng = random.Random(SEED)  # noqa: S311
+    rng = random.Random(SEED)
     report_recall(rng, show=show)
     report_near_misses(rng, show=show)
     report_speed(rng)

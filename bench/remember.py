@@ -25,9 +25,10 @@ def bare(folder: str, contents: list[str]) -> list[float]:
     db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
     db.execute("pragma synchronous = full; pragma secure_delete = on").fetchall()
     db.execute(
-        "create table r (id integer primary key, uid text unique, scope integer, kind text, category text, content text,"
-        " tags text, meta text, created integer, updated integer, version integer);"
-        "create virtual table f using fts5 (content, content = 'r', content_rowid = 'id', tokenize = 'porter unicode61');"
+        "create table r (id integer primary key, uid text unique, scope integer, kind text, category text,"
+        " content text, tags text, meta text, created integer, updated integer, version integer);"
+        "create virtual table f using fts5 (content, content = 'r', content_rowid = 'id',"
+        " tokenize = 'porter unicode61');"
         "insert into f (f, rank) values ('secure-delete', 1)"
     )
     taken = []
@@ -59,6 +60,7 @@ def mirrored(folder: str, contents: list[str]) -> list[float]:
 
 
 def timed(call, *args, **kwargs) -> float:
+    """Wall milliseconds of one call."""
     start = time.perf_counter()
     call(*args, **kwargs)
     return (time.perf_counter() - start) * 1000

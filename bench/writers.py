@@ -69,10 +69,12 @@ def main() -> None:
 
 
 def run(program: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a program in a process of its own."""
     return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
 
 
 def finished(process: subprocess.Popen[str]) -> str:
+    """What a process printed, once it has ended well."""
     out, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     return out

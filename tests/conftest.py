@@ -98,9 +98,15 @@ STORES = [sqlite_file, sqlite_memory]
 
 
 @pytest.fixture(params=STORES, ids=lambda maker: maker.__name__)
-def store(request, tmp_path):
-    """Every store there is, one after the other: they are equal or they are not stores."""
-    made = request.param(tmp_path)
+def new_store(request, tmp_path_factory):
+    """Make stores of one sort, as many as a test wants; every sort there is, one after the other."""
+    return lambda: request.param(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def store(new_store):
+    """A store of every sort: they are equal, or they are not stores."""
+    made = new_store()
     yield made
     made.close()
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from commonplace.markdown.plan import Action
     from commonplace.pipelines.sync import Report
 
+RECALL_WAIT_SECONDS = 0.5  # so long a recall waits for another process that takes in the same files
+
 
 class Here:
     """Commonplace as it is from one directory: the project there, the user's own memory, one store behind both."""
@@ -52,17 +54,23 @@ class Here:
         """Recall with a look at the files first; ``options`` are those of ``Memory.recall``."""
         return brief(self.memory, self.look, query, sync=self._sync_quietly, **options)
 
-    def refresh(self) -> list[str]:
-        """Take in what people have edited, before their files are written to; returns what they should know."""
-        return [note for scope in self.store.folders if self.look.differs(scope) for note in self._sync_quietly(scope)]
+    @property
+    def mirrored(self) -> list[Scope]:
+        """The scopes that have files here."""
+        return [scope for scope in self.binding.reads if scope in self.store.folders]
 
-    def sync(self, scope: Scope, *, accept_missing: bool = False, tell: Tell = silent) -> Report:
+    def refresh(self, *, tell: Tell = silent) -> list[str]:
+        """Take in what people have edited, before their files are written to; returns what they should know."""
+        edited = [scope for scope in self.mirrored if self.look.differs(scope)]
+        return [note for scope in edited for note in self.told(scope, self.sync(scope, tell=tell))]
+
+    def sync(self, scope: Scope, *, accept_missing: bool = False, tell: Tell = silent, wait: float = 10.0) -> Report:
         """Bring one scope's files and records together; ``tell`` hears how much of it is done."""
         from commonplace.pipelines.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
         began = time.time_ns()
         syncer = Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret)
-        report = syncer.run(accept_missing=accept_missing, tell=tell)
+        report = syncer.run(accept_missing=accept_missing, tell=tell, wait=wait)
         self.look.mark(scope, began, len(self.store.files(self.store.folders[scope])))
         return report
 
@@ -73,7 +81,11 @@ class Here:
         return Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret).planned()
 
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
-        return self.told(scope, self.sync(scope))
+        try:
+            report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+        except StoreError as error:  # what is stored can be asked all the same
+            return [f"the files of the {self.named(scope)} memory were not looked at: {error}"]
+        return self.told(scope, report)
 
     def told(self, scope: Scope, report: Report) -> Iterator[str]:
         """What people should know of a sync, as sentences."""
@@ -195,9 +207,11 @@ def _read(path: str) -> bytes:
 def _make(path: str) -> bytes:
     """Two processes may make it at once: the first one's stays."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    temporary = f"{path}.{os.getpid()}"
+    temporary = f"{path}.{os.urandom(8).hex()}"  # a process id comes again, and would find what a dead one left
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(os.urandom(32))
+        file.flush()
+        os.fsync(file.fileno())
     try:
         os.link(temporary, path)
     except FileExistsError:

@@ -60,19 +60,7 @@ def load_with_lines(
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     _refuse(text, file=file, first_line=first_line, max_bytes=max_bytes)
     building = _Building(file=file, first_line=first_line, max_depth=max_depth)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-    try:
-        while loader.check_event():
-            building.take(loader.get_event())
-    except yaml.YAMLError as error:
-        raise building.error(_reason(error), line=_line(error)) from None
-    except ValueError as error:  # the Python loader, on an escape beyond Unicode
-        if isinstance(error, YamlError):
-            raise
-        raise building.error("holds an escape that is no character", line=text.count("\n")) from None
-    finally:
-        loader.dispose()
-    return building.result, building.lines
+    return _built(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader), building)
 
 
 def truth(value: Json) -> bool | None:
@@ -119,6 +107,24 @@ def quoted(text: str) -> str:
         raise InvalidInput(f"{text[:40]!r} holds NUL or half a character and cannot be written")
     written = encode_basestring(text)
     return written if written.isascii() and "\x7f" not in written else _ESCAPED.sub(_escape, written)
+
+
+def _built(text: str, kind: Any, building: _Building) -> tuple[Json, dict[str, int]]:
+    from yaml import YAMLError  # noqa: PLC0415 - see above
+
+    loader = kind(text)
+    try:
+        while loader.check_event():
+            building.take(loader.get_event())
+    except YAMLError as error:
+        raise building.error(_reason(error), line=_line(error)) from None
+    except YamlError:
+        raise
+    except (ValueError, OverflowError):  # the loader in Python, on an escape beyond Unicode
+        raise building.error("holds an escape that is no character", line=loader.line) from None
+    finally:
+        loader.dispose()
+    return building.result, building.lines
 
 
 class _Building:

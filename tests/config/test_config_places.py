@@ -132,7 +132,11 @@ def test_a_missing_git_is_told(repository, tmp_path):
     shop = repository()
     program = "import sys; from commonplace.config.places import find, identity; identity(find(sys.argv[1]))"
     found = subprocess.run(
-        [os.sys.executable, "-c", program, str(shop)], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+        [os.sys.executable, "-c", program, str(shop)],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert f"ConfigError: {os.path.realpath(shop)}: the project's identity cannot be found" in found.stderr
     assert ConfigError.__name__ in found.stderr

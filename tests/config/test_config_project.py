@@ -107,7 +107,7 @@ def test_the_users_own_settings_name_the_user(around, tmp_path):
         ("home/config.yaml", "colour: blue", "colour"),
     ],
 )
-def test_a_name_that_cannot_be_one_is_told_with_its_file(around, shop, tmp_path, file, text, path):
+def test_a_name_that_cannot_be_one_is_told_with_its_file(around, shop, tmp_path, *, file, text, path):
     """A mistake in a settings file names the file, whoever finds it."""
     (tmp_path / "home").mkdir()
     (tmp_path / file).write_text(text)

@@ -58,7 +58,9 @@ def test_every_key_can_be_said(loaded, text, said):
     assert loaded(text) == DEFAULTS | said
 
 
-@pytest.mark.parametrize(("text", "user"), [("user: ada", "ada"), ("user: Ada Lovelace", "Ada Lovelace"), ("user:", None)])
+@pytest.mark.parametrize(
+    ("text", "user"), [("user: ada", "ada"), ("user: Ada Lovelace", "Ada Lovelace"), ("user:", None)]
+)
 def test_the_user_has_settings_too(loaded, text, user):
     """Whose memory it is, and whether it is on."""
     assert loaded(f"{text}\nenabled: false", USER) == {"user": user, "enabled": False}
@@ -138,7 +140,10 @@ def test_a_template_says_what_it_was_given(loaded, values):
 SWITCHED = {
     "turned": ("enabled: true\n", "enabled: false\n"),
     "with its comment": ("enabled: true   # until June\n", "enabled: false   # until June\n"),
-    "among others": ("# ours\nproject: a.b/c\n\nenabled: true\n# end\n", "# ours\nproject: a.b/c\n\nenabled: false\n# end\n"),
+    "among others": (
+        "# ours\nproject: a.b/c\n\nenabled: true\n# end\n",
+        "# ours\nproject: a.b/c\n\nenabled: false\n# end\n",
+    ),
     "without a value": ("enabled:\nrecall_limit: 3\n", "enabled: false\nrecall_limit: 3\n"),
     "not there yet": ("# ours\nproject: a.b/c\n", "# ours\nproject: a.b/c\nenabled: false\n"),
     "in an empty file": ("", "enabled: false\n"),

@@ -4,11 +4,12 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.domain.ids import ALPHABET, LENGTH, SHORT, is_id, is_prefix, new_id
 
+relaxed = settings(max_examples=50, deadline=None, database=None)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -60,6 +61,7 @@ def test_what_is_no_id_is_told(text):
     assert not is_id(text)
 
 
+@relaxed
 @given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2999, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
 def test_every_moment_makes_an_id_and_its_prefixes(moment):
     """Every id and every beginning of one is recognised."""
@@ -68,6 +70,7 @@ def test_every_moment_makes_an_id_and_its_prefixes(moment):
     assert all(is_prefix(made[:length]) for length in range(1, LENGTH + 1))
 
 
+@relaxed
 @given(st.text())
 def test_any_text_is_either_a_prefix_or_not(text):
     """A prefix is one to twenty characters of the alphabet, and nothing else."""

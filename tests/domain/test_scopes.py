@@ -1,16 +1,18 @@
 """``Scope``: a path of (kind, name) segments, compared by identity."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.scopes import KINDS, NAME_BYTES, Scope
 
 NAMES = st.text(min_size=1, max_size=30).filter(lambda name: name.strip() and name.isprintable())
+relaxed = settings(max_examples=50, deadline=None, database=None)
 SEGMENTS = st.lists(st.tuples(st.sampled_from(KINDS), NAMES), min_size=1, max_size=4)
 
 
+@relaxed
 @given(SEGMENTS)
 def test_what_is_written_is_read_again(segments):
     """``parse`` reads what ``str`` writes, whatever the names."""
@@ -18,12 +20,14 @@ def test_what_is_written_is_read_again(segments):
     assert Scope.parse(str(scope)) == scope
 
 
+@relaxed
 @given(SEGMENTS, SEGMENTS)
 def test_different_scopes_are_written_differently(one, other):
     """The text of a scope is as good as its identity."""
     assert (str(Scope.of(*one)) == str(Scope.of(*other))) == (one == other)
 
 
+@relaxed
 @given(st.text())
 def test_any_other_text_is_refused(text):
     """What is no scope is bad input and nothing worse."""

@@ -11,7 +11,15 @@ from commonplace.domain.errors import Forbidden, InvalidInput
 from commonplace.domain.ids import new_id
 from commonplace.domain.records import CATEGORIES, CEILING, Channel, Draft, Kind, Trust
 from commonplace.domain.scopes import Scope
-from commonplace.engine.admission import BESIDE_BYTES, JSON_DEPTH, KEY_BYTES, METADATA_BYTES, TAG_CHARS, TAGS_MOST, admit
+from commonplace.engine.admission import (
+    BESIDE_BYTES,
+    JSON_DEPTH,
+    KEY_BYTES,
+    METADATA_BYTES,
+    TAG_CHARS,
+    TAGS_MOST,
+    admit,
+)
 
 HERE = Scope.of(("project", "here"))
 THERE = Scope.of(("project", "there"))
@@ -48,7 +56,10 @@ REFUSED = {
     "too long": ({"content": "a" * 16_385}, "the content has 16385 bytes; the limit is 16384"),
     "too long in bytes": ({"content": "ä" * 8_193}, "the content has 16386 bytes; the limit is 16384"),
     "half a character": ({"content": "ab\ud800"}, "the content is not valid Unicode at character 2"),
-    "no category": ({"category": None}, "a record needs a category: one of decisions, procedures, principles, incidents"),
+    "no category": (
+        {"category": None},
+        "a record needs a category: one of decisions, procedures, principles, incidents",
+    ),
     "an unknown category": (
         {"category": "opinions"},
         "'opinions' is not a category; use one of decisions, procedures, principles, incidents, preferences",
@@ -86,7 +97,10 @@ REFUSED = {
         {"category": "incidents", "expires_at": datetime(2026, 1, 1)},  # noqa: DTZ001 - that is the mistake
         "the expiry 2026-01-01 00:00:00 has no time zone",
     ),
-    "a lifetime beyond the calendar": ({"category": "incidents", "ttl": timedelta.max}, "after the last day of the cal"),
+    "a lifetime beyond the calendar": (
+        {"category": "incidents", "ttl": timedelta.max},
+        "after the last day of the cal",
+    ),
     "a date somewhere": ({"occurred_at": datetime(2026, 1, 1)}, "a date without a time zone"),  # noqa: DTZ001
 }
 

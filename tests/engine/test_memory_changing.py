@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from commonplace.domain.changes import Consolidated
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.domain.queries import DocumentFilter, State
@@ -245,6 +246,23 @@ def test_only_a_person_releases_what_waits_for_a_person(memory, through, way):
     with pytest.raises(Forbidden, match="a person"):
         way(through(Channel.AGENT), record)
     assert memory.get(record.id).held
+
+
+def test_an_agent_may_bring_back_a_version_of_what_is_not_held(memory, through):
+    """Only a release needs a person."""
+    record = memory.remember("one", category="decisions").record
+    memory.update(record.id, content="two")
+
+    assert through(Channel.AGENT).restore(record.id, version=1).content == "one"
+
+
+def test_new_words_have_to_be_consolidated_anew(memory, store, clock):
+    """What a consolidation took up is marked until the words change."""
+    record = memory.remember("one", category="incidents").record
+    store.apply([Consolidated(ids=(record.id,), at=clock())])
+
+    assert memory.update(record.id, tags=["x"]).record.consolidated_at == clock()
+    assert memory.update(record.id, content="two").record.consolidated_at is None
 
 
 def test_a_pin_is_a_version_like_any_other(memory):

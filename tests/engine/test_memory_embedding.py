@@ -112,7 +112,7 @@ def test_a_store_keeps_to_its_embedder(through, embedder):
     other = through(embedder=embedder(name="large"))
 
     for verb in (lambda: other.remember("two", category="decisions"), lambda: other.recall("one")):
-        with pytest.raises(EmbeddingModelChanged, match="'small'.*'large'") as caught:
+        with pytest.raises(EmbeddingModelChanged, match=r"'small'.*'large'") as caught:
             verb()
         assert (caught.value.stored, caught.value.offered) == ("small", "large")
     assert [record.content for record in through().list()] == ["one"]

@@ -81,7 +81,7 @@ def test_a_long_turn_is_cut_and_numbered(memory):
     assert len(hit.text) <= CHUNK_CHARS
 
 
-def test_secrets_never_reach_a_chunk(memory, store):
+def test_secrets_never_reach_a_chunk(memory):
     """A password told in a session is taken out, reported, and nowhere to be found."""
     findings = memory.index(SESSION, "s", [Turn(ref="1", text="the password is hunter2secretX, remember it")])
 

@@ -10,9 +10,10 @@ from commonplace.engine.memory import Memory, Turn
 
 OTHER = Scope.of(("project", "github.com/acme/other"))
 AWKWARD = [
-    '"', '""', "'", "pnpm\"", '"pnpm', "pnpm AND", "AND", "OR NOT", "NOT pnpm", "NEAR(pnpm npm, 2)", "pnpm*", "*",
+    '"', '""', "'", 'pnpm"', '"pnpm', "pnpm AND", "AND", "OR NOT", "NOT pnpm", "NEAR(pnpm npm, 2)", "pnpm*", "*",
     "^pnpm", "content:pnpm", "pnpm - npm", "-pnpm", "(pnpm", "pnpm)", "{pnpm npm}:x", "pnpm; drop table record",
-    "pn\x00pm", "\x00", "\ud800", "🦀", "👩‍👩‍👧", "pnpm\u202e", "%", "_", "\\", "a" * 5000, "' or 1=1 --", "\n\t\r", "µ½Ⅷ",
+    "pn\x00pm", "\x00", "\ud800", "🦀", "👩‍👩‍👧", "pnpm\u202e", "%", "_", "\\", "a" * 5000, "' or 1=1 --", "\n\t\r",
+    "µ½Ⅷ",
 ]  # fmt: skip
 
 
@@ -36,7 +37,9 @@ def test_ten_kilobytes_of_prose_are_a_question(memory):
     """A whole ticket can be asked; what it is about is found."""
     memory.remember("The checkout page times out when the cart holds gift cards", category="incidents")
     memory.remember("The printer is on the second floor", category="preferences")
-    ticket = "Customers complain. " * 250 + "The checkout page times out with gift cards in the cart. " + "Urgent! " * 600
+    ticket = (
+        "Customers complain. " * 250 + "The checkout page times out with gift cards in the cart. " + "Urgent! " * 600
+    )
 
     assert len(ticket) > 9000
     assert memory.recall(ticket)[0].text.startswith("The checkout page")
@@ -151,7 +154,9 @@ def test_another_scope_moves_no_score(memory, through, store, clock):
     memory.remember("deploy by hand", category="decisions")
     memory.index(DocumentKind.SESSION, "s", [Turn(ref="1", text="the server was slow")])
     before = memory.recall("deploy server", count=False).hits
-    stranger = through(writes=dict.fromkeys(memory.binding.writes, OTHER), reads=(OTHER,), transcripts=frozenset({OTHER}))
+    stranger = through(
+        writes=dict.fromkeys(memory.binding.writes, OTHER), reads=(OTHER,), transcripts=frozenset({OTHER})
+    )
     for number in range(20):
         stranger.remember(f"deploy server {number} " * 5, category="decisions")
     stranger.index(DocumentKind.SESSION, "s", [Turn(ref="1", text="deploy deploy server")])

@@ -79,7 +79,9 @@ def test_whoever_changes_the_words_is_their_source(through, first, second, trust
     assert (after.source.channel, after.trust) == (second, trust)
 
 
-@pytest.mark.parametrize("change", [{"tags": ["x"]}, {"pinned": True}, {"category": "principles"}, {"metadata": {"a": 1}}])
+@pytest.mark.parametrize(
+    "change", [{"tags": ["x"]}, {"pinned": True}, {"category": "principles"}, {"metadata": {"a": 1}}]
+)
 def test_whoever_changes_anything_else_is_not(through, change):
     """A tag from an agent does not make a person's words an agent's, nor the other way round."""
     record = through(Channel.AGENT).remember("one", category="decisions").record

@@ -167,9 +167,9 @@ def test_a_ttl_ends_a_record(memory, clock):
 
 def test_a_value_is_rendered_if_nothing_else_is_said(anything):
     """A structured value can be found by what it says."""
-    record = anything.remember(value={"port": 3000, "host": "localhost"}).record
+    record = anything.remember(value={"port": 3000, "host": "localhost", "für": "Ä"}).record
 
-    assert record.content == '{"host": "localhost", "port": 3000}'
+    assert record.content == '{"für": "Ä", "host": "localhost", "port": 3000}'
     assert anything.recall("localhost")[0].record == record
 
 

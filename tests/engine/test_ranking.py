@@ -78,7 +78,7 @@ def test_a_pin_lifts_by_a_little(make):
 
     assert [hit.record for hit in near] == [pinned, plain]
     assert [hit.record for hit in far] == [plain, pinned]
-    assert dict(far[1].parts)["pinned"] == pytest.approx(PINNED * 0.75)
+    assert dict(far[1].parts)["pinned"] == pytest.approx(PINNED * 0.8)
 
 
 def test_a_score_never_exceeds_one(make):
@@ -98,6 +98,13 @@ def test_what_comes_from_outside_stands_a_little_lower(make, outside):
     assert [hit.score for hit in hits] == [1.0, pytest.approx(1 - UNTRUSTED)]
     assert hits[0].record == ours
     assert dict(hits[1].parts)["from outside"] == pytest.approx(-UNTRUSTED)
+
+
+def test_what_was_said_in_a_session_loses_nothing():
+    """An agent's own words are not from outside."""
+    [hit] = fuse([Match(score=4, chunk=chunk(trust=Trust.AGENT))], [], limit=10)
+
+    assert (hit.score, hit.parts) == (1.0, (("words", 1.0),))
 
 
 def test_ties_are_decided_by_id(make):

@@ -68,8 +68,10 @@ def test_a_prompt_is_ready_to_inject():
         STANDING,
         f"- [decisions, project, 2026-05-17, from user, trust user, score 0.91] Use pnpm, not npm ({FILES[ID]})",
         "- [session, 2026-05-17, trust agent, score 0.75] pnpm it is (session:0b1c#4)",
-        "- [preferences, assistant, 2026-05-17, from user, trust user, score 0.40] Prefer concise responses"
-        " (record 01jk3v9q2c)",
+        (
+            "- [preferences, assistant, 2026-05-17, from user, trust user, score 0.40] Prefer concise responses"
+            " (record 01jk3v9q2c)"
+        ),
         '</memory seal="5e41">',
     ]
 
@@ -106,7 +108,9 @@ def test_three_formats_carry_the_same_items_in_the_same_order():
     texts = [hit.text for hit in HITS]
 
     assert [line.split("  ")[2] for line in snippets(HITS, FILES).split("\n")] == texts
-    assert [re.sub(r"^- \[.*?\] (.*) \(.*\)$", r"\1", line) for line in prompt(HITS, FILES, seal="x").split("\n")[2:-1]] == texts
+    assert [
+        re.sub(r"^- \[.*?\] (.*) \(.*\)$", r"\1", line) for line in prompt(HITS, FILES, seal="x").split("\n")[2:-1]
+    ] == texts
     assert [hit["text"] for hit in json.loads(as_json("q", HITS, FILES))["hits"]] == texts
 
 
@@ -120,6 +124,25 @@ def test_an_explanation_adds_up():
     total, _, terms = said.partition(";")[0].partition(" = ")
     numbers = [float(number) for number in re.findall(r"(?<=[a-z] )\d\.\d+", terms)]
     assert numbers[0] + numbers[1] + numbers[2] - numbers[3] == pytest.approx(float(total), abs=0.002)
+
+
+def test_an_explanation_without_vectors_says_nothing_of_them():
+    """One part is the whole of it, and nothing is no part."""
+    assert explanation(Hit(score=0.75, chunk=chunk(), parts=(("words", 0.75),))) == "0.750 = words 0.750"
+
+
+def test_json_is_written_as_it_is_said():
+    """Letters of every script stay readable."""
+    assert "日本語" in as_json("日本語", [], {})
+
+
+def test_what_a_record_has_not_is_null():
+    """Nothing is left out, and nothing is made up."""
+    said = record_json(record())
+
+    assert {name for name, value in said.items() if value is None} == {
+        *("key", "value", "occurred_at", "expires_at", "archived_at", "superseded_by", "consolidated_at"),
+    }
 
 
 def test_json_explains_when_asked():
@@ -138,7 +161,12 @@ def test_a_record_is_whole_as_json():
     said = json.loads(json.dumps(record_json(full)))
 
     assert said.keys() == set(Record.fields)
-    assert (said["tags"], said["trust"], said["scope"], said["created_at"]) == (["a", "b"], "user", "project:here", iso(DAY))
+    assert (said["tags"], said["trust"], said["scope"], said["created_at"]) == (
+        ["a", "b"],
+        "user",
+        "project:here",
+        iso(DAY),
+    )
     assert said["source"] == {"channel": "file", "ref": "x.md", "parents": ["p"]}
     assert said["usage"] == {"recalls": 2, "last_recalled_at": "2026-05-17T09:30:00Z"}
 
@@ -169,7 +197,10 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u206
 @given(HOSTILE, HOSTILE)
 def test_no_text_breaks_out_of_the_block(text, name):
     """However it is written, a text stays one line of data between the marks, and so does where it comes from."""
-    hits = [Hit(score=1, record=record(f"x{text}")), Hit(score=1, chunk=chunk(f"x{text}", document=f"x{name}", ref=name))]
+    hits = [
+        Hit(score=1, record=record(f"x{text}")),
+        Hit(score=1, chunk=chunk(f"x{text}", document=f"x{name}", ref=name)),
+    ]
     lines = prompt(hits, {ID: f"/app/{name}.md"}, seal="5e41").splitlines()
 
     assert len(lines) == 1 + 1 + len(hits) + 1
@@ -181,7 +212,10 @@ def test_no_text_breaks_out_of_the_block(text, name):
 @given(HOSTILE, HOSTILE)
 def test_no_text_takes_over_a_terminal(text, name):
     """A ranked list for people is a line for each hit, without control characters."""
-    hits = [Hit(score=1, record=record(f"x{text}")), Hit(score=1, chunk=chunk(f"x{text}", document=f"x{name}", ref=name))]
+    hits = [
+        Hit(score=1, record=record(f"x{text}")),
+        Hit(score=1, chunk=chunk(f"x{text}", document=f"x{name}", ref=name)),
+    ]
     lines = snippets(hits, {ID: f"/app/{name}.md"})
 
     assert len(lines.splitlines()) == len(hits)

@@ -209,7 +209,6 @@ STEPS = st.one_of(
     on_file(lambda world, path: save(world, path, world.files[path].replace(b"tags: []", b"tags: {"))),
     on_file(lambda world, path: save(world, path, world.files[path].replace(b": decisions", b": principles"))),
     on_file(lambda world, path: save(world, path, b"all new")),
-    on_file(lambda world, path: without(world, path, b"id")),
     on_file(lambda world, path: without(world, path, b"category")),
     on_file(lambda world, path: without(world, path, b"archived")),
     on_file(lambda world, path: world.files.pop(path)),
@@ -230,7 +229,11 @@ STEPS = st.one_of(
     st.builds(lambda after, written: lambda world: world.die(after, written=written), st.integers(0, 3), st.booleans()),
 )
 ORDERLY = st.lists(STEPS, min_size=2, max_size=16)
-DISORDER = on_file(swap) | on_file(lambda world, path: save(world, f"decisions/copy-{name(path)}", world.files[path]))
+DISORDER = st.one_of(
+    on_file(swap),
+    on_file(lambda world, path: save(world, f"decisions/copy-{name(path)}", world.files[path])),
+    on_file(lambda world, path: without(world, path, b"id")),
+)
 HISTORIES = st.lists(STEPS | STEPS | DISORDER, min_size=2, max_size=16)
 
 

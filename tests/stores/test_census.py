@@ -1,5 +1,7 @@
 """``Store.census``: what is stored where, a row for each scope, kind and state."""
 
+from datetime import timedelta
+
 from commonplace.domain.changes import Archive, PutDocument
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.ports import Tally
@@ -53,3 +55,11 @@ def test_earlier_versions_are_not_counted(store, make, keep):
     kept = keep("a")
     store.apply([make.update(kept, content="bb")])
     assert [(tally.count, tally.bytes) for tally in store.census()] == [(1, 2)]
+
+
+def test_what_has_expired_is_told_apart(store, make, clock):
+    """A lapsed record is counted as expired, from the moment it lapses."""
+    store.apply([make.put(make("the proxy is down", expires_at=clock() + timedelta(days=1)))])
+    [before] = store.census(at=clock())
+    [after] = store.census(at=clock() + timedelta(days=2))
+    assert (before.state, after.state) == (State.LIVE, State.EXPIRED)

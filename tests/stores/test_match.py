@@ -148,7 +148,7 @@ def test_another_scope_moves_no_score(store, make, keep, query):
     for text in ("sky blue", "sky grey sea", "sea", "land sky sky"):
         keep(text)
     before = scores(store, make.where(), query("sky sea blue"))
-    foreign = [make.put(make(f"sky sea blue grey {number % 7}", scope=BOB)) for number in range(3000)]
+    foreign = [make.put(make(f"sky sea blue grey {number % 7}", scope=BOB)) for number in range(2000)]
     store.apply(foreign)
     assert scores(store, make.where(), query("sky sea blue")) == before
     store.apply([Delete(where=make.where(BOB))])

@@ -77,8 +77,8 @@ class Store(Protocol):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """What a mirrored folder was last known to hold, by path; of these records only, if given."""
 
-    def census(self) -> list[Tally]:
-        """What is stored where: a row for each scope, kind and state."""
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
+        """What is stored where: a row for each scope, kind and state; what has expired by ``at`` is told apart."""
 
     def embedder(self) -> EmbedderIdentity | None:
         """Which embedder the vectors come from; None before the first."""

@@ -148,8 +148,9 @@ class Record(Value):
         if self.superseded_by is not None and self.archived_at is None:
             raise InvalidInput(f"record {self.id!r} is superseded but not archived")
         moments = (self.created_at, self.updated_at, self.occurred_at, self.expires_at, self.archived_at)
-        if any(moment is not None and moment.tzinfo is None for moment in (*moments, self.consolidated_at)):
-            raise InvalidInput(f"record {self.id!r} has a date without a time zone")
+        for moment in (*moments, self.consolidated_at):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidInput(f"record {self.id!r} has a date without a time zone")
 
 
 class Draft(Value):

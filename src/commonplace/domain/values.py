@@ -31,7 +31,7 @@ class Value(metaclass=_ValueType):
 
     def __init__(self, **given: Any) -> None:
         fields = type(self).fields
-        merged = type(self).defaults | given
+        merged = given if len(given) == len(fields) else type(self).defaults | given
         if len(merged) != len(fields):
             raise TypeError(self._misfit(merged))
         put = object.__setattr__

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from commonplace.domain.binding import Binding
+from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
 from commonplace.domain.changes import Terms
 from commonplace.domain.errors import Forbidden, InvalidInput
 from commonplace.domain.records import CEILING, Draft, Json, Kind, Record, Source, Trust
@@ -25,7 +25,7 @@ KEY_BYTES = 512
 TAGS_MOST = 64
 TAG_CHARS = 200
 METADATA_BYTES = 16_384
-BESIDE_BYTES = 30_000  # all but the content: written as frontmatter it may double, and no more than 64 KiB of that are read
+BESIDE_BYTES = 30_000  # all but the content: as frontmatter it may take twice that, of which 64 KiB are read
 JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file can hold
 
 
@@ -105,7 +105,8 @@ def admit(
 
 
 def fits(record: Record) -> None:
-    """Refuse what no file could hold beside the content: a record that cannot be written would stop every sync."""
+    """Refuse what no file could hold: a record that cannot be written would stop every sync."""
+    _within(record.content, CONTENT_BYTES_MOST, "the content")
     source = record.source
     beside = [record.key, record.value, sorted(record.tags), dict(record.metadata), source.ref, source.parents]
     _shallow(record.value, "the value")

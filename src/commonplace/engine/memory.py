@@ -42,8 +42,7 @@ if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
     from commonplace.engine.redact import Finding
 
 RECALL_LIMIT = 10
-CANDIDATES = 50  # of each list when there are two to fuse: what is high in one may be low in the other
-SPARE = 2  # times the limit: what boosts may still move up
+CANDIDATES = 50  # of each list, at least: with fewer, a higher limit would change the order of the first ten
 LIST_LIMIT = 50
 TRIES = 5  # of a change that says "whatever version is there"
 UNSET: Any = object()  # an option that was not named: keep what is there
@@ -287,7 +286,7 @@ class Memory:
         notes: tuple[str, ...] = ()
         if planned.words:
             searched = where.replace(chunks=_searches_chunks(where))
-            depth = max(CANDIDATES if self._embedder else 0, SPARE * limit)
+            depth = max(CANDIDATES, 2 * limit)
             lexical = self.store.match(searched, planned, limit=depth)
             semantic, notes = self._nearest(searched, query, limit=depth)
             hits = fuse(lexical, semantic, limit=limit)
@@ -349,9 +348,10 @@ class Memory:
 
         parents = [self.get(parent) for parent in draft.parents]
         now = self._clock()
+        known = draft.replace(parents=tuple(parent.id for parent in parents))
         return admit(
-            draft.replace(parents=tuple(parent.id for parent in parents)), binding=self.binding, id=new_id(now), now=now,
-            secret=self._secret(), parent_trust=min((parent.trust for parent in parents), default=Trust.USER),
+            known, binding=self.binding, id=new_id(now), now=now, secret=self._secret(),
+            parent_trust=min((parent.trust for parent in parents), default=Trust.USER),
         )  # fmt: skip
 
     def _apply_put(

@@ -13,6 +13,7 @@ from commonplace.domain.records import Trust
 from commonplace.engine.text import estimate_tokens
 
 MEANING = 0.5  # the share of the vector's word when there is one; the rest is full text's
+COVERAGE = 0.2  # of full text's word: how much of the question is there; more costs recall on long questions
 PINNED = 0.05  # what a pin adds, as a share of what the text earned
 UNTRUSTED = 0.10  # what text from outside loses, likewise
 
@@ -54,9 +55,9 @@ def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
 def _words(lexical: Sequence[Match]) -> Mapping[str, float]:
     """Full text as 0..1: whoever has every word of the question stands above one half, everybody else below."""
     best = max((match.score for match in lexical), default=1.0) or 1.0
+    blended = {match.id: (1 - COVERAGE) * match.score / best + COVERAGE * match.coverage for match in lexical}
     return {
-        match.id: (1 + match.score / best) / 2 if match.coverage >= 1 else (match.score / best + match.coverage) / 4
-        for match in lexical
+        match.id: (1 + blended[match.id]) / 2 if match.coverage >= 1 else blended[match.id] / 2 for match in lexical
     }
 
 
@@ -84,4 +85,4 @@ def _parts(match: Match, *, words: float, meaning: float) -> tuple[tuple[str, fl
 def _within_one(parts: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
     """A pin lifts a hit above its equals, but the score that is shown ends at one."""
     over = sum(part for _, part in parts) - 1
-    return tuple((name, part - over) if name == "pinned" else (name, part) for name, part in parts)
+    return tuple((name, max(0.0, part - over)) if name == "pinned" else (name, part) for name, part in parts)

@@ -1,4 +1,4 @@
-"""The shapes of vendors' credentials, as data.  Not a scanner: `redact.py` reads these tables; nothing here runs.
+"""The shapes of vendors' credentials, as data.  Not a scanner: `secret_structures.py` reads the tables.
 
 Written from what the vendors print in their own documents: a fixed prefix, the letters that may follow, and how many.
 Lengths are ranges, a little wider than documented, because vendors lengthen their tokens without notice.
@@ -236,7 +236,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("discord-bot", ".", r"(?<![\w.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"),
     ("slack-webhook", "hooks.slack.com/", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w+/-]{20,120}"),
     ("discord-webhook", "/webhooks/", r"discord(?:app)?\.com/api(?:/v\d{1,2})?/webhooks/\d{15,22}/[\w-]{50,80}"),
-    ("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/[\w@-]{36,80}/IncomingWebhook/[\w/-]{36,140}"),
+    ("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/[\w@-]{36,80}/\w{8,20}/[\w/-]{36,140}"),
     ("zapier-webhook", "hooks.zapier.com", r"hooks\.zapier\.com/hooks/catch/\d{4,10}/\w{5,12}"),
     ("django-secret", "django-insecure-", r"django-insecure-[^\s'\"]{8,80}"),
     ("mailchimp-key", "-us", r"(?<![A-Za-z0-9])[0-9a-f]{32}-us\d{1,2}(?!\w)"),
@@ -250,7 +250,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("asana-pat", "/", r"(?<![A-Za-z0-9/])[0-2]/\d{13,18}(?:/\d{13,18})?:[0-9a-f]{32}(?![A-Za-z0-9])"),
     ("clickup-token", "pk_", r"(?<![A-Za-z0-9])pk_\d{5,10}_[A-Z0-9]{32}(?![A-Za-z0-9])"),
     ("maxmind-key", "_mmk", r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?![A-Za-z0-9])"),
-    ("onepassword-secret", "A3-", r"(?<![A-Za-z0-9])A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?![A-Z0-9])"),
+    ("onepassword-secret", "A3-", r"(?<!\w)A3-[A-Z0-9]{6}-(?:[A-Z0-9]{6}-?[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?!\w)"),
     ("cloudflare-ca", "v1.0-", r"(?<![A-Za-z0-9])v1\.0-[0-9a-f]{24}-[0-9a-f]{146}(?![A-Za-z0-9])"),
     ("yandex-iam", "t1.", r"(?<![A-Za-z0-9])t1\.[\w-]{20,300}={0,2}\.[\w-]{80,90}={0,2}"),
 )

@@ -50,6 +50,13 @@ _CLEARABLE = (  # fields of which a missing line says that there is none
     *("occurred_at", "expires_at", "archived_at", "superseded_by", "consolidated_at"),
 )
 _KEEPABLE = ("source", "trust", "created_at")  # fields of which a missing line says nothing
+_COMPARED = (
+    "content",
+    "category",
+    "kind",
+    *_KEEPABLE,
+    *(field for field in _CLEARABLE if field not in ("value", "metadata")),
+)
 _KNOWN = frozenset(KEYS)
 _SEARCHED = ("aliases", "keywords")
 _AS_WRITTEN = frozenset({"metadata", "conflict_markers"})
@@ -154,9 +161,9 @@ def agrees(said: Said, record: Record) -> bool:
     Line ends, and empty lines before and after the content, are no disagreement.
     """
     told = amended(record, said)
-    if said.id not in (None, record.id) or told.content != record.content:
+    if said.id not in (None, record.id) or any(getattr(told, field) != getattr(record, field) for field in _COMPARED):
         return False
-    return _fields(told) == _fields(record)
+    return _json_fields(told) == _json_fields(record)
 
 
 def file_name(record: Record) -> str:
@@ -353,8 +360,9 @@ def _bare_text(text: str) -> str:
 
 def _fields(record: Record) -> dict[str, str]:
     """What the frontmatter says: the keys in their order, each value as it is written."""
-    source, metadata = record.source, record.metadata
+    source = record.source
     created, updated = _moment(record.created_at), _moment(record.updated_at)
+    value, aliases, keywords, others = _json_fields(record)
     stated = {
         "id": dump_scalar(record.id),
         "category": dump_scalar(record.category),
@@ -370,9 +378,9 @@ def _fields(record: Record) -> dict[str, str]:
         "parents": dump(source.parents) if source.parents else None,
         "trust": record.trust.name.lower(),
         "key": _given(record.key),
-        "value": None if record.value is None else dump(record.value, max_depth=MAX_DEPTH - 1),
-        "aliases": _listed(metadata.get("aliases")) or "[]",
-        "keywords": _listed(metadata.get("keywords")) or "[]",
+        "value": value,
+        "aliases": aliases,
+        "keywords": keywords,
         "tags": dump(sorted(record.tags)) if record.tags else "[]",
         "pinned": "true" if record.pinned else None,
         "held": "true" if record.held else None,
@@ -380,8 +388,16 @@ def _fields(record: Record) -> dict[str, str]:
         "version": str(record.version),
         "conflict_markers": _markers(record.content),
     }
-    fields = {key: text for key, text in stated.items() if text is not None}
-    return fields | _metadata_fields(metadata) if metadata else fields
+    return {key: text for key, text in stated.items() if text is not None} | others
+
+
+def _json_fields(record: Record) -> tuple[str | None, str, str, dict[str, str]]:
+    """Value, aliases, keywords and other metadata as they are written: ``==`` takes 1, 1.0 and true for the same."""
+    value = None if record.value is None else dump(record.value, max_depth=MAX_DEPTH - 1)
+    if not record.metadata:
+        return value, "[]", "[]", {}
+    aliases, keywords = (_listed(record.metadata.get(key)) or "[]" for key in _SEARCHED)
+    return value, aliases, keywords, _metadata_fields(record.metadata)
 
 
 def _metadata_fields(metadata: Mapping[str, Json]) -> dict[str, str]:
@@ -469,7 +485,7 @@ def _blocks(head: str, lines: Mapping[str, int]) -> Iterator[_Block]:
     rows = head.split("\n")[:-1]
     starts = [line - 1 for line in lines.values()]
     yield _Block(key=None, rows=tuple(rows[: starts[0]] if starts else rows))
-    for key, start, end in zip(lines, starts, [*starts[1:], len(rows)], strict=True):
+    for key, start, end in zip(lines, starts, [*starts, len(rows)][1:], strict=True):
         last = end
         while last > start + 1 and (not rows[last - 1].strip() or rows[last - 1].startswith("#")):
             last -= 1  # what stands before the next key goes with that one
@@ -491,9 +507,7 @@ def _updated(block: _Block, keys: Mapping[str, Json], prior: Mapping[str, str], 
 
 def _comment_behind(block: _Block, value: Json) -> str:
     """The comment at the end of a single line, with the space before it."""
-    if len(block.rows) > 1:
-        return ""
-    row = block.rows[0]
+    row = block.rows[0] if len(block.rows) == 1 else ""
     for mark in islice(_COMMENT_BEHIND.finditer(row), 8):  # a few: each costs a look at the line
         try:
             if load(row[: mark.start()], file="") == {block.key: value}:
@@ -529,7 +543,7 @@ def _title(content: str) -> str:
 def _slug(text: str) -> str:
     """Words for a file name: lower case, hyphens, letters of any script."""
     lowered = text.lower().replace("'", "").replace("\u2019", "")
-    plain = lowered if lowered.isascii() else _simplified(lowered)
+    plain = lowered if lowered.isascii() else _simplified(lowered).lower()  # again: \u2116 is simplified to No
     spaced = "".join([letter if letter.isalnum() or not letter.isascii() else " " for letter in plain])
     slug = _cut("-".join([word for word in spaced.split() if _LETTER.search(word)])) or "record"
     return f"record-{slug}" if slug in _RESERVED else slug

@@ -5,29 +5,46 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 try:
     import fcntl
 except ImportError:  # Windows: files are written one after the other within a process only
     fcntl = None  # type: ignore[assignment]
 
-from commonplace.domain.errors import StoreError
+from commonplace.domain.errors import StoreBusy, StoreError
 
 TEMPORARY = ".tmp-"  # how a file that is being written begins; never a record
+LOCK_SECONDS = 30.0  # so long a writer waits for its turn; whoever holds it is stopped or dead by then
+POLL_SECONDS = 0.002
 LEFTOVER_SECONDS = 3600  # a temporary file older than this was left by a process that died
 
 
 @contextlib.contextmanager
-def locked(folder: str) -> Iterator[None]:
+def locked(folder: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     """One process at a time writes files there: an older version never lands on a newer one."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if fcntl:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(f"the folder {folder!r} cannot be used: {error.strerror}") from error
+    try:
+        _wait_for(descriptor, folder, seconds)
         yield
     finally:
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int, folder: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while fcntl:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise StoreBusy(f"another process has been writing to {folder!r} for {seconds:g} s") from None
+            time.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 def listed(folder: str) -> Iterator[tuple[str, int]]:
@@ -37,10 +54,12 @@ def listed(folder: str) -> Iterator[tuple[str, int]]:
     """
     for category in os.scandir(folder):
         if category.is_dir(follow_symlinks=False) and not category.name.startswith("."):
-            for entry in os.scandir(category.path):
+            for entry in _inside(category.path):
                 name = entry.name
                 if name.endswith(".md") and not name.startswith(".") and entry.is_file(follow_symlinks=False):
-                    yield f"{category.name}/{name}", _stamp(entry.stat(follow_symlinks=False))
+                    found = _stamp_of(entry)
+                    if found is not None:
+                        yield f"{category.name}/{name}", found
 
 
 def stamp(folder: str, path: str) -> int | None:
@@ -61,8 +80,8 @@ def read(folder: str, path: str) -> tuple[bytes, int]:
 def replace(folder: str, path: str, data: bytes) -> int:
     """Write a file beside its place, then move it there; returns its stamp.
 
-    The bytes are on disk before the name is: after a power cut the old file is there or the new one, whole.  The caller
-    makes the name durable with ``settle`` before it relies on it.
+    Nobody ever reads half of it.  A power cut before ``settle`` may still leave an empty file or the old one: nobody
+    relies on it before that.
     """
     target = os.path.join(folder, path)
     temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}")
@@ -72,7 +91,6 @@ def replace(folder: str, path: str, data: bytes) -> int:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(descriptor)
             stamp = _stamp(os.fstat(descriptor))
         os.replace(temporary, target)
     except OSError as error:
@@ -80,6 +98,17 @@ def replace(folder: str, path: str, data: bytes) -> int:
             os.unlink(temporary)
         raise StoreError(f"{target!r} cannot be written: {error.strerror}") from error
     return stamp
+
+
+def move(folder: str, path: str, to: str) -> None:
+    """Give a file another place, if it is there."""
+    try:
+        os.makedirs(os.path.dirname(os.path.join(folder, to)), mode=0o700, exist_ok=True)
+        os.rename(os.path.join(folder, path), os.path.join(folder, to))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{os.path.join(folder, path)!r} cannot be moved: {error.strerror}") from error
 
 
 def remove(folder: str, path: str) -> None:
@@ -92,15 +121,21 @@ def remove(folder: str, path: str) -> None:
         raise StoreError(f"{os.path.join(folder, path)!r} cannot be removed: {error.strerror}") from error
 
 
-def settle(folder: str, categories: set[str]) -> None:
-    """Make the names in these subfolders durable."""
-    for category in categories:
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(os.path.join(folder, category), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+def settle(folder: str, written: Collection[str], removed: Collection[str]) -> None:
+    """Make files durable, bytes before names: many at once cost hardly more than one."""
+    for path in written:
+        _flush(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW)
+    for category in {os.path.dirname(path) for path in (*written, *removed)}:
+        _flush(os.path.join(folder, category), os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush(path: str, flags: int) -> None:
+    with contextlib.suppress(FileNotFoundError):  # somebody has removed it meanwhile: there is nothing to keep
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def sweep(folder: str) -> int:
@@ -108,11 +143,28 @@ def sweep(folder: str) -> int:
     oldest = time.time() - LEFTOVER_SECONDS
     removed = 0
     for category in os.scandir(folder):
-        for entry in os.scandir(category.path) if category.is_dir(follow_symlinks=False) else ():
-            if entry.name.startswith(TEMPORARY) and entry.stat(follow_symlinks=False).st_mtime < oldest:
-                os.unlink(entry.path)
-                removed += 1
+        for entry in _inside(category.path) if category.is_dir(follow_symlinks=False) else ():
+            with contextlib.suppress(FileNotFoundError):  # its process lives, and has just put it in its place
+                if entry.name.startswith(TEMPORARY) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    os.unlink(entry.path)
+                    removed += 1
     return removed
+
+
+def _stamp_of(entry: os.DirEntry[str]) -> int | None:
+    """The stamp of a file in a list; None if somebody has just removed or moved it."""
+    try:
+        return _stamp(entry.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _inside(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, which somebody may remove meanwhile."""
+    try:
+        return list(os.scandir(folder))
+    except FileNotFoundError:
+        return []
 
 
 def _stamp(status: os.stat_result) -> int:

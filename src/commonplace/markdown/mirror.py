@@ -12,15 +12,17 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from commonplace.domain.changes import Change, DropFiles, Outcome, PutFiles
+from commonplace.domain.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
 from commonplace.domain.documents import Document, FileState
+from commonplace.domain.ids import is_id
 from commonplace.domain.jobs import Claim, Job, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Store, Tally
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, Vector
-from commonplace.domain.records import Record
+from commonplace.domain.records import CATEGORIES, Record
 from commonplace.domain.scopes import Scope
 from commonplace.markdown import files
 
+ERASING = (Delete, DropScope, Trim)
 UNNOTED_MOST = 64  # files written before their states are noted in one go
 
 
@@ -37,11 +39,14 @@ class MirroredStore:
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
         """Make the changes, then bring the files of what changed up to date."""
+        if self._written and any(isinstance(change, ERASING) for change in changes):
+            self.settle()  # or, if we die now, nobody knows that the file of an erased record is a leftover
         outcomes = self.store.apply(changes)
         with self._guard:
             for outcome in outcomes:
                 for record in outcome.records:
-                    if folder := self.folders.get(record.scope):
+                    folder = self.folders.get(record.scope)
+                    if folder and record.category in CATEGORIES:  # `plan` takes no other for a record of the folder
                         self.write(folder, record.id)
                 self._forget(outcome.gone)
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
@@ -51,12 +56,20 @@ class MirroredStore:
     def write(self, folder: str, id: str, *, at: str | None = None, to: str | None = None) -> None:
         """Write a record's file as the record is by now, keeping the comments of whoever edited it.
 
-        ``at`` is where the file is, if that is not known; ``to`` where it belongs, if that is not where it is.
+        ``at`` is where the file is, given by whoever has read it: else an edit that nobody has taken in yet is left
+        alone, and the next sync weighs it against the record.  ``to`` is where it belongs, if not where it is.
         """
         with self._guard, files.locked(folder):
             record = self.store.get(id)
-            if record is not None:
-                self._write(folder, record, at or self._path(folder, id), to)
+            if record is None or (at is None and self._is_edited(folder, id)):
+                return
+            known = at or self._path(folder, id)
+            if at is None and record.version > 1 and not _is_there(folder, known):
+                stray = self._unnoted(folder, [id]).get(id)
+                if stray and known:  # a person has renamed it, and perhaps more: the next sync looks
+                    return
+                known = stray or known  # another process wrote it, and has not noted it yet
+            self._write(folder, record, known, to)
 
     def _write(self, folder: str, record: Record, at: str | None, to: str | None) -> None:
         from hashlib import sha256  # noqa: PLC0415 - a recall writes no file and must start without both
@@ -64,9 +77,13 @@ class MirroredStore:
         from commonplace.markdown.codec import encode  # noqa: PLC0415
 
         target = to or _placed(at, record)
-        text = _text(folder, at)
+        moved = target != at and not _tells(folder, target, record.id)  # else another process has moved it meanwhile
+        target = _free(folder, target) if moved else target
+        text = _text(folder, at if moved else target)
         data = encode(record, previous=text)
-        if text is None or data != text.encode() or target != at:
+        if moved and at is not None:
+            files.move(folder, at, target)  # first, so that whoever dies here leaves one file of the record, not two
+        if text is None or data != text.encode():
             stamp = files.replace(folder, target, data)
         else:
             _, stamp = files.read(folder, target)
@@ -85,12 +102,13 @@ class MirroredStore:
 
     def settle(self) -> None:
         """Make written files durable and note them; only then does a missing file count as deleted by a person."""
-        written, self._written = self._written, {}
-        removed, self._removed = self._removed, {}
+        with self._guard:
+            written, self._written = self._written, {}
+            removed, self._removed = self._removed, {}
         changes: list[Change] = []
         for folder in written.keys() | removed.keys():
             states = written.get(folder, {})
-            files.settle(folder, {os.path.dirname(path) for path in states.keys() | removed.get(folder, set())})
+            files.settle(folder, states.keys(), removed.get(folder, ()))
             changes.append(DropFiles(folder=folder, paths=frozenset(removed.get(folder, set()) - states.keys())))
             changes.append(PutFiles(folder=folder, files=tuple(states.values())))
         self.store.apply(changes)
@@ -135,9 +153,9 @@ class MirroredStore:
         """See ``Store``."""
         return self.store.files(folder, records=records)
 
-    def census(self) -> list[Tally]:
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
         """See ``Store``."""
-        return self.store.census()
+        return self.store.census(at=at)
 
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
@@ -153,9 +171,28 @@ class MirroredStore:
         unnoted = [state.path for state in self._written.get(folder, {}).values() if state.record == id]
         return next(iter(unnoted or [state.path for state in self.store.files(folder, records=[id])]), None)
 
+    def _is_edited(self, folder: str, id: str) -> bool:
+        """Whether a record's file is not what was last written or read there."""
+        from hashlib import sha256  # noqa: PLC0415 - see _write
+
+        own = [state for state in self._written.get(folder, {}).values() if state.record == id]
+        for state in own or self.store.files(folder, records=[id]):
+            if files.stamp(folder, state.path) not in (None, state.stamp):
+                return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
+        return False
+
+    def _unnoted(self, folder: str, ids: Collection[str]) -> dict[str, str]:
+        """The files of records that lie where nothing is noted: renamed by a person, or just written by a process."""
+        wanted = [name for name in ids if is_id(name)]
+        known = {state.path for state in self.store.files(folder)} if wanted else set()
+        strays = [path for path, _ in files.listed(folder) if path not in known] if wanted else []
+        return {name: path for path in strays for name in wanted if _tells(folder, path, name)}
+
     def _forget(self, ids: Sequence[str]) -> None:
         for folder in self.folders.values() if ids else ():
-            for path in [self._path(folder, name) for name in ids]:
+            paths = {name: self._path(folder, name) for name in ids}
+            strays = self._unnoted(folder, [name for name, path in paths.items() if not _is_there(folder, path)])
+            for path in [*paths.values(), *strays.values()]:
                 if path is not None:
                     self.remove(folder, path)
 
@@ -165,6 +202,24 @@ def _placed(before: str | None, record: Record) -> str:
     from commonplace.markdown.codec import file_name  # noqa: PLC0415 - see _write
 
     return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
+
+
+def _free(folder: str, path: str) -> str:
+    """The path, or one like it: no file gives way to another record's, since a person may have edited it."""
+    stem, number, candidate = path.removesuffix(".md"), 1, path
+    while os.path.lexists(os.path.join(folder, candidate)):
+        number += 1
+        candidate = f"{stem}-{number}.md"
+    return candidate
+
+
+def _is_there(folder: str, path: str | None) -> bool:
+    return path is not None and os.path.lexists(os.path.join(folder, path))
+
+
+def _tells(folder: str, path: str, id: str) -> bool:
+    """Whether there is a file that says that it is this record's."""
+    return f"id: {id}\n" in (_text(folder, path) or "")
 
 
 def _text(folder: str, path: str | None) -> str | None:

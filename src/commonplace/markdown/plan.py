@@ -27,6 +27,7 @@ from commonplace.markdown.codec import Said, agrees, file_name
 
 History: TypeAlias = Callable[[str], Sequence[Record]]
 
+ALIKE_MOST = 8  # files with the same words that are compared with one record
 _FIVE = ", ".join(CATEGORIES)
 
 
@@ -207,15 +208,18 @@ class _Picture:
         return shielded | ({name for name in self.records if name[:SHORT] in shorts} if shorts else set())
 
     def _adopt(self) -> None:
-        """A new file that says what a record without a file is, is its file: whoever added it died before writing."""
+        """A new file that says just what a record without a file is, is its file.
+
+        It was renamed and has lost its id, or whoever added it died before writing the id into it.
+        """
         fresh: dict[str, list[str]] = {}  # by text, since comparing each with each would take minutes
         for path, owner in self.owners.items():
             said = self.seen[path].said
             if said and owner not in self.records and not self.is_forgotten(path, owner):
                 fresh.setdefault(_words(said.content), []).append(path)
-        for record in list(_unwritten(self)) if fresh else ():
+        for record in list(_fileless(self)) if fresh else ():
             paths = fresh.get(_words(record.content), [])
-            found = next((path for path in paths if agrees(self.as_new(path), record)), None)
+            found = next((path for path in paths[:ALIKE_MOST] if agrees(self.as_new(path), record)), None)
             if found:
                 paths.remove(found)
                 self._own(found, record.id)
@@ -283,11 +287,11 @@ def _kept(picture: _Picture, file: Seen, record: Record, history: History) -> It
     ancestor = state or next(iter(states), None)
     category = _category(file.said, file.path, record, ancestor)
     said = picture.as_new(file.path).replace(category=category)
+    at_home = _folder(file.path) == record.category  # then being there is no edit, whoever moved it
     in_agreement = agrees(said, record)
-    in_place = _folder(file.path) == record.category and file.said.category in (None, record.category)
-    if in_agreement and in_place and said.id:
+    if in_agreement and at_home and said.id and file.said.category in (None, record.category):
         yield _note(file, record)
-    elif in_agreement or _is_stale(said, record, ancestor, history):
+    elif in_agreement or _is_stale(file.said if at_home else said, record, ancestor, history):
         yield _write(picture, file.path, record)  # it lacks its id, or its place, or what has happened since
     else:
         yield Change(path=file.path, said=said, record=record, home=picture.home(file.path, category))
@@ -297,9 +301,7 @@ def _category(said: Said, path: str, record: Record, ancestor: FileState | None)
     """The category that a file says: in its frontmatter, or by the folder into which it was moved."""
     before = _folder(ancestor.path) if ancestor else record.category
     unedited = said.category in (None, record.category, before)
-    moved = (
-        before != _folder(path) if ancestor else said.id is not None
-    )  # who has no id yet was not moved from anywhere
+    moved = before != _folder(path) if ancestor else said.id is not None  # without an id it comes from nowhere
     return _folder(path) if said.category is None or (moved and unedited) else said.category
 
 
@@ -354,15 +356,15 @@ def _vanished(picture: _Picture, state: FileState | None, record: Record) -> Act
 
 
 def _never_written(picture: _Picture) -> Iterator[Action]:
-    for record in _unwritten(picture):
-        yield Write(record=record, path=picture.free(file_name(record)))
+    for record in _fileless(picture):
+        if record.id not in picture.states:
+            yield Write(record=record, path=picture.free(file_name(record)))
 
 
-def _unwritten(picture: _Picture) -> Iterator[Record]:
-    """Records that should have a file, and of which none was ever known or seen."""
+def _fileless(picture: _Picture) -> Iterator[Record]:
+    """Records that should have a file and have none."""
     for owner, record in sorted(picture.records.items()):
-        is_here = owner in picture.states or owner in picture.held or owner in picture.shielded
-        if not is_here and record.archived_at is None:
+        if record.archived_at is None and owner not in picture.held and owner not in picture.shielded:
             yield record
 
 

@@ -33,8 +33,7 @@ class Look:
         began = time.time_ns()
         folder = self.store.folders[scope]
         known = {state.path: state.stamp for state in self.store.files(folder)}
-        seen = dict(files.listed(folder))
-        if seen != known:
+        if not os.path.isdir(folder) or (seen := dict(files.listed(folder))) != known:
             return True
         self.mark(scope, began, len(seen))
         return False

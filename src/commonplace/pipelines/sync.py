@@ -12,10 +12,10 @@ from datetime import datetime
 from hashlib import sha256
 
 from commonplace.domain.binding import Binding
-from commonplace.domain.changes import Archive, Change, DropFiles, Load, Put, PutFiles
+from commonplace.domain.changes import Archive, Change, DropFiles, Load, Put, PutFiles, Restore
 from commonplace.domain.documents import FileState
-from commonplace.domain.errors import InvalidInput, StoreError
-from commonplace.domain.ids import is_id, new_id
+from commonplace.domain.errors import Conflict, InvalidInput, StoreError
+from commonplace.domain.ids import SHORT, is_id, is_prefix, new_id
 from commonplace.domain.ports import Tell, silent
 from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import CATEGORIES, Channel, Draft, Kind, Record, Source, Trust
@@ -42,6 +42,9 @@ from commonplace.markdown.plan import Change as Edited
 
 GROUP = 500  # actions per commit: bounded work under the lock
 EVERYTHING = 10_000_000  # a limit that no scope reaches
+VANISHED = "#vanished"  # after a folder's name: what was archived because its file was gone from there
+LOCK_SECONDS = 10.0  # so long a sync waits for another one
+TRIES = 5  # of a sync that others keep overtaking
 MISSING_FEW = 3  # so many files may vanish without asking
 MISSING_SHARE = 0.5  # beyond that, this share of all
 
@@ -52,6 +55,7 @@ class Report(Value):
     added: tuple[str, ...] = ()  #: paths whose records are new
     changed: tuple[str, ...] = ()  #: paths whose records were updated
     archived: tuple[str, ...] = ()  #: ids whose files had vanished
+    restored: tuple[str, ...] = ()  #: ids whose files came back after that
     written: tuple[str, ...] = ()  #: ids whose files were written
     removed: tuple[str, ...] = ()  #: paths whose records had been erased
     missing: tuple[str, ...] = ()  #: paths that vanished together; nothing was done about them
@@ -76,8 +80,9 @@ def follow(store: MirroredStore, scope: Scope, before: Sequence[FileState], *, n
     """Make the files of a scope what its records say, whatever they said ``before``: a backup was put back."""
     folder = store.folders[scope]
     where = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE)
+    paths = {state.record: state.path for state in (*store.files(folder), *before)}
     for record in store.find(where, order=Order.ID, limit=EVERYTHING):
-        store.write(folder, record.id)
+        store.write(folder, record.id, at=paths.get(record.id))
     store.settle()
     for path in {state.path for state in before} - {state.path for state in store.files(folder)}:
         store.remove(folder, path)
@@ -103,34 +108,49 @@ class Syncer:
         self.clock = clock
         self.secret = secret
         self.report = Report()
+        self.overtaken = False  # somebody changed a record between the look and the commit: look again
 
     def planned(self, *, accept_missing: bool = False) -> list[Action]:
         """Look and plan, and do nothing yet; files that vanished together are only noted in the report."""
-        if not os.path.isdir(self.folder):
-            raise StoreError(f"the folder {self.folder!r} is not there; its records were left as they are")
+        self._must_be_there()
         self.store.settle()
         known = self.store.files(self.folder)
         actions = plan(seen=self._seen(known), known=known, records=self._records(), history=self._history)
         return actions if accept_missing else self._asked(actions, len(known))
 
-    def run(self, *, accept_missing: bool = False, tell: Tell = silent) -> Report:
-        """Look, plan, do."""
+    def run(self, *, accept_missing: bool = False, tell: Tell = silent, wait: float = LOCK_SECONDS) -> Report:
+        """Look, plan, do; one process at a time, or a new file would become a record of each."""
+        self._must_be_there()
+        with files.locked(os.path.dirname(self.folder), seconds=wait):
+            for _ in range(TRIES):
+                self.overtaken = False
+                self.report = self.report.replace(troubles=(), missing=())  # they are told anew
+                self._once(accept_missing=accept_missing, tell=tell)
+                if not self.overtaken:
+                    break
+            files.sweep(self.folder)
+        return self.report
+
+    def _once(self, *, accept_missing: bool, tell: Tell) -> None:
         actions = self.planned(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
             tell(start, len(actions))
             self._do(actions[start : start + GROUP])
         tell(len(actions), len(actions))
         self.store.settle()
-        files.sweep(self.folder)
-        return self.report
 
     # Looking
 
+    def _must_be_there(self) -> None:
+        if not os.path.isdir(self.folder):
+            raise StoreError(f"the folder {self.folder!r} is not there; its records were left as they are")
+
     def _seen(self, known: Sequence[FileState]) -> list[Seen]:
         states = {state.path: state for state in known}
-        return [self._look(path, stamp, states.get(path)) for path, stamp in sorted(files.listed(self.folder))]
+        looks = (self._look(path, stamp, states.get(path)) for path, stamp in sorted(files.listed(self.folder)))
+        return [seen for seen in looks if seen]
 
-    def _look(self, path: str, stamp: int, state: FileState | None) -> Seen:
+    def _look(self, path: str, stamp: int, state: FileState | None) -> Seen | None:
         if state is not None and state.stamp == stamp:
             return Seen(path=path, digest=state.digest, stamp=stamp)
         try:
@@ -138,12 +158,23 @@ class Syncer:
         except OSError as error:
             trouble = Trouble(path=path, line=1, reason=f"cannot be read: {error.strerror}")
             return Seen(path=path, digest="", stamp=stamp, trouble=trouble)
+        if not data.strip(b"\0") and self._was_cut_off(path, state):
+            return None
         digest = sha256(data).hexdigest()
         try:
             return Seen(path=path, digest=digest, stamp=read_stamp, said=decode(data, path=path))
         except FileTrouble as error:
             trouble = Trouble(path=path, line=error.line, reason=error.reason)
             return Seen(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
+
+    def _was_cut_off(self, path: str, state: FileState | None) -> bool:
+        """Whether an empty file is one that we were writing when the power failed, and nobody's wish."""
+        if state is not None:
+            record = self.store.get(state.record)
+            return record is not None and record.version != state.version
+        short = path.removesuffix(".md").rpartition("--")[2]
+        where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, prefix=short)
+        return len(short) == SHORT and is_prefix(short) and bool(self.store.find(where, order=Order.ID, limit=1))
 
     def _records(self) -> dict[str, Record]:
         where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE)
@@ -166,7 +197,22 @@ class Syncer:
     # Doing
 
     def _do(self, actions: Sequence[Action]) -> None:
-        """One group: the records in one commit, then their files."""
+        """One group in one commit; if one action cannot be done, each by itself, so that the others are."""
+        before = self.report
+        try:
+            self._commit(actions)
+        except Conflict as conflict:
+            self.report = before
+            if len(actions) > 1:
+                for action in actions:
+                    self._do([action])
+            elif isinstance(actions[0], Edited) and conflict.holder == actions[0].record.id:
+                self.overtaken = True
+            else:
+                self._tell(troubles=Trouble(path=actions[0].path, line=1, reason=str(conflict)))
+
+    def _commit(self, actions: Sequence[Action]) -> None:
+        """The records in one transaction, then their files."""
         changes: list[Change] = []
         writes: list[_File] = []
         for action in actions:
@@ -184,13 +230,14 @@ class Syncer:
             case Note():
                 changes.append(PutFiles(folder=self.folder, files=(_state(action),)))
             case Write():
+                if self._came_back(action.record):
+                    changes.append(Restore(where=self._only(action.record), at=self.clock()))
+                    self._tell(restored=action.record.id)
                 writes.append(_File(record=action.record.id, at=action.old_path or action.path, to=action.path))
                 self._tell(written=action.record.id)
             case Gone():
-                where = Filter(
-                    scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({action.record.id})
-                )
-                changes += [Archive(where=where, at=self.clock()), self._dropped(action.path)]
+                changes += [Archive(where=self._only(action.record), at=self.clock()), self._dropped(action.path)]
+                changes.append(PutFiles(folder=self.folder + VANISHED, files=(_vanished(action),)))
                 self._tell(archived=action.record.id)
             case Remove():
                 self.store.remove(self.folder, action.path)
@@ -199,6 +246,16 @@ class Syncer:
                 changes.append(self._dropped(action.path))
             case Trouble():
                 self._tell(troubles=action)
+
+    def _came_back(self, record: Record) -> bool:
+        """Whether a file that is there again had vanished, and nothing has happened to its record since."""
+        if record.archived_at is None:
+            return False
+        gone = self.store.files(self.folder + VANISHED, records=[record.id])
+        return any(state.version == record.version for state in gone)
+
+    def _only(self, record: Record) -> Filter:
+        return Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({record.id}))
 
     def _take_in(self, action: Add, changes: list[Change], writes: list[_File]) -> None:
         """A file that no record stands behind becomes one, with whatever past it tells of."""
@@ -271,6 +328,13 @@ class Syncer:
         self.report = self.report.replace(
             **{field: (*getattr(self.report, field), value) for field, value in what.items()}
         )
+
+
+def _vanished(action: Gone) -> FileState:
+    """Which version of a record was archived because its file was gone: by that a file that comes back is known."""
+    return FileState(
+        path=action.record.id, record=action.record.id, version=action.record.version + 1, digest="", stamp=0
+    )
 
 
 def _state(note: Note) -> FileState:

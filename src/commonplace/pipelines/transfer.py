@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from commonplace.domain.changes import Load
 from commonplace.domain.errors import Forbidden, InvalidInput
 from commonplace.domain.ports import Store, Tell, silent
 from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust, Usage
+from commonplace.domain.records import Channel, Json, Kind, Record, Source, Trust, Usage
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
-from commonplace.engine.admission import Gate, searchable
+from commonplace.engine.admission import Gate, fits, searchable
 from commonplace.engine.redact import Finding
 from commonplace.engine.render import record_json
+from commonplace.engine.text import one_line, slug
 
 FORMAT = "commonplace-records"
 FORMAT_VERSION = 1
 PAGE = 500
+COUNT_MOST = 2**53  # what every reader of JSON takes for the same number
 
 
 class Imported(Value):
@@ -81,7 +83,7 @@ def imported(
     Nothing is kept if one line cannot be read, or belongs where the caller may not write.
     """
     gate = Gate(secret)
-    loads = [_load(said, into, gate) for said in _read(lines, name)]
+    loads = _loads(lines, name, into, gate)
     kept = present = 0
     for foreign in {load.versions[-1].scope for load in loads} - {*allowed}:
         raise Forbidden(f"{name} holds records of {foreign}, which is not kept here; --scope says where they go")
@@ -92,24 +94,30 @@ def imported(
     return Imported(kept=kept, present=present, redactions=tuple(gate.findings))
 
 
-def _read(lines: Iterable[str], name: str) -> list[Sequence[Record]]:
-    """Every record of the file, each with its versions, oldest first."""
-    found: list[Sequence[Record]] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+def _loads(lines: Iterable[str], name: str, into: Scope | None, gate: Gate) -> list[Load]:
+    """Every record of the file, passed through the gate; whatever is wrong is said with its line."""
+    found: list[Load] = []
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    number, header = next(numbered, (1, "null"))
+    _check_header(_parsed(header, f"{name}:{number}"), name)
+    for number, line in numbered:
+        said = _parsed(line, f"{name}:{number}")
         try:
-            said = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"{name}:{number}: not JSON: {error.msg}") from error
-        if number == 1:
-            _check_header(said, name)
-            continue
-        try:
-            found.append(_versions(said))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            found.append(_load(_versions(said), into, gate))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput(f"{name}:{number}: not a record: {_reason(error)}") from error
     return found
+
+
+def _parsed(line: str, where: str) -> Any:
+    try:
+        return json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where}: not JSON: {error}") from error
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number")
 
 
 def _reason(error: Exception) -> str:
@@ -128,7 +136,10 @@ def _versions(said: Mapping[str, Any]) -> Sequence[Record]:
     present = record_of(said)
     if any(version.id != present.id or version.scope != present.scope for version in earlier):
         raise ValueError("an earlier version belongs to another record")
-    return sorted([*earlier, present], key=lambda version: version.version)
+    versions = sorted([*earlier, present], key=lambda version: version.version)
+    if versions[-1] is not present or len({version.version for version in versions}) < len(versions):
+        raise ValueError("its versions are not numbered one after the other, the present one last")
+    return versions
 
 
 def record_of(said: Mapping[str, Any]) -> Record:
@@ -138,38 +149,79 @@ def record_of(said: Mapping[str, Any]) -> Record:
         id=_text(said["id"]),
         scope=Scope.parse(said["scope"]),
         kind=Kind(said["kind"]),
-        category=_text(said["category"]),
+        category=_slug(said["category"]),
         content=_text(said["content"]),
-        key=said["key"],
+        key=_text_or_none(said["key"]),
         value=said["value"],
-        tags=frozenset(_text(tag) for tag in said["tags"]),
-        metadata=dict(said["metadata"]),
+        tags=frozenset(_texts(said["tags"])),
+        metadata=_mapping(said["metadata"]),
         source=Source(
-            channel=Channel(source["channel"]), ref=source["ref"], parents=tuple(map(_text, source["parents"]))
+            channel=Channel(source["channel"]), ref=_text_or_none(source["ref"]), parents=_texts(source["parents"])
         ),
-        trust=Trust[said["trust"].upper()],
-        pinned=bool(said["pinned"]),
-        version=int(said["version"]),
-        created_at=datetime.fromisoformat(said["created_at"]),
-        updated_at=datetime.fromisoformat(said["updated_at"]),
+        trust=Trust[_text(said["trust"]).upper()],
+        pinned=_flag(said["pinned"]),
+        version=_count(said["version"], least=1),
+        created_at=_date(said["created_at"]),
+        updated_at=_date(said["updated_at"]),
         occurred_at=_moment(said["occurred_at"]),
         expires_at=_moment(said["expires_at"]),
         archived_at=_moment(said["archived_at"]),
-        superseded_by=said["superseded_by"],
-        held=bool(said["held"]),
+        superseded_by=_text_or_none(said["superseded_by"]),
+        held=_flag(said["held"]),
         consolidated_at=_moment(said["consolidated_at"]),
-        usage=Usage(recalls=int(usage["recalls"]), last_recalled_at=_moment(usage["last_recalled_at"])),
+        usage=Usage(recalls=_count(usage["recalls"], least=0), last_recalled_at=_moment(usage["last_recalled_at"])),
     )
 
 
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+def _moment(text: Any) -> datetime | None:
+    return None if text is None else _date(text)
+
+
+def _date(text: Any) -> datetime:
+    moment = datetime.fromisoformat(_text(text))
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.astimezone(UTC)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not text")
     return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list of texts")
+    return tuple(_text(item) for item in value)
+
+
+def _mapping(value: Any) -> dict[str, Json]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is not keys and values")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is not true or false")
+    return value
+
+
+def _count(value: Any, *, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < COUNT_MOST:
+        raise ValueError(f"{value!r} is not a number from {least} on")
+    return value
+
+
+def _slug(value: Any) -> str:
+    if slug(_text(value)) != value:
+        raise ValueError(f"{value!r} is not a category")
+    return str(value)
 
 
 def _load(versions: Sequence[Record], into: Scope | None, gate: Gate) -> Load:
@@ -180,14 +232,18 @@ def _load(versions: Sequence[Record], into: Scope | None, gate: Gate) -> Load:
 
 def _passed(record: Record, into: Scope | None, gate: Gate) -> Record:
     metadata = gate.json(dict(record.metadata), what="the metadata")
-    content = gate.text(record.content, what=f"the content of {record.id}")
+    content = gate.text(record.content, what="the content")
     if not content:
-        raise InvalidInput(f"the content of record {record.id!r} is blank")
-    return record.replace(
+        raise InvalidInput("the content is blank")
+    source, key = record.source, record.key
+    passed = record.replace(
         scope=into or record.scope,
         content=content,
-        key=None if record.key is None else gate.text(record.key, what="the key"),
+        key=None if key is None else one_line(gate.text(key, what="the key")) or None,
         value=gate.json(record.value, what="the value"),
         tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags),
         metadata=metadata if isinstance(metadata, dict) else {},
+        source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
     )
+    fits(passed)
+    return passed

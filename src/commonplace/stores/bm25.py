@@ -52,7 +52,7 @@ def _weights(rows: Sequence[tuple[int, int, int]], documents: int, average: floa
 
 
 def _word(alternatives: Sequence[Sequence[str]], weighed: Mapping[str, Mapping[int, float]]) -> Mapping[int, float]:
-    """Alternatives add up, each where all of its terms are: who has a compound as it was asked stands above its parts."""
+    """Alternatives add up, each where all of its terms are: a compound as it was asked stands above its parts."""
     if len(alternatives) == 1 and len(alternatives[0]) == 1:  # nearly every word
         return weighed.get(alternatives[0][0], {})
     found_here: dict[int, float] = {}

@@ -5,12 +5,12 @@ What both databases share lives here: the columns, the codecs, the hashes, the o
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from commonplace.domain.errors import StoreDamaged
 from commonplace.domain.queries import ANY_STATE, Filter, Order, State
 from commonplace.domain.records import EMPTY, UNUSED, Channel, Json, Kind, Record, Source, Trust, Usage
 from commonplace.domain.scopes import Scope
@@ -43,7 +43,21 @@ def moment(value: int | None) -> Any:
 
 def packed(value: Json | Mapping[str, Json] | Sequence[str]) -> str:
     """JSON in one canonical form: equal values give equal text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    from json import dumps  # noqa: PLC0415 - see unpacked
+
+    return dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def unpacked(text: str) -> Any:
+    """What ``packed`` wrote; the library is loaded only for what is not empty, because a recall pays for it."""
+    if text in _EMPTIES:
+        return _EMPTIES[text]()
+    from json import loads  # noqa: PLC0415
+
+    return loads(text)
+
+
+_EMPTIES: Mapping[str, Callable[[], Any]] = {"[]": list, "{}": dict}
 
 
 def record_row(record: Record, scope: int) -> tuple[Any, ...]:
@@ -76,7 +90,14 @@ def record_row(record: Record, scope: int) -> tuple[Any, ...]:
 
 
 def row_record(row: Sequence[Any]) -> Record:
-    """A row of ``select_list`` as a record."""
+    """A row of ``select_list`` as a record; one that makes no sense was damaged."""
+    try:
+        return _record(row)
+    except (ValueError, LookupError, TypeError, OverflowError) as error:
+        raise StoreDamaged(f"record {row[0]!r} cannot be read ({error}); run `commonplace doctor`") from error
+
+
+def _record(row: Sequence[Any]) -> Record:
     (id_, path, kind, category, content, key, value, tags, metadata, channel, ref, parents, trust, pinned, version,
      created, updated, occurred, expires, archived, superseded, held, marked, recalls, recalled) = row  # fmt: skip
     return Record(
@@ -86,9 +107,9 @@ def row_record(row: Sequence[Any]) -> Record:
         category=category,
         content=content,
         key=key,
-        value=None if value is None else json.loads(value),
-        tags=frozenset() if tags == "[]" else frozenset(json.loads(tags)),
-        metadata=EMPTY if metadata == "{}" else json.loads(metadata),
+        value=None if value is None else unpacked(value),
+        tags=frozenset() if tags == "[]" else frozenset(unpacked(tags)),
+        metadata=EMPTY if metadata == "{}" else unpacked(metadata),
         source=_source(channel, ref, parents),
         trust=_TRUSTS[trust],
         pinned=bool(pinned),
@@ -114,7 +135,7 @@ _TRUSTS = {trust.value: trust for trust in Trust}
 def _source(channel: str, ref: str | None, parents: str) -> Source:
     if ref is None and parents == "[]":
         return _plain_source(channel)
-    return Source(channel=_CHANNELS[channel], ref=ref, parents=tuple(json.loads(parents)))
+    return Source(channel=_CHANNELS[channel], ref=ref, parents=tuple(unpacked(parents)))
 
 
 @lru_cache(maxsize=16)

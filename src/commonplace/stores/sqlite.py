@@ -7,7 +7,6 @@ Reads and the transaction around writes are here; the changes themselves are in 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 from array import array
@@ -50,12 +49,14 @@ from commonplace.stores.rows import (
     row_record,
     scope_at,
     select_list,
+    unpacked,
 )
 from commonplace.stores.sqlite_connection import (
     APPLICATION_ID,
     BUSY_MS,
     CHECKPOINT_SECONDS,
     Connection,
+    Pool,
     WriterLock,
     every,
     first,
@@ -70,8 +71,6 @@ _UNWORTHY = (Touch, PutFiles, DropFiles)
 _ERASING = (Delete, DeleteDocuments, DropScope, Trim, TrimDocuments)
 _CLASS = {"record": 0, "chunk": 1, "version": 2, "closed": 3}  # the last two bits of a bucket: see 0001.sql
 
-_inherited: list[Connection] = []  # opened by a parent process: kept, because closing them would drop its locks
-
 
 class SqliteStore:
     """A store in one file."""
@@ -79,8 +78,7 @@ class SqliteStore:
     def __init__(self, path: str) -> None:
         """Open the store at that path, making it if there is none."""
         self.path = path if path == ":memory:" else os.path.abspath(path)
-        self._guard = threading.Lock()
-        self._idle: list[Connection] = []
+        self._pool = Pool(on_disk=path != ":memory:")
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
         self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
         with self.using():
@@ -152,11 +150,14 @@ class SqliteStore:
             rows = every(connection.db, f"{sql} order by path", values)
         return [FileState(path=p, record=r, version=v, digest=d, stamp=t) for p, r, v, d, t in rows]
 
-    def census(self) -> list[Tally]:
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
         """See ``Store``."""
+        state = (
+            "case when r.archived_at is not null then 'archived' when r.held then 'held'"
+            " when r.expires_at <= ? then 'expired' else 'live' end"
+        )
         records = (
-            "select s.path, r.kind, iif(r.archived_at is not null, 'archived', iif(r.held, 'held', 'live')) state,"
-            " count(*), sum(length(cast(r.content as blob)))"
+            f"select s.path, r.kind, {state}, count(*), sum(length(cast(r.content as blob)))"
             " from record r join scope s on s.id = r.scope group by 1, 2, 3"
         )
         chunks = "select sum(length(cast(c.text as blob))) from chunk c where c.document = d.row"
@@ -166,7 +167,7 @@ class SqliteStore:
             " from document d join scope s on s.id = d.scope group by 1, 2"
         )
         with self.using() as connection:
-            rows = every(connection.db, f"{records} union all {documents} order by 1, 2, 3")
+            rows = every(connection.db, f"{records} union all {documents} order by 1, 2, 3", [micros(at)])
         return [
             Tally(
                 scope=scope_at(path),
@@ -195,9 +196,16 @@ class SqliteStore:
             erased = [_erased(*pair) for pair in zip(changes, outcomes, strict=True)]
             if any(erased):
                 db.execute("insert or replace into meta values ('erasing', 1)")
-        if any(erased) and not self.scrub():
+        if any(erased) and not self._scrubbed():
             outcomes = [outcome.replace(erasing=was) for outcome, was in zip(outcomes, erased, strict=True)]
         return outcomes
+
+    def _scrubbed(self) -> bool:
+        """Whether the bytes are gone too: the records are, and a failing disk must not make it look otherwise."""
+        try:
+            return self.scrub()
+        except StoreError:
+            return False
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """See ``Store``."""
@@ -241,10 +249,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """See ``Store``."""
-        with self._guard:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self._pool.close()
         if self._lock:
             self._lock.close()
 
@@ -254,13 +259,8 @@ class SqliteStore:
     def using(self) -> Iterator[Connection]:
         """Borrow a connection; what the driver says is said in our words."""
         waiting = self._private if self._lock is None else contextlib.nullcontext()
-        with waiting, mapped(self.path):
-            connection = self._take()
-            try:
-                yield connection
-            finally:
-                with self._guard:
-                    self._idle.append(connection)
+        with waiting, mapped(self.path), self._pool.lent(self._open) as connection:
+            yield connection
 
     @contextlib.contextmanager
     def writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
@@ -276,15 +276,6 @@ class SqliteStore:
                     number = _count(db) if durable else None
                 if number:
                     self._lock.mark(*number)
-
-    def _take(self) -> Connection:
-        with self._guard:
-            while self._idle:
-                connection = self._idle.pop()
-                if connection.pid == os.getpid() or self._lock is None:  # what is in memory was copied whole
-                    return connection
-                _inherited.append(connection)
-        return self._open()
 
     def _open(self) -> Connection:
         if self._lock is None:
@@ -466,10 +457,10 @@ def _chunks(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Chunk]:
 
 def _document(row: Sequence[Any]) -> Document:
     path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
-    source = Source(channel=Channel(channel), ref=ref, parents=tuple(json.loads(parents)))
+    source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
     return Document(
         scope=scope_at(path), kind=DocumentKind(kind), name=name, digest=digest, content=content,
-        metadata=json.loads(metadata), source=source, trust=Trust(trust), created_at=moment(created),
+        metadata=unpacked(metadata), source=source, trust=Trust(trust), created_at=moment(created),
         updated_at=moment(updated),
     )  # fmt: skip
 

@@ -11,12 +11,13 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from _weakrefset import WeakSet  # `weakref` costs a recall two milliseconds, and threading has loaded this already
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apsw
 
-from commonplace.domain.errors import SchemaTooNew, StoreBusy, StoreDamaged, StoreError
+from commonplace.domain.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
 
 try:
     import fcntl
@@ -27,6 +28,7 @@ APPLICATION_ID = 0x436F6D6D  # "Comm"
 BUSY_MS = 10_000  # how long the database waits for its own lock
 WAIT_SECONDS = 30.0  # how long a writer waits for its turn
 POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
+FORK_SECONDS = 5.0  # how long a fork waits for other threads to give their connections back
 CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
 
 SETTINGS = f"""
@@ -99,6 +101,85 @@ class Connection:
         """Close, unless the process that opened it is another one: closing would drop that one's locks."""
         if self.pid == os.getpid():
             self.db.close()
+
+
+class Pool:
+    """The connections of one store, each lent to one thread at a time.  None of them is open while the process forks.
+
+    SQLite counts its locks by process: a forked child takes those of its parent for its own, and the parent, which then
+    believes itself alone, removes the log from under the child.  Acknowledged writes of a third process were lost so.
+    """
+
+    def __init__(self, *, on_disk: bool) -> None:
+        self._on_disk = on_disk  # what is in memory is copied whole
+        self._idle: list[Connection] = []
+        self._lent = 0
+        self._torn = False
+        self._guard = threading.Condition()
+        _pools.add(self)
+
+    @contextlib.contextmanager
+    def lent(self, opened: Callable[[], Connection]) -> Iterator[Connection]:
+        """Lend a connection: an idle one, or a new one."""
+        with self._guard:
+            if self._torn:
+                raise StoreError("this process was forked in the middle of a read or write and cannot use the store")
+            connection = self._idle.pop() if self._idle else None
+            self._lent += 1
+        try:
+            connection = connection or opened()
+            yield connection
+        finally:
+            with self._guard:
+                self._lent -= 1
+                self._idle += [connection] if connection else []
+                self._guard.notify_all()
+
+    def close(self) -> None:
+        """Close what is not lent."""
+        with self._guard:
+            while self._idle:
+                self._idle.pop().close()
+
+    def rest(self) -> None:
+        """Before a fork: wait until nothing is lent, close everything, and lend nothing until it is over."""
+        self._guard.acquire()
+        self._guard.wait_for(lambda: not self._lent, timeout=FORK_SECONDS)
+        if self._on_disk:
+            self.close()
+
+    def wake(self, *, child: bool) -> None:
+        """After a fork: lend again, unless a connection came along into the child."""
+        if child:
+            self._guard, self._torn = threading.Condition(), self._torn or (self._on_disk and self._lent > 0)
+        else:
+            self._guard.release()
+
+
+_pools: WeakSet[Pool] = WeakSet()
+_resting: list[Pool] = []
+_forking = threading.Lock()
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _resting.extend(_pools)
+    for pool in _resting:
+        pool.rest()
+
+
+def _after_fork(*, child: bool) -> None:
+    while _resting:
+        _resting.pop().wake(child=child)
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(child=False),
+        after_in_child=lambda: _after_fork(child=True),
+    )
 
 
 class WriterLock:
@@ -192,8 +273,12 @@ def mapped(path: str) -> Iterator[None]:
         yield
     except apsw.BusyError as error:
         raise StoreBusy(f"the store {path!r} is locked; nothing was changed") from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         raise StoreDamaged(f"the store {path!r} is damaged ({error}); run `commonplace doctor`") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "text with half a character in it, a lone surrogate, can be neither kept nor found"
+        ) from error
     except apsw.FullError as error:
         raise StoreError(f"the disk of {path!r} is full; nothing was changed") from error
     except apsw.ReadOnlyError as error:

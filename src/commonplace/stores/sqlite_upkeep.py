@@ -231,7 +231,7 @@ def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, 
         " left join usage u on u.record = r.row where r.row = ?"
     )
     for row in range(1, most + 1):
-        with contextlib.suppress(apsw.Error, ValueError, UnicodeError):
+        with contextlib.suppress(apsw.Error, StoreDamaged, UnicodeError):
             found = first(db, sql, (row,))
             if found:
                 yield (row_record(found[1:]),), (tuple(str(found[0]).split()),)

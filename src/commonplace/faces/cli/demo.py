@@ -113,7 +113,8 @@ def _run(*arguments: str) -> None:
     from commonplace.faces.cli.main import run  # noqa: PLC0415 - which loads this
 
     say("$ commonplace " + shlex.join(arguments))
-    run(arguments)
+    if code := run(arguments):
+        raise click.exceptions.Exit(code)
 
 
 def _best(question: str) -> dict[str, str]:

@@ -67,11 +67,20 @@ def guarded(command: Callable[[T], int], given: T) -> int:
     except KeyboardInterrupt:
         note("interrupted")
         return INTERRUPTED
-    except (CommonplaceError, OSError) as error:
-        note(str(error) if isinstance(error, CommonplaceError) else _of_system(error))
-        return next((code for kind, code in EXITS.items() if isinstance(error, kind)), _FAILED)
+    except CommonplaceError as error:
+        note(str(error))
+        return next(code for kind, code in EXITS.items() if isinstance(error, kind))
+    except OSError as error:
+        note(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        return _FAILED
+    finally:
+        _flushed()
     return code
 
 
-def _of_system(error: OSError) -> str:
-    return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+def _flushed() -> None:
+    """Write what is still in the buffer, if anybody can take it: else Python would complain when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence()

@@ -32,7 +32,7 @@ def on(text: str, _now: datetime) -> datetime:
 
 def _duration(text: str) -> timedelta | None:
     number, unit = text.strip()[:-1], text.strip()[-1:].lower()
-    if unit not in _HOURS or not number.isdecimal():
+    if unit not in _HOURS or not (number.isascii() and number.isdecimal()):
         return None
     try:
         return timedelta(hours=int(number) * _HOURS[unit])

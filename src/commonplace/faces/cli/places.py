@@ -16,7 +16,7 @@ from commonplace.domain.errors import InvalidInput
 from commonplace.engine.text import slug
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.exits import ATTENTION, OK
-from commonplace.faces.cli.session import Session, confirmed, json_too, opened, progress, scoped
+from commonplace.faces.cli.session import Session, confirmed, counted, json_too, opened, progress, scoped
 from commonplace.faces.cli.terminal import near, say, say_json
 from commonplace.markdown import files
 from commonplace.opening import here
@@ -99,7 +99,7 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """
     with here() as place:
         session = Session(place, place.memory, as_json=as_json)
-        meant = [place.where.writable(scope)] if scope else list(place.store.folders)
+        meant = [place.where.writable(scope)] if scope else place.mirrored
         reports = {}
         for one in meant:
             with progress(f"Syncing {place.named(one)}") as tell:
@@ -187,10 +187,11 @@ def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     with opened(scope, as_json=as_json) as session:
         target = session.place.where.writable(scope)
         count = sum(tally.count for tally in session.place.store.census() if tally.scope == target)
-        if not (yes or force) and not confirmed(f"Erase all {count} things in the {scope} memory for good?"):
+        if not (yes or force) and not confirmed(f"Erase the {counted(count, 'thing')} in the {scope} memory for good?"):
             return ATTENTION
         forgotten = session.memory.clear(target)
-        if forgotten.pending:
-            session.tell("a reader still holds old bytes of the database; `commonplace doctor --fix` empties them")
-        session.answer(f"Erased {len(forgotten.ids)} records of the {scope} memory", {"erased": list(forgotten.ids)})
+        session.erased(pending=forgotten.pending)
+        session.answer(
+            f"Erased {counted(len(forgotten.ids), 'record')} of the {scope} memory", {"erased": list(forgotten.ids)}
+        )
     return OK

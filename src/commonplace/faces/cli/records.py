@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -92,7 +93,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
         content = _text(text)
         kept = session.memory.remember(content, scope=target, **_admitted(given, session.place.clock()))
         data = session.kept(kept)
-        said = f"{'Already kept' if kept.deduped else 'Kept'} {kept.record.id} ({session.where(kept.record)})"
+        said = f"{'Already kept' if kept.deduped else 'Kept'} {kept.record.id} ({session.spot(kept.record)})"
         session.answer(said + (f" in the place of {kept.superseded.short}" if kept.superseded else ""), data)
 
 
@@ -123,6 +124,8 @@ def _piped() -> str:
 
 def _edited(before: str) -> str:
     """What a person makes of a text in their editor; nothing saved is nothing said."""
+    if not (sys.stdin.isatty() or "VISUAL" in os.environ or "EDITOR" in os.environ):
+        raise InvalidInput("there is no text; give it, or `-` to read standard input, or set EDITOR")
     after = click.edit(f"{before}\n\n{BELOW}\n", extension=".md")
     if after is None:
         raise InvalidInput("nothing was saved in the editor, so nothing was changed")
@@ -196,7 +199,7 @@ def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None
     with opened(scope, as_json=as_json) as session:
         kept = session.memory.reclassify(id, category)
         data = session.kept(kept)
-        session.answer(f"Moved {kept.record.id} ({session.where(kept.record)})", data)
+        session.answer(f"Moved {kept.record.id} ({session.spot(kept.record)})", data)
 
 
 @record.command()
@@ -289,7 +292,7 @@ def release(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
 def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str], Record]) -> None:
     """Do the same to every record meant; a mistyped id stops all of it before it begins."""
     done = [verb(record.id) for record in session.found(ids)]
-    text = "\n".join(f"{said} {record.id} ({session.where(record)})" for record in done)
+    text = "\n".join(f"{said} {record.id} ({session.spot(record)})" for record in done)
     session.answer(text, {"records": session.listed(done)})
 
 
@@ -301,7 +304,8 @@ def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str],
 def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> int:
     """Erase records for good.
 
-    Their text goes, their versions, their place in the index, their files.  What was derived from them alone goes with them.  `record archive` keeps what it takes out of recall.
+    Their text goes, their versions, their place in the index and their files, and what was derived from them alone.
+    `record archive` keeps what it takes out of recall.
 
     Example:
       commonplace record delete 1m7gmb4480 --yes
@@ -312,10 +316,7 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
         if not yes and not confirmed(f"Erase {shown} for good?"):
             return 1
         done = [session.memory.forget(record.id) for record in meant]
-        if any(forgotten.pending for forgotten in done):
-            session.tell(
-                "a reader still holds old bytes of the database; they go with the next erasure or `doctor --fix`"
-            )
+        session.erased(pending=any(forgotten.pending for forgotten in done))
         erased = [gone for forgotten in done for gone in forgotten.ids]
         session.answer("\n".join(f"Erased {gone}" for gone in erased), {"erased": erased})
     return 0
@@ -393,7 +394,7 @@ def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:
     facts = {
         "id": record.id,
         "category": f"{record.category} ({record.kind})",
-        "scope": f"{session.place.named(record.scope)} ({record.scope})",
+        "scope": f"{session.place.named(record.scope)} ({record.scope.name})",
         "state": record.state(session.place.clock()).value + (", pinned" if record.pinned else ""),
         "superseded by": record.superseded_by,
         "key": record.key,

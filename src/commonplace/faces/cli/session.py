@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from commonplace.opening import Here, here
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+BACKUPS = "backups"  # the folder of copies, in the data folder
 PROGRESS_EVERY = 100  # of whatever is counted: often enough to be seen moving
 
 
@@ -74,10 +76,23 @@ class Session:
         """Where the file of a record lies."""
         return self.place.store.references([record.id]).get(record.id)
 
-    def where(self, record: Record) -> str:
+    def erased(self, *, pending: bool) -> None:
+        """Say where bytes of what was erased may still be."""
+        if pending:
+            self.tell("a reader still holds old bytes of the database; `commonplace doctor --fix` empties them")
+        folder = os.path.join(self.place.where.home, BACKUPS)
+        if held := len(os.listdir(folder)) if os.path.isdir(folder) else 0:
+            self.tell(f"{counted(held, 'backup')} in {near(folder)} may still hold what was erased")
+
+    def spot(self, record: Record) -> str:
         """Where a record is, as people say it."""
         path = self.path(record)
         return f"{record.category}, {self.place.named(record.scope)}" + (f", {near(path)}" if path else "")
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, as people say it."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def taken_out(findings: Sequence[Finding]) -> list[str]:
@@ -91,7 +106,9 @@ def opened(scope: str | None = None, *, as_json: bool = False) -> Iterator[Sessi
     with here() as place:
         memory = place.memory if scope is None else place.narrowed(place.where.scope(scope))
         session = Session(place, memory, as_json=as_json)
-        session.tell(*map(near, place.refresh()))
+        with progress("Taking in edited files") as tell:
+            notes = place.refresh(tell=tell)
+        session.tell(*map(near, notes))
         yield session
 
 
@@ -117,15 +134,17 @@ def confirmed(question: str) -> bool:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal how far some long work is; elsewhere say nothing."""
-    shown = sys.stderr.isatty()
+def progress(what: str, *, streamed: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal how far some long work is; elsewhere, and where its result streams by, say nothing."""
+    shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
 
     def tell(done: int, of: int) -> None:
         if shown and done % PROGRESS_EVERY == 0:
             sys.stderr.write(f"\r{what}: {done}" + (f" of {of}" if of else "") + "\x1b[K")
             sys.stderr.flush()
 
-    yield tell
-    if shown:
-        sys.stderr.write("\r\x1b[K")
+    try:
+        yield tell
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")

@@ -54,7 +54,9 @@ def near(path: str) -> str:
 
 
 def prepare() -> None:
-    """Let no text fail to be written, whatever the terminal's encoding is."""
+    """Let no text fail to be written, whatever the terminal's encoding is and whether there is one."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    sys.stderr = sys.stderr or sys.stdout
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import click
 
 from commonplace.domain.errors import InvalidInput
 from commonplace.faces.cli.commands import Told
-from commonplace.faces.cli.session import json_too, opened, progress, scoped, taken_out
+from commonplace.faces.cli.session import counted, json_too, opened, progress, scoped, taken_out
 from commonplace.faces.cli.terminal import near, note
-from commonplace.markdown import files
 from commonplace.pipelines.transfer import exported, imported
 
 
@@ -28,9 +28,9 @@ def export(file: str | None, scope: str | None) -> None:
       commonplace export memory.jsonl
       commonplace export --scope project | gzip > project.jsonl.gz
     """
-    with opened(scope) as session, progress("Exporting") as tell:
+    with opened(scope) as session, progress("Exporting", streamed=file in (None, "-")) as tell:
         scopes = frozenset(session.memory.binding.reads)
-        lines = _counted(exported(session.place.store, scopes, now=session.place.clock()), tell)
+        lines = _shown(exported(session.place.store, scopes, now=session.place.clock()), tell)
         if file in (None, "-"):
             for line in lines:
                 sys.stdout.write(line + "\n")
@@ -39,19 +39,25 @@ def export(file: str | None, scope: str | None) -> None:
 
 
 def _write(file: str, lines: Iterable[str]) -> None:
-    count = 0
+    """Write beside the file, then move it there: it is whole or not there at all."""
+    path, count = os.path.abspath(file), -1  # the first line is not a record
+    temporary = f"{path}.{os.getpid()}.part"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as target:
+            for line in lines:
+                target.write(line + "\n")
+                count += 1
+            target.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    note(f"{counted(count, 'record')} in {near(path)}")
 
-    def data() -> Iterator[bytes]:
-        nonlocal count
-        for count, line in enumerate(lines):  # noqa: B007 - the first line is not a record
-            yield line.encode() + b"\n"
 
-    path = os.path.abspath(file)
-    files.replace(os.path.dirname(path), os.path.basename(path), b"".join(data()))
-    note(f"{count} records are in {near(path)}")
-
-
-def _counted(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
+def _shown(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
     for number, line in enumerate(lines):
         tell(number, 0)
         yield line
@@ -79,7 +85,7 @@ def import_(file: str, scope: str | None, as_json: bool) -> None:
             place.store, _lines(file), allowed=allowed, into=into, name=file, secret=place.secret(), tell=tell
         )
         session.tell(*taken_out(done.redactions))
-        text = f"{done.kept} records kept, {done.present} were there already"
+        text = f"{counted(done.kept, 'record')} kept, {done.present} there already"
         session.answer(text, {"kept": done.kept, "present": done.present})
 
 

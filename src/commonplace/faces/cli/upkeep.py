@@ -17,12 +17,13 @@ from commonplace.engine.render import iso
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.exits import ATTENTION, OK
 from commonplace.faces.cli.recall import hints
-from commonplace.faces.cli.session import Session, confirmed, json_too, opened
-from commonplace.faces.cli.terminal import near
+from commonplace.faces.cli.session import BACKUPS, Session, confirmed, counted, json_too, opened
+from commonplace.faces.cli.terminal import near, say, say_json
 from commonplace.markdown.plan import Trouble
 from commonplace.opening import Here, here, set_aside
 from commonplace.version import PRODUCT
 
+_STORE = "database, full-text index and rows"
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -38,10 +39,11 @@ def status(every: bool, as_json: bool) -> None:
     """
     with here() as place:
         session = Session(place, place.memory, as_json=as_json)
-        tallies = [tally for tally in place.store.census() if every or tally.scope in place.binding.reads]
+        census = place.store.census(at=place.clock())
+        tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
+        scopes = [_scope_json(place, name) for name in (PROJECT, ASSISTANT)]
         problems = [problem for found in _checks(place).values() for problem in found]
         session.tell(*hints(place))
-        scopes = [_scope_json(place, name) for name in (PROJECT, ASSISTANT)]
         data = {
             "version": PRODUCT,
             "database": {"path": place.where.database, "bytes": _database_bytes(place)},
@@ -62,7 +64,8 @@ def _scope_json(place: Here, name: str) -> dict[str, Any] | None:
     if scope is None:
         return None
     folder = place.store.folders.get(scope)
-    described: dict[str, Any] = {"name": name, "scope": str(scope), "enabled": place.where.on(name), "folder": folder}
+    described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
+    described |= {"enabled": place.where.on(name), "folder": folder}
     if folder:
         last = place.look.last(scope)
         described |= {"files": len(place.store.files(folder)), "in_step": not place.look.differs(scope)}
@@ -84,20 +87,21 @@ def _status_text(data: Mapping[str, Any]) -> str:
     lines = [f"{data['version']}; database {near(data['database']['path'])}, {_size(data['database']['bytes'])}"]
     lines += ["", *map(_scope_line, data["scopes"])]
     rows = [[row["scope"], row["kind"], row["state"], str(row["count"]), _size(row["bytes"])] for row in data["stored"]]
-    lines += ["", *_table([["scope", "kind", "state", "count", "size"], *rows])]
+    table = _table([["scope", "kind", "state", "count", "size"], *rows])
+    lines += ["", *(table if rows else ["Nothing is stored yet."])]
     lines += ["", *([f"problem: {what}" for what in data["problems"]] or ["All is well."])]
     return "\n".join(lines)
 
 
 def _scope_line(scope: Mapping[str, Any]) -> str:
-    head = f"{scope['name']} ({scope['scope']}): "
+    head = f"{scope['name']} ({scope['called']}): "
     if not scope["enabled"]:
         return head + "switched off"
     if not scope["folder"]:
         return head + "no files here; `commonplace init` makes .commonplace/"
     step = "in step" if scope["in_step"] else "not in step, `commonplace sync` brings them together"
     last = f"; last sync {scope['last_sync'][:19]}Z" if scope["last_sync"] else "; never synced"
-    return head + f"{scope['files']} files in {near(scope['folder'])}, {step}{last}"
+    return head + f"{counted(scope['files'], 'file')} in {near(scope['folder'])}, {step}{last}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -129,26 +133,31 @@ def doctor(fix: bool, as_json: bool) -> int:
       commonplace doctor
       commonplace doctor --fix
     """
-    done = _reopened() if fix else []
+    damage = _damage()
+    if damage and not fix:
+        return _reported({_STORE: [Problem(what=str(damage), fixable=True)]}, [], as_json=as_json)
+    done = [_set_aside(damage)] if damage else []
     with here() as place:
-        session = Session(place, place.memory, as_json=as_json)
         checks = _checks(place)
         if fix and any(checks.values()):
             done += _mended(place)
             checks = _checks(place)
-        text = "\n".join([*(f"fixed: {what}" for what in done), *_check_lines(checks)])
-        data = {
-            "healthy": not any(checks.values()),
-            "fixed": done,
-            "checks": {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()},
-        }
-        session.answer(text, data)
-    return ATTENTION if any(checks.values()) else OK
+    return _reported(checks, done, as_json=as_json)
+
+
+def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, as_json: bool) -> int:
+    healthy = not any(checks.values())
+    if as_json:
+        told = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
+        say_json({"healthy": healthy, "fixed": done, "checks": told})
+    else:
+        say("\n".join([*(f"fixed: {what}" for what in done), *_check_lines(checks)]))
+    return OK if healthy else ATTENTION
 
 
 def _checks(place: Here) -> dict[str, list[Problem]]:
-    checks = {"database, full-text index and rows": place.keeper.check()}
-    for scope in place.store.folders:
+    checks = {_STORE: place.keeper.check()}
+    for scope in place.mirrored:
         checks[f"files of the {place.named(scope)} memory"] = list(_apart(place, scope))
     return checks
 
@@ -165,7 +174,8 @@ def _apart(place: Here, scope: Scope) -> Iterator[Problem]:
             what=f"{near(os.path.join(folder, trouble.path))}:{trouble.line}: {trouble.reason}", fixable=False
         )
     if others := len(actions) - len(troubles):
-        yield Problem(what=f"{others} files and records are not in step", fixable=True)
+        what = "a file and its record are" if others == 1 else f"{others} files and their records are"
+        yield Problem(what=f"{what} not in step", fixable=True)
 
 
 def _check_lines(checks: Mapping[str, Sequence[Problem]]) -> Iterator[str]:
@@ -175,19 +185,24 @@ def _check_lines(checks: Mapping[str, Sequence[Problem]]) -> Iterator[str]:
             yield f"  problem: {problem.what}" + (" (--fix mends it)" if problem.fixable else "")
 
 
-def _reopened() -> list[str]:
-    """A database that cannot even be opened is set aside: the files bring its records back."""
+def _damage() -> StoreDamaged | None:
+    """What keeps the database from being opened at all."""
     try:
         here().close()
     except StoreDamaged as error:
-        aside = set_aside(context(os.getcwd(), os.environ))
-        return [f"{error}. It is now {near(aside)}, and the files bring its records back"]
-    return []
+        return error
+    return None
+
+
+def _set_aside(damage: StoreDamaged) -> str:
+    """A database that cannot be opened makes room for a new one, which the files fill."""
+    aside = set_aside(context(os.getcwd(), os.environ))
+    return f"{damage}. It is now {near(aside)}, and the files bring its records back"
 
 
 def _mended(place: Here) -> list[str]:
     done = list(place.keeper.repair())
-    for scope in place.store.folders:
+    for scope in place.mirrored:
         report = place.sync(scope)
         if not report.quiet:
             done.append(f"the files and records of the {place.named(scope)} memory were brought together")
@@ -209,11 +224,13 @@ def backup(file: str | None, as_json: bool) -> None:
     with opened(as_json=as_json) as session:
         path = file or _backup_path(session.place)
         count = session.place.keeper.backup(path)
-        session.answer(f"Copied {count} records to {near(os.path.abspath(path))}", {"path": path, "records": count})
+        session.answer(
+            f"Copied {counted(count, 'record')} to {near(os.path.abspath(path))}", {"path": path, "records": count}
+        )
 
 
 def _backup_path(place: Here) -> str:
-    folder = os.path.join(place.where.home, "backups")
+    folder = os.path.join(place.where.home, BACKUPS)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return os.path.join(folder, f"commonplace-{place.clock():%Y%m%dT%H%M%S%f}Z.db")
 
@@ -237,5 +254,5 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
         session.place.keeper.backup(before)
         count = session.place.restored(file)
         session.tell(f"what was there before is in {near(before)}")
-        session.answer(f"Restored {count} records from {file}", {"records": count, "before": before})
+        session.answer(f"Restored {counted(count, 'record')} from {file}", {"records": count, "before": before})
     return OK

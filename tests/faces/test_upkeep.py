@@ -1,0 +1,216 @@
+"""Watching over the store: status, doctor, backup, restore."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import apsw
+import pytest
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_status_says_what_is_stored_where(cli):
+    """A row for each scope, kind and state, with count and size, by the names that people use."""
+    cli.add("Deploy with make ship", "procedures")
+    cli.add("Prefer short answers", "preferences", "--scope", "assistant")
+    cli.ok("record", "archive", cli.add("Old news", "incidents")["id"])
+    rows = [line.split()[:4] for line in cli.ok("status").lines]
+    for row in (
+        ["project", "semantic", "live", "1"],
+        ["project", "procedural", "live", "1"],
+        ["project", "episodic", "archived", "1"],
+        ["assistant", "semantic", "live", "1"],
+    ):
+        assert row in rows
+
+
+def test_status_for_programs(cli, pnpm):
+    """The same as JSON: database, scopes with their files, what is stored, problems."""
+    data = cli.ok("status", "--json").json
+    assert data["database"]["bytes"] > 0
+    assert [scope["name"] for scope in data["scopes"]] == ["project", "assistant"]
+    project = data["scopes"][0]
+    assert (project["files"], project["in_step"], project["enabled"]) == (1, True, True)
+    assert data["stored"] == [
+        {"scope": "project", "kind": "semantic", "state": "live", "count": 1, "bytes": len(pnpm["content"])}
+    ]
+    assert data["problems"] == []
+
+
+def test_status_sees_files_that_were_edited(cli, pnpm):
+    """It says truthfully whether files and records are in step right now, and changes neither."""
+    cli.ok("sync")
+    assert "in step; last sync 20" in cli.ok("status").out
+    with open(pnpm["path"], "a") as file:
+        file.write("And yarn.\n")
+    out = cli.ok("status").out
+    assert "not in step" in out
+    assert "problem: a file and its record are not in step" in out
+    assert "not in step" in cli.ok("status").out
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_status_shows_other_projects_when_asked(cli):
+    """--all counts what other projects of this store hold, by their names."""
+    cli.at(cli.folder / "other")
+    cli.ok("init")
+    assert cli.ok("status", "--json").json["stored"] == []
+    assert cli.ok("status", "--all", "--json").json["stored"][0]["scope"].startswith("project:local")
+
+
+def test_status_of_an_empty_store(cli):
+    """Nothing stored is said as such."""
+    assert "Nothing is stored yet." in cli.ok("status").out
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_a_healthy_store_passes(cli):
+    """Every check says ok, and the exit code is 0."""
+    done = cli.ok("doctor")
+    assert len(done.lines) == 3
+    assert all(line.endswith(": ok") for line in done.lines)
+    assert cli.ok("doctor", "--json").json["healthy"] is True
+
+
+def test_doctor_finds_and_mends_files_out_of_step(cli, pnpm):
+    """Files against rows: an edited file is a problem until --fix has read it."""
+    with open(pnpm["path"], "a") as file:
+        file.write("And yarn.\n")
+    done = cli("doctor")
+    assert (done.code, "(--fix mends it)" in done.out) == (1, True)
+    assert "fixed: " in cli.ok("doctor", "--fix").out
+    assert cli.recall("yarn")
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_doctor_names_what_it_cannot_mend(cli):
+    """A file that only a person can put right stays a problem, with its path and line."""
+    (cli.folder / "work/.commonplace/decisions/bad.md").write_text("---\nid: [\n---\n\nx\n")
+    done = cli("doctor", "--fix")
+    assert done.code == 1
+    assert "problem: .commonplace/decisions/bad.md:" in done.out
+    [problem] = cli("doctor", "--json").json["checks"]["files of the project memory"]
+    assert problem["fixable"] is False
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_doctor_finds_and_mends_open_files(cli):
+    """A database that others may read is a problem that can be mended."""
+    os.chmod(cli.home / "commonplace.db", 0o644)
+    assert "others may read" in cli("doctor").out
+    assert "others may read" in cli.ok("status").out
+    cli.ok("doctor", "--fix")
+    assert (cli.home / "commonplace.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_doctor_mends_a_full_text_index(cli, pnpm):
+    """An index that lost its entries is found and built anew."""
+    with apsw.Connection(str(cli.home / "commonplace.db")) as db:
+        db.execute("insert into entry_fts (entry_fts) values ('delete-all')")
+    db.close()
+    assert cli("doctor").code == 1
+    cli.ok("doctor", "--fix")
+    assert cli.recall("pnpm") == [pnpm["content"]]
+
+
+def test_a_damaged_database_is_told_and_brought_back_from_files(cli, pnpm):
+    """A file that is no database any more is set aside; the Markdown brings the records back."""
+    for side in ("", "-wal", "-shm"):
+        if os.path.exists(path := f"{cli.home}/commonplace.db{side}"):
+            with open(path, "r+b") as file:
+                file.write(b"\x00garbage" * 512)
+    done = cli("recall", "pnpm")
+    assert (done.code, "commonplace doctor" in done.err) == (6, True)
+    assert (cli("doctor").code, "(--fix mends it)" in cli("doctor").out) == (1, True)
+    out = cli.ok("doctor", "--fix").out
+    assert ".damaged" in out
+    assert cli.recall("pnpm") == [pnpm["content"]]
+
+
+def test_a_backup_is_restored_with_its_files(cli, pnpm):
+    """What was there at the backup is there again, in rows and in files, and what came later is gone."""
+    gone = cli.add("To be deleted", "incidents")
+    cli.ok("backup", cli.folder / "copy.db")
+    cli.ok("record", "update", pnpm["id"], "Use yarn")
+    cli.ok("record", "delete", gone["id"], "--yes")
+    later = cli.add("Came later", "incidents")
+    done = cli.ok("restore", cli.folder / "copy.db", "--yes", "--json")
+    assert done.json["records"] == 2
+    assert cli.get(pnpm["id"])["content"] == pnpm["content"]
+    assert cli.recall("deleted") == ["To be deleted"]
+    assert os.path.exists(gone["path"])
+    assert cli("record", "get", later["id"]).code == 1
+    assert not os.path.exists(later["path"])
+    assert cli.ok("sync").lines == ["project: in step", "assistant: in step"]
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_a_restore_can_be_undone(cli):
+    """What a restore replaced is in a backup of its own."""
+    cli.ok("backup", cli.folder / "copy.db")
+    later = cli.add("Came later", "incidents")
+    before = cli.ok("restore", cli.folder / "copy.db", "--yes", "--json").json["before"]
+    cli.ok("restore", before, "--yes")
+    assert cli.get(later["id"])["content"] == "Came later"
+    assert os.path.exists(later["path"])
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_a_backup_overwrites_nothing(cli):
+    """A file that is there stays as it is."""
+    (cli.folder / "copy.db").write_text("precious")
+    assert cli("backup", cli.folder / "copy.db").code == 2
+    assert (cli.folder / "copy.db").read_text() == "precious"
+    assert cli("backup", cli.folder / "no/such/folder/copy.db").code == 6
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_a_backup_without_a_name_goes_to_the_data_folder(cli):
+    """Each one gets a name of its own."""
+    paths = {cli.ok("backup", "--json").json["path"] for _ in range(2)}
+    assert len(paths) == 2
+    assert all(path.startswith(str(cli.home / "backups")) for path in paths)
+
+
+@pytest.mark.parametrize("file", ["missing.db", "not-one.db"])
+def test_only_a_backup_is_restored(cli, pnpm, file):
+    """A file that is not there, or is something else, changes nothing."""
+    (cli.folder / "work/not-one.db").write_text("hello")
+    assert cli("restore", file, "--yes").code in {2, 6}
+    assert cli.get(pnpm["id"])
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_a_restore_asks(cli):
+    """Where nobody can be asked, nothing is replaced without --yes."""
+    cli.ok("backup", cli.folder / "copy.db")
+    assert cli("restore", cli.folder / "copy.db").code == 2
+
+
+WRITER = """
+import sys
+from commonplace.opening import here
+with here() as place:
+    for number in range(10_000):
+        place.memory.remember(f"Lesson {number} of writer", category="principles")
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_a_backup_is_whole_while_another_process_writes(cli):
+    """A copy made in the midst of writing opens, passes every check and holds what was written before it."""
+    with subprocess.Popen([sys.executable, "-c", WRITER], stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            for _ in range(20):
+                writer.stdout.readline()
+            counts = [cli.ok("backup", cli.folder / f"copy{n}.db", "--json").json["records"] for n in range(3)]
+        finally:
+            writer.kill()
+    assert 20 <= counts[0] <= counts[1] <= counts[2]
+    cli.env(COMMONPLACE_HOME=cli.folder / "fresh")
+    cli.at(cli.folder / "elsewhere")
+    assert cli.ok("restore", cli.folder / "copy2.db", "--yes", "--json").json["records"] == counts[2]
+    assert cli.ok("doctor").code == 0

@@ -1,0 +1,111 @@
+"""A project with its Markdown, a home of its own, and a person who edits files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from commonplace.opening import here
+
+
+class Desk:
+    """Where a person works: folders with a .commonplace/, one data folder, and whatever was opened there."""
+
+    def __init__(self, root, clock):
+        self.root = root
+        self.clock = clock
+        self._opened = []
+
+    def folder(self, name="shop", project="github.com/acme/shop"):
+        """Make a project's folder; two with one identity are two clones of it."""
+        made = self.root / name / ".commonplace"
+        made.mkdir(parents=True)
+        (made / "config.yaml").write_text(f"project: {project}\n")
+        return made
+
+    @property
+    def env(self):
+        """What a process knows that works here."""
+        return {"COMMONPLACE_HOME": str(self.root / "home"), "USER": "ada", "HOME": str(self.root / "ada")}
+
+    def open(self, name="shop", **options):
+        """Open what is at a folder; it is closed when the test ends."""
+        opened = here(str(self.root / name), env=self.env, **{"clock": self.clock} | options)
+        self._opened.append(opened)
+        return opened
+
+    def close(self):
+        """Close everything."""
+        while self._opened:
+            self._opened.pop().close()
+
+
+@pytest.fixture
+def desk(tmp_path, clock):
+    """A desk with one project's folder on it."""
+    made = Desk(tmp_path, clock)
+    made.folder()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def opened(desk):
+    """The project, opened."""
+    return desk.open()
+
+
+@pytest.fixture
+def folder(desk):
+    """The project's folder of Markdown."""
+    return desk.root / "shop" / ".commonplace"
+
+
+@pytest.fixture
+def sync(opened, clock):
+    """Bring the project's files and records together, a second later."""
+
+    def sync(**options):
+        clock.forward()
+        return opened.sync(opened.where.project, **options)
+
+    return sync
+
+
+@pytest.fixture
+def kept(opened):
+    """Remember something and say where its file is."""
+
+    def kept(content="Use pnpm, not npm", *, category="decisions", **options):
+        record = opened.memory.remember(content, category=category, **options).record
+        opened.store.settle()
+        return record, Path(opened.store.references([record.id])[record.id])
+
+    return kept
+
+
+@pytest.fixture
+def edit():
+    """Change a file as a person does: some words for others, at a later time than before."""
+
+    def edit(path, old, new):
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        later = path.stat().st_mtime_ns + 1_000_000
+        os.utime(path, ns=(later, later))
+
+    return edit
+
+
+@pytest.fixture
+def tree(folder):
+    """Every file of the folder but its settings, by its path, with its text."""
+
+    def tree():
+        found = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "config.yaml")
+        return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in found}
+
+    return tree

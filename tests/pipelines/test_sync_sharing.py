@@ -1,0 +1,440 @@
+"""Files and rows stay together: through crashes, between clones, between processes, and without the database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from commonplace.domain.changes import Archive, Delete, Put
+from commonplace.domain.errors import NotFound, StoreBusy
+from commonplace.domain.queries import ANY_STATE, Filter, State
+from commonplace.domain.records import Channel, Kind
+from commonplace.engine.admission import searchable
+from commonplace.markdown.codec import agrees, decode
+
+QUESTIONS = [
+    "pnpm", "which package manager", "deploy", "deploy the server", "how do we deploy on Fridays?", "E1234",
+    "useEffect", "tests first", "concise responses", "snake_case", "日本語", "red build", "nothing of the kind", "",
+    "not npm in this repo",
+]  # fmt: skip
+
+
+def fill(opened):
+    """A little of everything: categories, scopes, options, versions, states."""
+    memory, assistant = opened.memory, opened.where.assistant
+    pnpm = memory.remember(
+        "Use pnpm, not npm", category="decisions", tags=["js"], metadata={"aliases": ["package manager"]}
+    )
+    memory.remember(
+        "Deploy with make release; never on Fridays", category="procedures", key="deploy", value={"cmd": ["make"]}
+    )
+    memory.remember("useEffect runs twice in dev: E1234", category="incidents", pinned=True)
+    memory.remember("the build is red", category="incidents", expires_at=opened.clock().replace(year=2040))
+    memory.remember("日本語のドキュメント", category="principles", metadata={"team": "docs", "tags": ["x"]})
+    memory.remember("Prefer concise responses", category="preferences", scope=assistant)
+    memory.remember("snake_case everywhere", category="preferences", scope=assistant, occurred_at=opened.clock())
+    memory.update(pnpm.record.id, content="Use pnpm, not npm, in this repo")
+    memory.archive(memory.remember("We deploy by FTP", category="decisions").record.id)
+    memory.hold(memory.remember("deploy on a whim", category="decisions").record.id)
+    old = memory.remember("The server runs node 16", category="decisions").record
+    memory.remember("The server runs node 20", category="decisions", supersedes=old.id, occurred_at=opened.clock())
+    agent = opened.where.bind(Channel.AGENT)
+    type(memory)(opened.store, agent, clock=opened.clock).remember(
+        "Tests first, then deploy the server", category="principles"
+    )
+
+
+def answers(opened):
+    """What every question gives: what, with which score, in which order, and why."""
+    found = {question: opened.memory.recall(question, count=False).hits for question in QUESTIONS}
+    return {
+        question: [(hit.id, hit.score, hit.parts, hit.text, hit.record.category, hit.record.trust) for hit in hits]
+        for question, hits in found.items()
+    }
+
+
+def everything(opened):
+    """Every record, in whatever state."""
+    return {record.id: record for record in opened.memory.list(states=State, limit=10_000)}
+
+
+def assert_agreement(opened):
+    """Every record of a mirrored scope has one file that says what it is, and no file is left over."""
+    for scope, folder in opened.store.folders.items():
+        records = {key: record for key, record in everything(opened).items() if record.scope == scope}
+        seen = {}
+        for path in sorted(Path(folder).glob("*/*.md")):
+            said = decode(path.read_bytes(), path=path.name)
+            assert said.id not in seen, f"{path} and {seen[said.id]}"
+            seen[said.id] = path
+            assert agrees(said, records[said.id]), path
+            assert path.parent.name == records[said.id].category
+        assert {key for key, record in records.items() if record.archived_at is None} <= seen.keys() <= records.keys()
+
+
+def test_a_lost_database_is_rebuilt_from_the_files(desk):
+    """The same questions give the same hits with the same scores in the same order."""
+    opened = desk.open()
+    fill(opened)
+    before, records = answers(opened), everything(opened)
+    desk.close()
+    for path in (desk.root / "home").glob("commonplace.db*"):
+        path.unlink()
+
+    again = desk.open()
+    for scope in again.store.folders:
+        again.sync(scope)
+    assert answers(again) == before
+    assert everything(again) == records
+    assert_agreement(again)
+
+
+def test_a_rebuilt_database_leaves_the_files_alone(desk, tree):
+    """Reading everything in again changes no byte."""
+    opened = desk.open()
+    fill(opened)
+    desk.close()
+    before = tree()
+    for path in (desk.root / "home").glob("commonplace.db*"):
+        path.unlink()
+    again = desk.open()
+    again.sync(again.where.project)
+
+    assert tree() == before
+    assert again.sync(again.where.project).quiet
+
+
+def test_sync_twice_is_sync_once(desk, folder, tree):
+    """After one sync there is nothing to do, and the second changes neither file nor record."""
+    opened = desk.open()
+    fill(opened)
+    (folder / "decisions" / "mine.md").write_text("We deploy on Fridays\n")
+    first = opened.sync(opened.where.project)
+    state = tree(), everything(opened)
+
+    assert first.added == ("decisions/mine.md",)
+    assert opened.sync(opened.where.project).quiet
+    assert (tree(), everything(opened)) == state
+
+
+# Who dies between the commit and the files
+
+
+def only(opened, record):
+    """A filter that means one record."""
+    return Filter(scopes=frozenset({record.scope}), at=opened.clock(), states=ANY_STATE, ids=frozenset({record.id}))
+
+
+def put(opened, record, **fields):
+    """The next version of a record, or its first."""
+    after = record.replace(updated_at=opened.clock(), **fields)
+    return Put(record=after, terms=searchable(after), expect=record.version)
+
+
+CRASHES = {
+    "an update": lambda opened, record: put(opened, record, content="the newest words"),
+    "a new title and category": lambda opened, record: put(
+        opened, record, content="the newest words", category="procedures", kind=Kind.PROCEDURAL
+    ),
+    "an archive": lambda opened, record: Archive(where=only(opened, record), at=opened.clock()),
+    "a forgetting": lambda opened, record: Delete(where=only(opened, record)),
+    "a new record": lambda opened, record: put(opened, record.replace(id="0" * 20, version=0), content="new words"),
+}
+
+
+@pytest.mark.parametrize("change", CRASHES.values(), ids=CRASHES)
+def test_a_crash_before_the_file_heals(opened, kept, sync, change):
+    """What was committed is written by the next sync, whoever does it, and the newest words are not lost."""
+    record, _ = kept("the first words")
+    opened.database.apply([change(opened, record)])
+    wanted = everything(opened)
+    report = sync()
+
+    assert everything(opened) == wanted
+    assert (report.troubles, report.added, report.changed, report.archived) == ((), (), (), ())
+    assert_agreement(opened)
+    assert sync().quiet
+
+
+def test_a_crash_after_the_file_heals(desk, opened):
+    """A file that was written but not noted is its record's, and no new one."""
+    record = opened.memory.remember("Use pnpm", category="decisions").record
+    opened.memory.update(record.id, content="Use pnpm 10")
+    other = desk.open()
+    report = other.sync(other.where.project)
+
+    assert report.quiet
+    assert [live.id for live in other.memory.list()] == [record.id]
+    assert_agreement(other)
+
+
+def test_a_crash_while_a_file_moves_heals(opened, kept):
+    """The file lies in its new folder and still says what it said: it is written anew, and nothing is undone."""
+    record, path = kept()
+    opened.database.apply([put(opened, record, category="principles")])
+    (path.parents[1] / "principles").mkdir()
+    path.rename(path.parents[1] / "principles" / path.name)
+    report = opened.sync(opened.where.project)
+
+    assert (report.troubles, report.added, report.changed) == ((), (), ())
+    assert opened.memory.get(record.id).category == "principles"
+    assert_agreement(opened)
+
+
+def test_many_crashes_are_no_vanishing(opened, sync):
+    """Records whose files were never written are written, not archived."""
+    for number in range(8):
+        record = opened.memory.remember(f"note {number}", category="decisions").record
+        opened.database.apply(
+            [put(opened, record.replace(id=f"{number:020}", version=0), content=f"unwritten {number}")]
+        )
+
+    assert sync().archived == ()
+    assert len(opened.memory.list()) == 16
+    assert_agreement(opened)
+
+
+# Two clones
+
+
+@pytest.fixture
+def clones(desk):
+    """Two clones of one repository on one machine, opened."""
+    desk.folder("clone")
+    return desk.open(), desk.open("clone")
+
+
+def test_clones_share_and_do_not_archive_each_other(clones):
+    """A record made in one is written into the other, and a folder without its file is no wish to archive it."""
+    one, two = clones
+    record = one.memory.remember("Use pnpm", category="decisions").record
+    two.sync(two.where.project)
+    one.sync(one.where.project)
+
+    assert two.memory.get(record.id) == one.memory.get(record.id) == record
+    for opened in clones:
+        assert_agreement(opened)
+
+
+def test_an_edit_in_one_clone_reaches_the_other(clones, clock, edit):
+    """The files of both say the same after each has synced."""
+    one, two = clones
+    record = one.memory.remember("Use pnpm", category="decisions").record
+    two.sync(two.where.project)
+    one.store.settle()
+    edit(Path(one.store.references([record.id])[record.id]), "pnpm", "yarn")
+    clock.forward()
+    one.sync(one.where.project)
+    two.sync(two.where.project)
+
+    for opened in clones:
+        assert_agreement(opened)
+        assert opened.memory.get(record.id).content == "Use yarn"
+
+
+def test_forgetting_in_one_clone_removes_the_file_of_the_other(clones):
+    """An erased record does not come back from another clone."""
+    one, two = clones
+    record = one.memory.remember("Use pnpm", category="decisions").record
+    two.sync(two.where.project)
+    one.memory.forget(record.id)
+    two.sync(two.where.project)
+
+    for opened in clones:
+        assert_agreement(opened)
+        with pytest.raises(NotFound):
+            opened.memory.get(record.id)
+
+
+def test_deleting_a_file_in_one_clone_archives_for_both(clones, clock):
+    """Archived is archived; the other clone's file says so."""
+    one, two = clones
+    record = one.memory.remember("Use pnpm", category="decisions").record
+    two.sync(two.where.project)
+    one.store.settle()
+    Path(one.store.references([record.id])[record.id]).unlink()
+    clock.forward()
+    one.sync(one.where.project)
+    two.sync(two.where.project)
+
+    assert "archived:" in Path(two.store.references([record.id])[record.id]).read_text()
+    assert two.sync(two.where.project).quiet
+    assert one.sync(one.where.project).quiet
+
+
+def test_a_new_clone_with_older_files_learns_what_is_new(desk, opened, kept, clock):
+    """A checkout that lay still is brought up to date; it undoes nothing."""
+    record, path = kept("the first words")
+    folder = desk.folder("clone")
+    (folder / "decisions").mkdir()
+    (folder / "decisions" / path.name).write_bytes(path.read_bytes())
+    clock.forward()
+    opened.memory.update(record.id, content="the newest words")
+    clone = desk.open("clone")
+    clone.sync(clone.where.project)
+
+    assert opened.memory.get(record.id).content == "the newest words"
+    assert_agreement(clone)
+
+
+def test_two_peoples_edits_merged_by_git_wait_for_a_person(desk, clock, edit):
+    """What git could not merge is reported in each clone, and nothing of it is remembered until it is resolved."""
+    origin, paths = desk.root / "origin.git", {}
+    git(desk.root, "init", "-q", "--bare", "-b", "main", str(origin))
+    for name in ("ada", "bo"):
+        git(desk.root, "clone", "-q", str(origin), name)
+        if name == "ada":
+            desk.folder("ada/sub", "github.com/acme/merged")
+            made = desk.open("ada/sub").memory.remember("Use pnpm, not npm", category="decisions").record
+            git(desk.root / "ada", "add", "."), git(desk.root / "ada", "commit", "-qm", "memory")
+            git(desk.root / "ada", "push", "-q", "origin", "HEAD:main")
+        paths[name] = next((desk.root / name).glob("sub/.commonplace/decisions/*.md"))
+        edit(paths[name], "Use pnpm", f"Use what {name} likes")
+        git(desk.root / name, "commit", "-qam", name)
+    git(desk.root / "ada", "push", "-q", "origin", "HEAD:main")
+    git(desk.root / "bo", "pull", "-q", "--no-rebase", "origin", "main", fails=True)
+
+    bo = desk.open("bo/sub")
+    [trouble] = bo.sync(bo.where.project).troubles
+    assert "git conflict markers" in trouble.reason
+    assert not any("<<<" in past.content for past in bo.memory.history(made.id))
+    git(desk.root / "bo", "checkout", "-q", "--theirs", str(paths["bo"]))
+    clock.forward()
+    assert bo.sync(bo.where.project).troubles == ()
+    assert bo.memory.get(made.id).content == "Use what ada likes, not npm"
+
+
+def git(folder, *arguments, fails=False):
+    """Run git as somebody, who has no settings of their own."""
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    env = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(["git", "-C", str(folder), *who, *arguments], env=env, capture_output=True, check=not fails)
+    assert bool(done.returncode) == fails
+
+
+# Several at once
+
+
+def test_another_process_finds_a_file_that_is_not_noted_yet(desk, opened):
+    """Who updates or forgets a record whose writer is still busy writes to its file, and leaves no second one."""
+    updated = opened.memory.remember("first title", category="decisions").record
+    forgotten = opened.memory.remember("another title", category="decisions").record
+    other = desk.open()
+    other.memory.update(updated.id, content="second title")
+    other.memory.forget(forgotten.id)
+    other.store.settle()
+    third = desk.open()
+
+    assert_agreement(third)
+    assert third.sync(third.where.project).troubles == ()
+    assert opened.sync(opened.where.project).troubles == ()
+    assert_agreement(third)
+    with pytest.raises(NotFound):
+        third.memory.get(forgotten.id)
+
+
+PROGRAM = """
+import sys
+from commonplace.opening import here
+number = sys.argv[1]
+with here(sys.argv[2]) as opened:
+    memory, mine = opened.memory, []
+    for step in range(12):
+        mine.append(memory.remember(f"note {number} {step}", category="decisions").record.id)
+        memory.remember(f"by {number} in step {step}", category="decisions", key="shared")
+        if step % 3 == 0:
+            memory.update(mine[step // 2], content=f"renamed {number} {step}")
+        if step % 4 == 1:
+            memory.reclassify(mine[step // 2], "principles")
+        if step % 5 == 2:
+            memory.forget(mine.pop(0))
+            mine.insert(0, mine[0])
+        if step % 6 == 5:
+            opened.sync(opened.where.project)
+"""
+
+
+def run(desk, program, *arguments, count):
+    """Run a program in several processes at once; every one of them must end well."""
+    env = os.environ | desk.env
+    command = [sys.executable, "-c", program]
+    running = [
+        subprocess.Popen([*command, str(n), str(desk.root / "shop"), *arguments], env=env, stderr=subprocess.PIPE)
+        for n in range(count)
+    ]
+    said = [process.communicate(timeout=120)[1].decode() for process in running]
+    assert [process.returncode for process in running] == [0] * count, "\n".join(said)
+
+
+def test_processes_at_work_leave_files_and_rows_in_agreement(desk, opened):
+    """Writers, editors and syncs side by side lose nothing, and one sync is enough."""
+    run(desk, PROGRAM, count=3)
+    report = opened.sync(opened.where.project)
+
+    assert report.troubles == ()
+    assert_agreement(opened)
+    assert opened.sync(opened.where.project).quiet
+    [shared] = [record for record in everything(opened).values() if record.key == "shared"]
+    assert shared.version == 36
+
+
+SYNC = """
+import sys
+from commonplace.opening import here
+with here(sys.argv[2]) as opened:
+    opened.sync(opened.where.project)
+"""
+
+
+def test_processes_that_sync_at_once_make_one_record_of_a_file(desk, opened, folder):
+    """A new file is added once, however many look at it."""
+    (folder / "decisions").mkdir()
+    for number in range(20):
+        (folder / "decisions" / f"{number}.md").write_text(f"note number {number}\n")
+    run(desk, SYNC, count=3)
+
+    assert sorted(record.content for record in everything(opened).values()) == sorted(
+        f"note number {n}" for n in range(20)
+    )
+    assert_agreement(opened)
+
+
+def test_threads_share_one_memory(opened):
+    """Writers, readers and syncs in one process get along."""
+    failures = []
+
+    def work(number):
+        try:
+            for step in range(8):
+                record = opened.memory.remember(f"note {number} {step}", category="decisions").record
+                opened.memory.update(record.id, content=f"note {number} {step} again")
+                assert opened.recall(f"note {number} {step}").hits
+                if step % 4 == 3:
+                    opened.sync(opened.where.project)
+        except BaseException as error:  # noqa: BLE001 - told below, in the thread that can fail the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert failures == []
+    opened.sync(opened.where.project)
+    assert len(everything(opened)) == 24
+    assert_agreement(opened)
+
+
+def test_a_sync_does_not_wait_forever(folder):
+    """If somebody holds the folder, that is said."""
+    fcntl = pytest.importorskip("fcntl")
+    from commonplace.markdown import files  # noqa: PLC0415 - used here only
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(StoreBusy, match="another process has been writing to"), files.locked(str(folder), seconds=0.01):
+        pass
+    os.close(descriptor)

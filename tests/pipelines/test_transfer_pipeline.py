@@ -1,0 +1,323 @@
+"""Records out and in again: nothing is lost, nothing is kept twice, nothing foreign slips through."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from commonplace.domain.changes import Consolidated
+from commonplace.domain.errors import Conflict, Forbidden, InvalidInput
+from commonplace.domain.queries import ANY_STATE, Filter, Order
+from commonplace.domain.records import Channel
+from commonplace.domain.scopes import Scope
+from commonplace.engine.memory import Memory
+from commonplace.pipelines.transfer import PAGE, exported, imported
+from commonplace.stores.sqlite import SqliteStore
+
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7h8"
+ELSEWHERE = Scope.of(("project", "elsewhere"))
+
+
+@pytest.fixture
+def empty():
+    """A store with nothing in it."""
+    store = SqliteStore(":memory:")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def full(opened, clock):
+    """A project with every field of every kind in use, earlier versions and all."""
+    memory = opened.memory
+    options = {"key": "k", "value": {"a": [1, None, "ä"]}, "tags": ["x", "y z"], "ref": "ticket 7", "pinned": True}
+    rich = memory.remember(
+        "rich\ncontent", category="incidents", metadata={"aliases": ["b"], "n": 1.5}, **options
+    ).record
+    clock.forward()
+    memory.update(rich.id, content="richer", expires_at=clock().replace(year=2040), occurred_at=clock())
+    child = memory.remember("derived", category="principles", parents=[rich.id], scope=opened.where.assistant).record
+    memory.archive(memory.remember("archived", category="decisions").record.id)
+    memory.hold(memory.remember("held", category="decisions").record.id)
+    old = memory.remember("old", category="decisions").record
+    clock.forward()
+    memory.remember("new", category="decisions", supersedes=old.id)
+    Memory(opened.store, opened.where.bind(Channel.AGENT), clock=clock).remember("an agent's", category="decisions")
+    opened.store.apply([Consolidated(ids=(child.id,), at=clock())])
+    memory.recall("richer")
+    memory.recall("richer")
+    return opened
+
+
+def whole(store, scopes, now):
+    """Every version of every record, each with all of its fields."""
+    where = Filter(scopes=frozenset(scopes), at=now, states=ANY_STATE, versions=True)
+    return store.find(where, order=Order.ID, limit=10_000)
+
+
+def lines_of(opened):
+    """An export of everything."""
+    return list(exported(opened.store, frozenset(opened.binding.reads), now=opened.clock()))
+
+
+def take(store, lines, *, allowed=(), into=None):
+    """Import some lines."""
+    return imported(
+        store, lines, allowed={*allowed, *([into] if into else [])}, into=into, name="it.jsonl", secret=b"key"
+    )
+
+
+def test_an_export_says_what_it_is(full):
+    """The first line names the format, each other line is one record."""
+    header, *rest = map(json.loads, lines_of(full))
+
+    assert header == {"format": "commonplace-records", "version": 1, "scopes": sorted(map(str, full.binding.reads))}
+    assert len(rest) == len(full.memory.list(states=ANY_STATE))
+    assert [said["id"] for said in rest] == sorted(said["id"] for said in rest)
+
+
+def test_nothing_is_lost(full, empty, clock):
+    """Every field of every version is as it was: dates, sources, trust, states and use."""
+    done = take(empty, lines_of(full), allowed=full.binding.reads)
+
+    assert whole(empty, full.binding.reads, clock()) == whole(full.store, full.binding.reads, clock())
+    assert (done.kept, done.present, done.redactions) == (7, 0, ())
+
+
+def test_questions_are_answered_alike(full, empty, clock):
+    """What was exported is found with the same scores, now and as of an earlier moment."""
+    take(empty, lines_of(full), allowed=full.binding.reads)
+    there = Memory(empty, full.binding, clock=clock)
+    for question in ("richer", "rich content", "old new", "derived", "b", "k", ""):
+        for moment in (None, clock().replace(second=0), clock().replace(second=1), clock()):
+            asked = {"as_of": moment, "count": False}
+            assert there.recall(question, **asked).hits == full.memory.recall(question, **asked).hits
+
+
+def test_importing_twice_changes_nothing(full, empty, clock):
+    """What is there already stays as it is."""
+    take(empty, lines_of(full), allowed=full.binding.reads)
+    before = whole(empty, full.binding.reads, clock())
+    again = take(empty, lines_of(full), allowed=full.binding.reads)
+
+    assert (again.kept, again.present) == (0, 7)
+    assert whole(empty, full.binding.reads, clock()) == before
+
+
+def test_what_is_newer_here_stays(full, empty, clock):
+    """An old export undoes nothing, and a newer one brings what is new."""
+    early = lines_of(full)
+    record = full.memory.list(states=ANY_STATE)[0]
+    full.memory.update(record.id, tags=["newer"])
+    late = lines_of(full)
+    take(empty, late, allowed=full.binding.reads)
+
+    assert take(empty, early, allowed=full.binding.reads).kept == 0
+    assert empty.get(record.id).tags == {"newer"}
+    other = SqliteStore(":memory:")
+    take(other, early, allowed=full.binding.reads)
+    assert take(other, late, allowed=full.binding.reads).kept == 1
+    assert whole(other, full.binding.reads, clock()) == whole(full.store, full.binding.reads, clock())
+
+
+def test_everything_can_go_into_another_scope(full, empty, clock):
+    """Whatever it was exported from, it is all in the one that was named."""
+    done = take(empty, lines_of(full), into=ELSEWHERE)
+
+    assert done.kept == len(whole(empty, [ELSEWHERE], clock())) - 4 == 7
+    assert whole(empty, full.binding.reads, clock()) == []
+    before = [record.replace(scope=ELSEWHERE) for record in whole(full.store, full.binding.reads, clock())]
+    assert whole(empty, [ELSEWHERE], clock()) == before
+
+
+def test_an_import_is_written_to_files(full, desk):
+    """Records that come in get their Markdown like all others."""
+    lines = lines_of(full)
+    for path in (desk.root / "home").glob("commonplace.db*"):
+        path.unlink()
+    desk.folder("new", "github.com/acme/new")
+    there = desk.open("new")
+    take(there.store, lines, into=there.where.project)
+
+    files = {path.parent.name for path in (desk.root / "new" / ".commonplace").glob("*/*.md")}
+    assert files == {"incidents", "principles", "decisions"}
+    assert there.sync(there.where.project).quiet
+
+
+def test_records_of_categories_that_are_no_folder_get_no_file(desk, empty, clock):
+    """What comes from a memory with other categories is kept, and stands in no sync's way."""
+    there = desk.open()
+    binding = there.binding.replace(categories=None)
+    Memory(empty, binding, clock=clock).remember("from elsewhere", category="team notes")
+    take(there.store, list(exported(empty, frozenset(binding.reads), now=clock())), into=there.where.project)
+
+    assert [hit.text for hit in there.memory.recall("elsewhere")] == ["from elsewhere"]
+    assert there.sync(there.where.project).quiet
+
+
+def test_what_may_not_be_written_is_not_imported(full, empty, clock):
+    """A record of a foreign scope stops the import, before anything is kept."""
+    with pytest.raises(Forbidden, match="holds records of"):
+        take(empty, lines_of(full), allowed=[full.where.project])
+    assert whole(empty, full.binding.reads, clock()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not JSON"),
+        ('{"value": NaN}', "not JSON: NaN is no number"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a record"),
+        ("7", "not a record"),
+        ("{}", "not a record: 'source' is missing"),
+    ],
+)
+def test_a_broken_line_keeps_nothing_and_is_named(full, empty, clock, line, reason):
+    """File and line are said; what was read before it is not kept either."""
+    header, *rest = lines_of(full)
+
+    with pytest.raises(InvalidInput, match=r"^it.jsonl:4: ") as caught:
+        take(empty, [header, *rest[:1], "", line, *rest[1:]], allowed=full.binding.reads)
+    assert reason in str(caught.value)
+    assert whole(empty, full.binding.reads, clock()) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("id", "short", "is not a record id"),
+        ("scope", "nowhere", "is not a scope"),
+        ("kind", "odd", "is not a valid Kind"),
+        ("category", "No Slug\n", "is not a category"),
+        ("content", " ", "the content is blank"),
+        ("content", "a\ud800", "the content is not valid Unicode"),
+        ("content", "x" * 1_048_577, "the content has 1048577 bytes"),
+        ("content", 7, "7 is not text"),
+        ("key", 7, "7 is not text"),
+        ("value", [[[[[[[1]]]]]]], "the value is nested deeper than 6 levels"),
+        ("tags", "abc", "'abc' is not a list of texts"),
+        ("tags", [1], "1 is not text"),
+        ("metadata", [["a", 1]], "is not keys and values"),
+        ("metadata", {"a": "x" * 30_000}, "what stands beside the content has"),
+        ("source", {"channel": "root", "ref": None, "parents": []}, "is not a valid Channel"),
+        ("source", {"channel": "user", "ref": 7, "parents": []}, "7 is not text"),
+        ("trust", "absolute", "'ABSOLUTE' is missing"),
+        ("pinned", "false", "'false' is not true or false"),
+        ("version", 0, "0 is not a number from 1 on"),
+        ("version", 10**30, "is not a number from 1 on"),
+        ("version", True, "True is not a number from 1 on"),
+        ("created_at", "yesterday", "Invalid isoformat string"),
+        ("created_at", "2026-01-01T00:00:00", "has no time zone"),
+        ("consolidated_at", "2026-01-01", "has no time zone"),
+        ("superseded_by", "01jk3v9q2c0123456789", "is superseded but not archived"),
+        ("usage", {"recalls": -1, "last_recalled_at": None}, "-1 is not a number from 0 on"),
+        ("usage", {"recalls": 1, "last_recalled_at": "2026-01-01"}, "has no time zone"),
+        ("versions", [{}], "'source' is missing"),
+    ],
+)
+def test_a_field_that_cannot_be_is_named(opened, empty, clock, *, field, value, reason):
+    """Whatever a foreign file says, it is a record or a sentence."""
+    opened.memory.remember("good", category="decisions")
+    header, line = lines_of(opened)
+    broken = json.dumps(json.loads(line) | {field: value})
+
+    with pytest.raises(InvalidInput, match=r"^it.jsonl:2: not a record: ") as caught:
+        take(empty, [header, broken], allowed=opened.binding.reads)
+    assert reason in str(caught.value)
+    assert whole(empty, opened.binding.reads, clock()) == []
+
+
+FIELDS = ("id", "scope", "kind", "category", "content", "key", "value", "tags", "metadata", "source", "trust", "pinned",
+          "version", "created_at", "updated_at", "occurred_at", "expires_at", "archived_at", "superseded_by", "held",
+          "consolidated_at", "usage", "versions")  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(FIELDS), JSON)
+@example("metadata", {"": "\ud800"})
+@example("occurred_at", "0001-01-01T00:00:00+23:59")
+def test_any_field_of_any_value_is_kept_or_refused(field, value):
+    """An import ends with a record or with a sentence that names the line, never otherwise."""
+    store = SqliteStore(":memory:")
+    line = json.dumps(GOOD | {field: value})
+    try:
+        said = f"{take(store, [HEADER, line], into=ELSEWHERE).kept} kept"
+    except InvalidInput as error:
+        said = str(error)
+    store.close()
+    assert said == "1 kept" or said.startswith("it.jsonl:2: not a record: ")
+
+
+HEADER = json.dumps({"format": "commonplace-records", "version": 1})
+GOOD = {
+    "id": "01jk3v9q2c0123456789", "scope": "project:here", "kind": "semantic", "category": "decisions",
+    "content": "good", "key": None, "value": None, "tags": [], "metadata": {},
+    "source": {"channel": "user", "ref": None, "parents": []},
+    "trust": "user", "pinned": False, "version": 1, "created_at": "2026-01-01T00:00:00Z",
+    "updated_at": "2026-01-01T00:00:00Z", "occurred_at": None, "expires_at": None, "archived_at": None,
+    "superseded_by": None, "held": False, "consolidated_at": None, "usage": {"recalls": 0, "last_recalled_at": None},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ([], "it.jsonl is not an export of Commonplace"),
+        (["", "  "], "it.jsonl is not an export of Commonplace"),
+        ([json.dumps(GOOD)], "it.jsonl is not an export of Commonplace"),
+        (['{"format": "commonplace-records", "version": 2}'], "has version 2 of the format; this can read 1"),
+    ],
+)
+def test_what_is_no_export_is_not_read_as_one(empty, lines, reason):
+    """The first line has to say what the file is, in a version that is known."""
+    with pytest.raises(InvalidInput, match=reason):
+        take(empty, lines, into=ELSEWHERE)
+
+
+def test_secrets_of_a_foreign_file_are_taken_out(empty, clock):
+    """Whoever wrote them, wherever they stand, earlier versions too: they are in no row."""
+    said = GOOD | {
+        "content": f"the token {SECRET}", "key": SECRET, "value": {"t": SECRET}, "tags": [SECRET],
+        "metadata": {"note": SECRET}, "version": 2,
+        "source": {"channel": "user", "ref": f"see {SECRET}", "parents": []},
+    }  # fmt: skip
+    earlier = said | {"content": f"before: {SECRET}", "version": 1}
+    done = take(empty, [HEADER, json.dumps(said | {"versions": [earlier]})], into=ELSEWHERE)
+
+    assert len(done.redactions) == 12
+    assert SECRET not in repr(whole(empty, [ELSEWHERE], clock()))
+    assert "[secret:github-pat:" in empty.get(GOOD["id"]).source.ref
+
+
+def test_a_key_that_is_taken_stops_the_import(empty, clock):
+    """Two records cannot hold one key; nothing of the file is kept."""
+    other = GOOD | {"id": "01jk3v9q2c012345678z", "content": "other", "key": "k"}
+
+    with pytest.raises(Conflict, match="the key 'k' is taken"):
+        take(empty, [HEADER, json.dumps(GOOD | {"key": "k"}), json.dumps(other)], into=ELSEWHERE)
+    assert whole(empty, [ELSEWHERE], clock()) == []
+
+
+def test_more_than_a_page_goes_through(empty, clock):
+    """Exports and imports of any length are whole."""
+    store = SqliteStore(":memory:")
+    lines = [HEADER, *(json.dumps(GOOD | {"id": f"{n:020}", "content": f"note {n}"}) for n in range(PAGE + 5))]
+    told = []
+    done = imported(
+        empty, lines, allowed={ELSEWHERE}, into=ELSEWHERE, name="it", secret=b"", tell=lambda *much: told.append(much)
+    )
+    out = list(exported(empty, frozenset({ELSEWHERE}), now=clock()))
+
+    assert (done.kept, len(out)) == (PAGE + 5, PAGE + 6)
+    assert told[0] == (0, PAGE + 5)
+    assert take(store, out, into=ELSEWHERE).kept == PAGE + 5
+    assert whole(store, [ELSEWHERE], clock()) == whole(empty, [ELSEWHERE], clock())
