@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,8 +11,10 @@ from typing import Any, NamedTuple
 import click
 
 from commonplace.domain.errors import InvalidInput
-from commonplace.faces.cli.terminal import NAME
+from commonplace.faces.cli.terminal import NAME, say
 from commonplace.version import VERSION
+
+COMPLETION = "_COMMONPLACE_COMPLETE"  # what click calls it
 
 
 class Entry(NamedTuple):
@@ -36,6 +39,7 @@ COMMANDS = {
     "enable": Entry("places", "Switch a memory on."),
     "disable": Entry("places", "Switch a memory off: nothing is kept in it, nothing recalled."),
     "clear": Entry("places", "Erase everything in a memory, for good."),
+    "eval": Entry("evaluate", "Measure how well recall finds what it should.", "eval_"),
     "demo": Entry("demo", "See it at work, in a throw-away folder, in a few seconds."),
 }
 
@@ -90,17 +94,32 @@ def root() -> None:
       commonplace init
       commonplace record add "Use pnpm, not npm" --category decisions
       commonplace recall "which package manager?"
+
+    Exit codes: 0 done, 1 not found or something needs you, 2 not understood, 3 conflict, 4 forbidden, 5 settings,
+    6 store or disk, 130 interrupted.
     """
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; a mistake in how it was typed is invalid input, said in one line."""
+    if COMPLETION in os.environ:  # a shell asks what could be typed next: that is click's own business
+        root.main(args=list(arguments), prog_name=NAME)
     try:
-        return int(root.main(args=list(arguments), prog_name=NAME, standalone_mode=False) or 0)
-    except click.UsageError as error:
-        shown = f"; see `{error.ctx.command_path} --help`" if error.ctx else ""
-        raise InvalidInput(error.format_message().rstrip(".") + shown) from error
+        # Not root.main: it takes a reader that has enough for a failure.
+        with root.make_context(NAME, list(arguments)) as context:
+            return int(root.invoke(context) or 0)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(error.format_message())
+        return 0
     except click.ClickException as error:
-        raise InvalidInput(error.format_message()) from error
+        raise InvalidInput(_sentence(error)) from error
     except click.Abort:
         raise KeyboardInterrupt from None
+
+
+def _sentence(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    shown = f"; see `{context.command_path} --help`" if context else ""
+    return " ".join(error.format_message().split()).rstrip(".") + shown
