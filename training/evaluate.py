@@ -1,3 +1,4 @@
+# ruff: noqa: INP001, T201, S301, SIM905
 """How good a table finds things: LoCoMo and the LongMemEval pool, dense alone and half and half with BM25.
 
 usage: python training/evaluate.py [--data FOLDER] TABLE...        (a .bin as shipped, or a .npy of weighted rows)
@@ -12,14 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import pickle
 import re
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-
-from teacher import tokenizer
 from tables import embed, read_table
+from teacher import tokenizer
 
 STOP = set(
     """a an the and or but if of at by for with about to from in on is are was were be been being do does did doing have
@@ -48,7 +50,7 @@ def bm25(texts: list[str], questions: list[str]) -> np.ndarray:
         match = " OR ".join(f'"{term}"' for term in terms(question))
         for at, score in db.execute("select rowid, -bm25(f) from f where f match ?", (match,)) if match else ():
             row[at] = score
-        row /= row.max() or 1
+        row[:] /= row.max() or 1
     return scores
 
 
@@ -61,11 +63,13 @@ def locomo(path: Path) -> list[tuple[list[str], list[str], list[set[int]]]]:
         sessions = sorted(int(key[8:]) for key in said if re.fullmatch(r"session_\d+", key))
         turns = [turn for number in sessions for turn in said[f"session_{number}"]]
         place = {turn["dia_id"]: at for at, turn in enumerate(turns)}
-        texts = [turn.get("text", "") + (f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else "") for turn in turns]
+        shown = [turn.get("blip_caption") for turn in turns]
+        texts = [turn.get("text", "") + (f" [shares {s}]" if s else "") for turn, s in zip(turns, shown, strict=True)]
         questions, gold = [], []
         for asked in conversation["qa"]:
-            ids = [f"D{int(s)}:{int(t)}" for e in asked.get("evidence") or [] for s, t in re.findall(r"D:?(\d+)\s*:\s*(\d+)", e)]
-            if answers := {place[id] for id in ids if id in place}:
+            evidence = re.findall(r"D:?(\d+)\s*:\s*(\d+)", " ".join(asked.get("evidence") or []))
+            turn_ids = [f"D{int(session)}:{int(turn)}" for session, turn in evidence]
+            if answers := {place[turn] for turn in turn_ids if turn in place}:
                 bare = re.sub(rf"\b({names})(?:'s)?\b", "", asked["question"], flags=re.IGNORECASE)
                 questions.append(re.sub(r"\s+", " ", bare).strip() or asked["question"])
                 gold.append(answers)
@@ -95,26 +99,33 @@ class Benchmark:
     """Texts tokenised and BM25 scored once, then any number of tables measured."""
 
     def __init__(self, data: Path) -> None:
+        kept = data / "benchmark.pickle"
+        if kept.exists():
+            self.ready = pickle.loads(kept.read_bytes())
+            return
         tok = tokenizer()
         conversations = locomo(data / "locomo10.json")
-        self.parts = {
+        parts = {
             "LoCoMo 1-5": conversations[:5],
             "LoCoMo 6-10": conversations[5:],
             "LongMemEval": longmemeval(data / "longmemeval_oracle.json"),
         }
-        ids = lambda texts: [e.ids for e in tok.encode_batch([t[:4000] for t in texts], add_special_tokens=False)]  # noqa: E731
+
+        def ids(texts: list[str]) -> list[list[int]]:
+            return [encoding.ids for encoding in tok.encode_batch([t[:4000] for t in texts], add_special_tokens=False)]
+
         self.ready = {
             name: [(ids(texts), ids(questions), bm25(texts, questions), gold) for texts, questions, gold in scopes]
-            for name, scopes in self.parts.items()
+            for name, scopes in parts.items()
         }
 
-    def measure(self, table: np.ndarray, queries: np.ndarray | None = None) -> dict[str, dict[str, dict[str, float]]]:
+    def measure(self, vectors: Callable[[list[list[int]]], np.ndarray]) -> dict[str, dict[str, dict[str, float]]]:
         """Part -> way of scoring -> figure -> mean over questions."""
         result = {}
         for name, scopes in self.ready.items():
             rows: dict[str, list[dict[str, float]]] = {"bm25": [], "dense": [], "both": []}
             for texts, questions, lexical, gold in scopes:
-                similar = embed(table if queries is None else queries, questions) @ embed(table, texts).T
+                similar = vectors(questions) @ vectors(texts).T
                 low, high = similar.min(1, keepdims=True), similar.max(1, keepdims=True)
                 scaled = (similar - low) / np.maximum(high - low, 1e-9)
                 for way, scores in (("bm25", lexical), ("dense", scaled), ("both", lexical + scaled)):
@@ -143,6 +154,7 @@ HEAD = "| table | " + " | ".join(
 
 
 def main() -> None:
+    """Print a row for each table, and one for BM25 alone."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("tables", nargs="+", type=Path)
@@ -150,9 +162,10 @@ def main() -> None:
     benchmark = Benchmark(given.data)
     print(HEAD, "|")
     for path in given.tables:
-        result = benchmark.measure(read_table(path))
+        table = read_table(path)
+        result = benchmark.measure(lambda rows, table=table: embed(table, rows))
         print(line(path.name, result))
-    print(line("BM25 alone", {part: ways | {"dense": ways["bm25"], "both": ways["bm25"]} for part, ways in result.items()}))
+    print(line("BM25 alone", {part: dict.fromkeys(("dense", "both"), ways["bm25"]) for part, ways in result.items()}))
 
 
 if __name__ == "__main__":

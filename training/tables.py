@@ -1,3 +1,4 @@
+# ruff: noqa: INP001, N812, PLC0415
 """Tables as arrays: reading them, and embedding with them.  The file format itself is in pack.py."""
 
 from __future__ import annotations
@@ -6,6 +7,10 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import torch
+import torch.nn.functional as F
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def read_table(path: Path) -> np.ndarray:
@@ -17,15 +22,15 @@ def read_table(path: Path) -> np.ndarray:
     return unpack(path)
 
 
+def bag(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of ids as one line of ids and where each row starts."""
+    flat = np.fromiter(chain.from_iterable(rows), np.int64)
+    starts = np.cumsum([0] + [len(row) for row in rows[:-1]])
+    return torch.from_numpy(flat).to(DEVICE), torch.from_numpy(starts).to(DEVICE)
+
+
 def embed(table: np.ndarray, rows: list[list[int]]) -> np.ndarray:
     """Unit vectors: the sum of each row's tokens, as the product does it."""
-    flat = np.fromiter(chain.from_iterable(rows), np.int64)
-    out = np.zeros((len(rows), table.shape[1]), np.float32)
-    where = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    for at in range(0, len(flat), 1 << 18):
-        piece = slice(at, at + (1 << 18))
-        starts = np.flatnonzero(np.r_[True, np.diff(where[piece]) > 0])
-        if len(flat[piece]):
-            out[where[piece][starts]] += np.add.reduceat(table[flat[piece]], starts, axis=0)
-    norm = np.linalg.norm(out, axis=1, keepdims=True)
-    return out / np.maximum(norm, 1e-9)
+    flat, starts = bag(rows)
+    sums = F.embedding_bag(flat, torch.as_tensor(table, device=DEVICE), starts, mode="sum")
+    return F.normalize(sums, dim=1).cpu().numpy()

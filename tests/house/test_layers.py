@@ -17,6 +17,7 @@ ALLOWED = {
     "engine": {"domain"},
     "stores": {"domain", "version"},
     "strict_yaml": {"domain"},
+    "providers": {"domain"},
     "markdown": {"domain", "strict_yaml"},
     "config": {"domain", "strict_yaml"},
     "pipelines": {"engine", "markdown", "domain"},

@@ -1,0 +1,1 @@
+"""Embedders that need no service: the one that comes with the package."""

@@ -1,0 +1,6 @@
+"""Makes ``reference_tokens`` importable by name."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
