@@ -188,6 +188,14 @@ def test_nowhere_is_nowhere(tmp_path):
     assert find(str(tmp_path)) is None
 
 
+def test_an_empty_git_folder_is_no_repository(tmp_path):
+    """A folder that only has the name does not end the look."""
+    (tmp_path / ".commonplace").mkdir()
+    (tmp_path / "sub" / ".git").mkdir(parents=True)
+
+    assert find(str(tmp_path / "sub")).root == os.path.realpath(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["", "nonsense", "gitdir:", "gitdir: ../nowhere", "\xff"])
 def test_a_git_file_that_leads_nowhere_names_nothing(tmp_path, text):
     """Whatever stands in a .git file, looking around does not fail."""

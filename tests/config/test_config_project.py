@@ -160,6 +160,21 @@ def test_both_switched_off_leave_nothing(around, shop, tmp_path):
         around(shop).bind(Channel.USER)
 
 
+def test_each_memory_has_a_settings_file(around, shop, repository, tmp_path):
+    """The project's lies in its folder, the user's own in the data folder; without a folder there is none."""
+    assert around(shop).settings_file("project") == os.path.realpath(shop / ".commonplace" / "config.yaml")
+    assert around(shop).settings_file("assistant") == str(tmp_path / "home" / "config.yaml")
+    with pytest.raises(ConfigError, match="`commonplace init` makes one"):
+        around(repository("bare")).settings_file("project")
+    with pytest.raises(InvalidInput, match="there is no project here"):
+        around(tmp_path).settings_file("project")
+
+
+def test_what_is_kept_goes_to_the_project_if_there_is_one(around, shop, tmp_path):
+    """Unless told otherwise."""
+    assert (around(shop).default, around(tmp_path).default) == ("project", "assistant")
+
+
 def test_a_scope_is_called_project_or_assistant(around, shop):
     """Other names are answered with these two."""
     where = around(shop)

@@ -49,7 +49,7 @@ def kill_writers(folder, *, kills, seed):
         known = known if turn % 20 else {}
         writers = [Writer(path, seed * kills + turn * 2 + number) for number in (0, 1)]
         if chance.random() < 0.7:  # else the store itself may be in the making
-            writers[0].wire.poll(10)
+            assert all(writer.wire.poll(30) for writer in writers)
         time.sleep(chance.uniform(0, 0.1))
         ends = [writer.killed() for writer in writers]
         with closing(opened(path)) as store:
@@ -63,13 +63,13 @@ def kill_writers(folder, *, kills, seed):
 
 def test_what_was_acknowledged_survives_kill_9(tmp_path):
     """Writers are killed at random moments; no acknowledged write is lost and nothing is torn."""
-    assert kill_writers(tmp_path, kills=20, seed=1) > 20
+    assert kill_writers(tmp_path, kills=20, seed=1)
 
 
 @pytest.mark.slow
 def test_what_was_acknowledged_survives_many_kills(tmp_path):
     """The same, two hundred times."""
-    assert kill_writers(tmp_path, kills=200, seed=2) > 200
+    assert kill_writers(tmp_path, kills=200, seed=2)
 
 
 def crowd(path, *, writers, turns, readers, seconds):

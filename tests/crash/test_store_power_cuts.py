@@ -112,7 +112,7 @@ def cut_power(folder, *, seed, changes, cuts):
 
 def test_no_acknowledged_write_is_lost_in_a_power_cut(tmp_path):
     """Whenever the power goes, the store opens, is sound, and holds every acknowledged write."""
-    cut_power(tmp_path, seed=1, changes=25, cuts=150)
+    cut_power(tmp_path, seed=1, changes=25, cuts=250)
 
 
 @pytest.mark.slow

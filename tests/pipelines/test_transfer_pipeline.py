@@ -19,6 +19,16 @@ from commonplace.stores.sqlite import SqliteStore
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7h8"
 ELSEWHERE = Scope.of(("project", "elsewhere"))
+HEADER = json.dumps({"format": "commonplace-records", "version": 1})
+GOOD = {
+    "id": "01jk3v9q2c0123456789", "scope": "project:here", "kind": "semantic", "category": "decisions",
+    "content": "good", "key": None, "value": None, "tags": [], "metadata": {},
+    "source": {"channel": "user", "ref": None, "parents": []},
+    "trust": "user", "pinned": False, "version": 1, "created_at": "2026-01-01T00:00:00Z",
+    "updated_at": "2026-01-01T00:00:00Z", "occurred_at": None, "expires_at": None, "archived_at": None,
+    "superseded_by": None, "held": False, "consolidated_at": None, "usage": {"recalls": 0, "last_recalled_at": None},
+}  # fmt: skip
+OTHERS = GOOD | {"id": "01jk3v9q2c012345678z"}
 
 
 @pytest.fixture
@@ -77,6 +87,14 @@ def test_an_export_says_what_it_is(full):
     assert header == {"format": "commonplace-records", "version": 1, "scopes": sorted(map(str, full.binding.reads))}
     assert len(rest) == len(full.memory.list(states=ANY_STATE))
     assert [said["id"] for said in rest] == sorted(said["id"] for said in rest)
+
+
+def test_an_export_can_be_read_and_compared(full):
+    """Letters of every script stay as they are, and keys stand in one order: equal records are equal lines."""
+    line = next(line for line in lines_of(full) if "richer" in line)
+
+    assert '"ä"' in line
+    assert list(json.loads(line)) == sorted(json.loads(line))
 
 
 def test_nothing_is_lost(full, empty, clock):
@@ -217,6 +235,8 @@ def test_a_broken_line_keeps_nothing_and_is_named(full, empty, clock, line, reas
         ("usage", {"recalls": -1, "last_recalled_at": None}, "-1 is not a number from 0 on"),
         ("usage", {"recalls": 1, "last_recalled_at": "2026-01-01"}, "has no time zone"),
         ("versions", [{}], "'source' is missing"),
+        ("versions", [OTHERS], "an earlier version belongs to another record"),
+        ("versions", [GOOD | {"scope": "project:there"}], "an earlier version belongs to another record"),
     ],
 )
 def test_a_field_that_cannot_be_is_named(opened, empty, clock, *, field, value, reason):
@@ -255,17 +275,6 @@ def test_any_field_of_any_value_is_kept_or_refused(field, value):
         said = str(error)
     store.close()
     assert said == "1 kept" or said.startswith("it.jsonl:2: not a record: ")
-
-
-HEADER = json.dumps({"format": "commonplace-records", "version": 1})
-GOOD = {
-    "id": "01jk3v9q2c0123456789", "scope": "project:here", "kind": "semantic", "category": "decisions",
-    "content": "good", "key": None, "value": None, "tags": [], "metadata": {},
-    "source": {"channel": "user", "ref": None, "parents": []},
-    "trust": "user", "pinned": False, "version": 1, "created_at": "2026-01-01T00:00:00Z",
-    "updated_at": "2026-01-01T00:00:00Z", "occurred_at": None, "expires_at": None, "archived_at": None,
-    "superseded_by": None, "held": False, "consolidated_at": None, "usage": {"recalls": 0, "last_recalled_at": None},
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(

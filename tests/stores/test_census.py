@@ -34,6 +34,15 @@ def test_records_are_counted_by_scope_kind_and_state(store, make, keep):
     }
 
 
+def test_what_has_expired_is_told_apart_at_a_moment(store, make, keep):
+    """Without a moment nothing has expired; at one, what has ended by then is counted as such."""
+    keep("a", expires_at=make.clock())
+    keep("b")
+    assert [(tally.state, tally.count) for tally in store.census()] == [(State.LIVE, 2)]
+    counted = {tally.state: tally.count for tally in store.census(at=make.clock())}
+    assert counted == {State.LIVE: 1, State.EXPIRED: 1}
+
+
 def test_documents_are_counted_with_all_their_text(store, make):
     """A document counts once, with the bytes of its own text and of its chunks."""
     session, artifact = make.document(), make.document("MEMORY.md", kind=DocumentKind.ARTIFACT, content="é" * 5)

@@ -27,9 +27,7 @@ SQL = [
 ]
 SQL += ["json_each", "[]", "{}", "null", "?", "?1", ":id", "@id", "$id", "/*", "0x00", "a\0b", "\u2028", "\ufeff", "İ"]
 
-hostile = settings(
-    max_examples=40, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+hostile = settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def given_hostile(test):

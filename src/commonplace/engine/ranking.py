@@ -55,7 +55,7 @@ def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
 def _words(lexical: Sequence[Match]) -> Mapping[str, float]:
     """Full text as 0..1: whoever has every word of the question stands above one half, everybody else below."""
     best = max((match.score for match in lexical), default=1.0) or 1.0
-    blended = {match.id: (1 - COVERAGE) * match.score / best + COVERAGE * match.coverage for match in lexical}
+    blended = {match.id: (1 - COVERAGE) * (match.score / best) + COVERAGE * match.coverage for match in lexical}
     return {
         match.id: (1 + blended[match.id]) / 2 if match.coverage >= 1 else blended[match.id] / 2 for match in lexical
     }

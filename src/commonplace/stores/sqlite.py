@@ -222,7 +222,7 @@ class SqliteStore:
                 row = first(connection.db, "pragma wal_checkpoint(truncate)")
                 if row is None or row[0]:
                     return False
-                with connection.writing(durable=True) as db:
+                with connection.writing(durable=False) as db:
                     wipe(db, self.path)
                     db.execute("delete from meta where key = 'erasing'")
             except apsw.BusyError:

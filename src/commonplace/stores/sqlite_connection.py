@@ -98,7 +98,7 @@ class Connection:
                 self.db.execute("pragma synchronous = full")
 
     def close(self) -> None:
-        """Close, unless the process that opened it is another one: closing would drop that one's locks."""
+        """Close, unless the process that opened it is another one: what it holds is not ours to give back."""
         if self.pid == os.getpid():
             self.db.close()
 
