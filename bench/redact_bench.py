@@ -191,7 +191,7 @@ ASSIGNED_TOKENS = [
     'const authToken = "{s}";',
     "curl -H 'X-Auth-Token: {s}' https://api.example.com/v1",
     'os.environ["OPENAI_API_KEY"] = "{s}"',
-    "//registry.npmjs.org/:_authToken={s}",
+    "//registry.example.com/:_authToken={s}",
     "SECRET_KEY_BASE={s}",
     "aws_secret_access_key = {s}",
     '"Secret": "{s}",',
@@ -524,7 +524,7 @@ the combination of both is {word}
 ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 sk-your-key-here
 sk-fading-circle-animation-container
-npm_config_registry=https://registry.npmjs.org
+npm_config_registry=https://registry.example.com
 hf_transformers_cache_directory
 AKIA is the prefix of access key ids
 the prefix ghp_ marks personal access tokens

@@ -12,7 +12,7 @@ from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.domain.queries import DocumentFilter, State
 from commonplace.domain.records import Channel, Kind
-from commonplace.engine.memory import Turn
+from commonplace.engine.transcripts import Turn
 
 DAY = timedelta(days=1)
 SESSION = DocumentKind.SESSION

@@ -6,7 +6,7 @@ import pytest
 
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import DimensionMismatch, EmbeddingModelChanged, ProviderError
-from commonplace.engine.memory import Turn
+from commonplace.engine.transcripts import Turn
 
 ALIKE = "car automobile vehicle"
 

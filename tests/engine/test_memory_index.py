@@ -10,8 +10,8 @@ from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import Forbidden, InvalidInput
 from commonplace.domain.queries import DocumentFilter
 from commonplace.domain.records import Trust
-from commonplace.engine.memory import Turn
 from commonplace.engine.text import CHUNK_CHARS
+from commonplace.engine.transcripts import Turn
 
 SESSION, TICKET = DocumentKind.SESSION, DocumentKind.TICKET
 TALK = [Turn(ref="1", text="the build fails on node 18"), Turn(ref="2", text="upgrading to node 20 fixed it")]

@@ -11,8 +11,8 @@ from commonplace.domain.errors import Forbidden, InvalidInput, NotFound, StoreEr
 from commonplace.domain.ids import new_id
 from commonplace.domain.queries import Order, State
 from commonplace.domain.records import Channel, Kind, Usage
-from commonplace.engine.memory import Turn
 from commonplace.engine.text import estimate_tokens
+from commonplace.engine.transcripts import Turn
 
 DAY = timedelta(days=1)
 SESSION, TICKET = DocumentKind.SESSION, DocumentKind.TICKET

@@ -6,7 +6,8 @@ import pytest
 
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.scopes import Scope
-from commonplace.engine.memory import Memory, Turn
+from commonplace.engine.memory import Memory
+from commonplace.engine.transcripts import Turn
 
 OTHER = Scope.of(("project", "github.com/acme/other"))
 AWKWARD = [

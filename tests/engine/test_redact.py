@@ -124,7 +124,7 @@ ASSIGNMENTS = [
     "password (staging): {s}", "Password:\n  {s}",
     "Server=x;Password={s};Encrypt=true", "?user=bob&password={s}&x=1", "smtp_pass: {s}",
     "user: bob, pass: {s}", "api_key={s}", 'API-Key: "{s}"', "X-Auth-Token: {s}", "client_secret = '{s}'",
-    "SECRET_KEY_BASE={s}", "aws_secret_access_key={s}", "//registry.npmjs.org/:_authToken={s}", "privateKey: '{s}'",
+    "SECRET_KEY_BASE={s}", "aws_secret_access_key={s}", "//registry.example.com/:_authToken={s}", "privateKey: '{s}'",
     "passphrase => {s}", "wpa_passphrase={s}", "psk={s}", "WIFI KEY: {s}", "set_password('{s}')",
 ]  # fmt: skip
 
@@ -317,7 +317,7 @@ between the -----BEGIN PRIVATE KEY----- and the matching -----END PRIVATE KEY---
 ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 sk-your-key-here
 sk-fading-circle-animation-container
-npm_config_registry=https://registry.npmjs.org
+npm_config_registry=https://registry.example.com
 the prefix ghp_ marks personal access tokens
 JWTs start with eyJ
 my card is 4111 1111 1111 1111

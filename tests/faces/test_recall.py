@@ -9,7 +9,7 @@ import re
 import pytest
 
 from commonplace.domain.documents import DocumentKind
-from commonplace.engine.memory import Turn
+from commonplace.engine.transcripts import Turn
 from commonplace.opening import here
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import Forbidden
-from commonplace.engine.memory import Turn
+from commonplace.engine.transcripts import Turn
 from commonplace.opening import here
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import StoreError
-from commonplace.engine.memory import Turn
 from commonplace.engine.render import prompt, snippets
+from commonplace.engine.transcripts import Turn
 from commonplace.markdown import files
 from commonplace.pipelines.look import FEW
 

@@ -18,7 +18,7 @@ import pytest
 from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import Forbidden
 from commonplace.domain.records import Channel
-from commonplace.engine.memory import Turn
+from commonplace.engine.transcripts import Turn
 from commonplace.faces.cli.main import run
 from commonplace.opening import here
 

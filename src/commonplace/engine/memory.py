@@ -25,7 +25,7 @@ from commonplace.domain.changes import (
     Touch,
     Trim,
 )
-from commonplace.domain.documents import Chunk, Document, DocumentKind
+from commonplace.domain.documents import Document, DocumentKind
 from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
 from commonplace.domain.ids import is_prefix, new_id
 from commonplace.domain.ports import Clock, Embedder, Store
@@ -34,11 +34,12 @@ from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kin
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
 from commonplace.engine.ranking import fuse, within
-from commonplace.engine.text import chunks, one_line
+from commonplace.engine.text import one_line
+from commonplace.engine.transcripts import Turn, digest_of, pieces_of
 from commonplace.engine.words import plan, terms
 
 if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
-    from commonplace.engine.admission import Admitted, Gate
+    from commonplace.engine.admission import Admitted
     from commonplace.engine.redact import Finding
 
 RECALL_LIMIT = 10
@@ -80,14 +81,6 @@ class Forgotten(Value):
 
     ids: tuple[str, ...]  #: the record, and what was derived from it alone
     pending: bool = False  #: gone from every answer, but a reader still holds old bytes of the file; tried again later
-
-
-class Turn(Value):
-    """One piece of a session or a ticket, as it is handed in for indexing."""
-
-    ref: str  #: where it stands, such as the number of the turn
-    text: str
-    occurred_at: datetime | None = None
 
 
 def now_utc() -> datetime:
@@ -247,11 +240,11 @@ class Memory:
 
         gate = Gate(self._secret())
         name = one_line(gate.text(name, what="the name"))
-        pieces = _pieces(target, kind, name, turns, gate)
+        pieces = pieces_of(target, kind, name, turns, gate)
         now = self._clock()
         source = Source(channel=Channel.CAPTURE, ref=name)
         document = Document(
-            scope=target, kind=kind, name=name, digest=_digest(pieces), source=source,
+            scope=target, kind=kind, name=name, digest=digest_of(pieces), source=source,
             trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
         )  # fmt: skip
         self._adopt_embedder()
@@ -578,36 +571,3 @@ def _author(after: Record, before: Record) -> tuple[Source, Trust]:
 def _searches_chunks(where: Filter) -> bool:
     """Chunks have no kind, category or tag and no past; whoever asks for those asks for records."""
     return where.kinds is None and where.categories is None and not where.tags and where.as_of is None
-
-
-def _pieces(scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], gate: Gate) -> tuple[Chunk, ...]:
-    found: list[Chunk] = []
-    taken: set[str] = set()
-    for turn in turns:
-        cut = list(chunks(gate.text(turn.text, what=f"turn {turn.ref}")))
-        whole = _free_ref(one_line(gate.text(turn.ref, what="the reference")), taken) if cut else ""
-        for number, text in enumerate(cut):
-            ref = whole if len(cut) == 1 else f"{whole}.{number}"
-            found.append(
-                Chunk(
-                    scope=scope, kind=kind, document=name, seq=len(found), ref=ref, text=text,
-                    occurred_at=turn.occurred_at, trust=CEILING[Channel.CAPTURE],
-                )
-            )  # fmt: skip
-    return tuple(found)
-
-
-def _free_ref(ref: str, taken: set[str]) -> str:
-    """A reference of its own for every turn, also if a host numbers them carelessly: equal ones would be one hit."""
-    own, number = ref, 1
-    while own in taken:
-        number += 1
-        own = f"{ref}-{number}"
-    taken.add(own)
-    return own
-
-
-def _digest(pieces: Sequence[Chunk]) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - only indexing needs it; recall must start without
-
-    return sha256("\x1e".join(f"{piece.ref}\x1f{piece.text}" for piece in pieces).encode()).hexdigest()

@@ -18,9 +18,10 @@ from commonplace.domain.errors import InvalidInput
 from commonplace.domain.ports import Clock, Tell, silent
 from commonplace.domain.queries import Filter, Hit
 from commonplace.domain.values import Value
-from commonplace.engine.memory import Memory, Turn
+from commonplace.engine.memory import Memory
 from commonplace.engine.ranking import within
 from commonplace.engine.text import estimate_tokens
+from commonplace.engine.transcripts import Turn
 from commonplace.engine.words import plan
 from commonplace.pipelines.corpora import Corpus, Passage, Question
 
