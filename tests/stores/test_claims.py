@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Fail, Finish, Heartbeat
+from commonplace.domain.changes import Enqueue, Fail, Finish, Heartbeat
 from commonplace.domain.errors import LeaseLost
-from commonplace.domain.jobs import TRIES, Claim, Job, Reason, Skipped
+from commonplace.domain.jobs import TRIES, Claim, Job, JobState, Reason, Skipped, Status
 from commonplace.domain.queries import Order
 from commonplace.domain.scopes import Scope
 
@@ -194,3 +194,56 @@ def test_a_forged_claim_is_no_claim(store, take):
     with pytest.raises(LeaseLost):
         store.apply([Finish(claim=claim.replace(job=claim.job.replace(key="other")))])
     store.apply([Finish(claim=claim)])
+
+
+def test_the_claim_is_for_the_newest_watermark(store, take):
+    """Whoever comes with older input does the newest work that was asked for."""
+    store.apply([Enqueue(job=take(watermark=5).job.replace(key="s2", watermark=9))])
+    assert take(watermark=2, key="s2").job.watermark == 9
+
+
+def test_what_is_asked_for_while_a_job_runs_is_due_after_it(store, take, make):
+    """The run that is under way did not see it."""
+    claim = take(watermark=1)
+    store.apply([Enqueue(job=claim.job, force=True)])
+    store.apply([Finish(claim=claim)])
+
+    [state] = store.jobs([make.scope])
+    assert (state.status, state.done, state.job.watermark) == (Status.PENDING, 1, 2)
+    assert isinstance(take(watermark=1), Claim)
+
+
+@pytest.mark.parametrize(("force", "due"), [(True, True), (False, False)])
+def test_work_that_is_done_can_be_asked_for_again(store, take, *, force, due):
+    """By force only: the same watermark alone is no work."""
+    claim = take(watermark=3)
+    store.apply([Finish(claim=claim), Enqueue(job=claim.job, force=force)])
+    assert isinstance(take(watermark=3), Claim) == due
+
+
+def test_asking_by_force_gives_the_tries_back(store, take, make):
+    """A job that was given up can be tried again, at once, and once."""
+    for _ in range(TRIES):
+        claim = take()
+        store.apply([failed(claim, make)])
+    store.apply([Enqueue(job=claim.job, force=True)])
+    store.apply([Finish(claim=take())])
+    assert take() == Skipped(reason=Reason.UP_TO_DATE)
+
+
+def test_jobs_can_be_listed(store, take, make):
+    """Each with what became of it, by kind and key; other scopes' are not shown."""
+    done, bad = take(), take(key="s0")
+    take(scope=Scope.parse("user:bob"))
+    began, ended = make.clock(), make.clock.forward()
+    store.apply([Finish(claim=done, at=ended), failed(bad, make, after=LEASE).replace(at=ended)])
+    times = {"started_at": began, "finished_at": ended}
+
+    assert store.jobs([make.scope]) == [
+        JobState(
+            job=bad.job, status=Status.ERROR, tries_left=TRIES - 1, error="no model", retry_at=ended + LEASE, **times
+        ),
+        JobState(job=done.job, status=Status.DONE, done=1, **times),
+    ]
+    assert isinstance(take(key="s3"), Claim)
+    assert store.jobs([make.scope])[-1].until == ended + LEASE

@@ -160,3 +160,21 @@ def test_documents_are_not_records(store, make, file, query):
     file(make.document(content="sky"), "sky")
     assert store.find(make.anything(), order=Order.ID, limit=9) == []
     assert store.match(make.anything(), query("sky"), limit=9) == []
+
+
+def test_chunks_come_back_in_their_order(store, make):
+    """Every field of a chunk survives; documents go by name, and reading can go on from any place."""
+    for name in ("b", "a"):
+        document = make.document(name)
+        parts = make.chunks(document, "one", "two", "three")
+        said = tuple(chunk.replace(speaker="user", occurred_at=make.clock()) for chunk in parts["chunks"])
+        store.apply([PutDocument(document=document, chunks=said, terms=parts["terms"])])
+
+    assert [(chunk.document, chunk.text) for chunk in store.chunks(where(make), limit=4)] == [
+        *(("a", "one"), ("a", "two"), ("a", "three"), ("b", "one")),
+    ]
+    assert store.chunks(where(make, names=frozenset({"a"})), limit=9) == list(said)
+    assert [chunk.text for chunk in store.chunks(where(make, names=frozenset({"b"})), limit=9, after=0)] == [
+        *("two", "three"),
+    ]
+    assert store.chunks(where(make, BOB), limit=9) == []

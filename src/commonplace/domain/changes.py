@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from commonplace.domain.documents import Chunk, Document, FileState
-from commonplace.domain.jobs import Claim
+from commonplace.domain.jobs import Claim, Job
 from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.queries import DocumentFilter, Filter, Order, Vector
 from commonplace.domain.records import Record
@@ -146,10 +146,18 @@ class DropFiles(Value):
     paths: frozenset[str]
 
 
+class Enqueue(Value):
+    """Say that a job has work: its watermark rises, its tries start afresh.  It runs when somebody claims it."""
+
+    job: Job
+    force: bool = False  #: also if the watermark is no newer than what was done
+
+
 class Finish(Value):
     """End a claimed job well.  A claim that was lost raises ``LeaseLost`` and undoes the whole ``apply``."""
 
     claim: Claim
+    at: datetime | None = None  #: when it ended
 
 
 class Fail(Value):
@@ -158,6 +166,7 @@ class Fail(Value):
     claim: Claim
     error: str
     retry_at: datetime
+    at: datetime | None = None  #: when it ended
 
 
 class Heartbeat(Value):
@@ -185,6 +194,7 @@ Change: TypeAlias = (
     | TrimDocuments
     | PutFiles
     | DropFiles
+    | Enqueue
     | Finish
     | Fail
     | Heartbeat

@@ -18,10 +18,15 @@ class DocumentKind(StrEnum):
     SESSION = "session"
     TICKET = "ticket"
     ARTIFACT = "artifact"
+    EXTRACTION = "extraction"  #: what was made of one session, before consolidation
+    RECEIPT = "receipt"  #: what one run of a pipeline did, or what one session was shown
 
 
 class Document(Value):
-    """A session, a ticket or an artifact; (scope, kind, name) is its identity, its digest says whether it changed."""
+    """A session, a ticket, or what was made of them.
+
+    (scope, kind, name) is its identity, its digest says whether it changed.
+    """
 
     scope: Scope
     kind: DocumentKind
@@ -50,6 +55,7 @@ class Chunk(Value):
     seq: int  #: its place in the document, from 0
     ref: str  #: where in the document, such as a turn: stable when the document grows
     text: str
+    speaker: str = ""  #: who says it: user, assistant, tool, or a name; empty: nobody in particular
     occurred_at: datetime | None = None
     trust: Trust
 

@@ -28,6 +28,15 @@ class Claim(Value):
     until: datetime
 
 
+class Status(StrEnum):
+    """What became of a job so far."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    ERROR = "error"
+
+
 class Reason(StrEnum):
     """Why a job was not claimed."""
 
@@ -35,6 +44,20 @@ class Reason(StrEnum):
     RUNNING = "running elsewhere"
     BACKING_OFF = "waiting to be tried again"
     EXHAUSTED = "out of tries"
+
+
+class JobState(Value):
+    """Where a job stands, for whoever wants to know."""
+
+    job: Job  #: with the newest watermark that was asked for
+    status: Status
+    done: int | None = None  #: the watermark of the last success
+    tries_left: int = TRIES
+    error: str | None = None  #: of the last try, if it failed
+    started_at: datetime | None = None  #: when it was last claimed
+    finished_at: datetime | None = None  #: when it last ended, well or badly
+    until: datetime | None = None  #: the end of the lease, while it runs
+    retry_at: datetime | None = None  #: not before then
 
 
 class Skipped(Value):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from commonplace.domain.values import Value
 
 if TYPE_CHECKING:
     from commonplace.domain.changes import Change, Outcome
-    from commonplace.domain.documents import Document, FileState
-    from commonplace.domain.jobs import Claim, Job, Skipped
+    from commonplace.domain.documents import Chunk, Document, FileState
+    from commonplace.domain.jobs import Claim, Job, JobState, Skipped
     from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
     from commonplace.domain.records import Kind, Record
     from commonplace.domain.scopes import Scope
@@ -40,6 +40,33 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Vector]:
         """Return one vector per text, in order.  Raises ``ProviderError``."""
+
+
+Effort: TypeAlias = Literal["low", "medium"]  #: how long a model may think, where it can be told
+
+
+class Answer(Value):
+    """What a language model said."""
+
+    text: str
+    model: str  #: which one answered
+    tokens_in: int = 0  #: as the provider counts them
+    tokens_out: int = 0
+
+
+class Model(Protocol):
+    """A language model that answers one prompt."""
+
+    @property
+    def name(self) -> str:
+        """Provider and model, such as ``openai:gpt-5-mini``."""
+
+    @property
+    def window(self) -> int | None:
+        """Its context window in tokens, if it is known."""
+
+    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> Answer:
+        """Answer in at most that many tokens.  Raises ``ProviderError``."""
 
 
 class Tally(Value):
@@ -74,6 +101,9 @@ class Store(Protocol):
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
         """The documents meant, newest first."""
 
+    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
+        """The chunks of the documents meant, by document and in their order; of each from ``after`` on."""
+
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """What a mirrored folder was last known to hold, by path; of these records only, if given."""
 
@@ -87,7 +117,13 @@ class Store(Protocol):
         """Make every change, in order, in one transaction, or none of them.  One outcome per change."""
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-        """Take a job, unless it is done for this watermark, running, waiting or out of tries."""
+        """Take a job, unless it is done for its newest watermark, running, waiting or out of tries.
+
+        The claim is for the newest watermark that anybody asked for, which is then its job's.
+        """
+
+    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+        """Every job of these scopes and where it stands, by kind and key."""
 
     def close(self) -> None:
         """Give back what is held.  A closed store opens itself again when it is used."""

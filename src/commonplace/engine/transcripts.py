@@ -21,6 +21,7 @@ class Turn(Value):
 
     ref: str  #: where it stands, such as the number of the turn
     text: str
+    speaker: str = ""  #: user, assistant, tool, or a name
     occurred_at: datetime | None = None
 
 
@@ -31,11 +32,12 @@ def pieces_of(scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn]
     for turn in turns:
         cut = list(chunks(gate.text(turn.text, what=f"turn {turn.ref}")))
         whole = _free_ref(one_line(gate.text(turn.ref, what="the reference")), taken) if cut else ""
+        speaker = one_line(gate.text(turn.speaker, what="the speaker"))
         for number, text in enumerate(cut):
             ref = whole if len(cut) == 1 else f"{whole}.{number}"
             found.append(
                 Chunk(
-                    scope=scope, kind=kind, document=name, seq=len(found), ref=ref, text=text,
+                    scope=scope, kind=kind, document=name, seq=len(found), ref=ref, text=text, speaker=speaker,
                     occurred_at=turn.occurred_at, trust=CEILING[Channel.CAPTURE],
                 )
             )  # fmt: skip
@@ -56,4 +58,6 @@ def digest_of(pieces: Sequence[Chunk]) -> str:
     """What a document says; the same digest again is no change."""
     from hashlib import sha256  # noqa: PLC0415 - only indexing needs it; recall must start without
 
-    return sha256("\x1e".join(f"{piece.ref}\x1f{piece.text}" for piece in pieces).encode()).hexdigest()
+    return sha256(
+        "\x1e".join(f"{piece.ref}\x1f{piece.speaker}\x1f{piece.text}" for piece in pieces).encode()
+    ).hexdigest()

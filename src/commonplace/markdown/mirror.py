@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from commonplace.domain.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
-from commonplace.domain.documents import Document, FileState
+from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.ids import is_id
-from commonplace.domain.jobs import Claim, Job, Skipped
+from commonplace.domain.jobs import Claim, Job, JobState, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Store, Tally
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, Vector
 from commonplace.domain.records import CATEGORIES, Record
@@ -149,6 +149,10 @@ class MirroredStore:
         """See ``Store``."""
         return self.store.documents(where, limit=limit)
 
+    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
+        """See ``Store``."""
+        return self.store.chunks(where, limit=limit, after=after)
+
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """See ``Store``."""
         return self.store.files(folder, records=records)
@@ -164,6 +168,10 @@ class MirroredStore:
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """See ``Store``."""
         return self.store.claim(job, lease=lease, now=now)
+
+    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+        """See ``Store``."""
+        return self.store.jobs(scopes)
 
     # Where files are
 

@@ -31,10 +31,12 @@ from commonplace.domain.changes import (
 )
 from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
 from commonplace.domain.errors import DimensionMismatch, StoreError
-from commonplace.domain.jobs import Claim, Job, Skipped
+from commonplace.domain.jobs import Claim, Job, JobState, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Tally
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
 from commonplace.domain.records import Channel, Kind, Record, Source, Trust
+from commonplace.domain.scopes import Scope
+from commonplace.stores import sqlite_jobs as jobs
 from commonplace.stores import sqlite_writes as writes
 from commonplace.stores.bm25 import Scored, score
 from commonplace.stores.rows import (
@@ -138,6 +140,13 @@ class SqliteStore:
         with self.using() as connection:
             return [_document(row) for row in every(connection.db, sql, [*values, limit])]
 
+    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
+        """See ``Store``."""
+        condition, values = writes.documents_sql(where)
+        sql = f"{_CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
+        with self.using() as connection:
+            return [_chunk(row) for row in every(connection.db, sql, [*values, after, limit])]
+
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """See ``Store``."""
         by_record = "" if records is None else " indexed by file_record"  # or the whole folder is walked, in order
@@ -210,7 +219,12 @@ class SqliteStore:
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """See ``Store``."""
         with self.writing(durable=True) as db:
-            return writes.take(db, job, lease=lease, now=now)
+            return jobs.take(db, job, lease=lease, now=now)
+
+    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+        """See ``Store``."""
+        with self.using() as connection:
+            return jobs.states(connection.db, scopes)
 
     def scrub(self) -> bool:
         """Bring erased bytes out of every file; False while a reader needs the old ones."""
@@ -294,7 +308,7 @@ class SqliteStore:
         return connection
 
 
-_NEWEST = 1  # the number of the last script in migrations/
+_NEWEST = 2  # the number of the last script in migrations/
 
 
 def _scripts() -> list[str]:
@@ -441,18 +455,22 @@ def _records(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Record]:
 
 def _chunks(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Chunk]:
     condition, numbers = among("c.row", [entry // 4 for entry in entries])
-    sql = (
-        "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.occurred_at, c.trust"
-        f" from chunk c join document d on d.row = c.document join scope s on s.id = c.scope where {condition}"
-    )
-    rows = every(db, sql, numbers) if numbers else []
-    return {
-        row * 4 + _CLASS["chunk"]: Chunk(
-            scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text,
-            occurred_at=moment(occurred), trust=Trust(trust),
-        )
-        for row, path, kind, name, seq, ref, text, occurred, trust in rows
-    }  # fmt: skip
+    rows = every(db, f"{_CHUNK} where {condition}", numbers) if numbers else []
+    return {row[0] * 4 + _CLASS["chunk"]: _chunk(row) for row in rows}
+
+
+_CHUNK = (
+    "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.speaker, c.occurred_at, c.trust"
+    " from chunk c join document d on d.row = c.document join scope s on s.id = c.scope"
+)
+
+
+def _chunk(row: Sequence[Any]) -> Chunk:
+    _, path, kind, name, seq, ref, text, speaker, occurred, trust = row
+    return Chunk(
+        scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text, speaker=speaker,
+        occurred_at=moment(occurred), trust=Trust(trust),
+    )  # fmt: skip
 
 
 def _document(row: Sequence[Any]) -> Document:

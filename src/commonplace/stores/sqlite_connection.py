@@ -18,6 +18,7 @@ from typing import Any
 import apsw
 
 from commonplace.domain.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
+from commonplace.domain.scopes import Scope
 
 try:
     import fcntl
@@ -325,3 +326,13 @@ def _too_new(db: apsw.Connection, path: str, found: int, known: int, product: st
         f"the store {path!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
         f"this is {product} (schema {known}). Nothing was changed."
     )
+
+
+def scope_row(db: apsw.Connection, scope: Scope) -> int:
+    """The row of a scope, made with its parents if it is new."""
+    found = first(db, "select id from scope where path = ?", (str(scope),))
+    if found:
+        return int(found[0])
+    parent = scope_row(db, scope.parent) if scope.parent else None
+    db.execute("insert into scope (parent, path) values (?, ?)", (parent, str(scope)))
+    return db.last_insert_rowid()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import isfinite
 from typing import Any, assert_never
 
@@ -20,6 +19,7 @@ from commonplace.domain.changes import (
     DeleteDocuments,
     DropFiles,
     DropScope,
+    Enqueue,
     Fail,
     Finish,
     Heartbeat,
@@ -41,14 +41,13 @@ from commonplace.domain.errors import (
     DimensionMismatch,
     EmbeddingModelChanged,
     InvalidInput,
-    LeaseLost,
     NotFound,
 )
-from commonplace.domain.jobs import TRIES, Claim, Job, Reason, Skipped
 from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.queries import DocumentFilter, Filter, Vector
 from commonplace.domain.records import UNUSED, Record
 from commonplace.domain.scopes import Scope
+from commonplace.stores import sqlite_jobs as jobs
 from commonplace.stores.rows import (
     COLUMNS,
     among,
@@ -64,7 +63,7 @@ from commonplace.stores.rows import (
     scopes_sql,
     select_list,
 )
-from commonplace.stores.sqlite_connection import every, first
+from commonplace.stores.sqlite_connection import every, first, scope_row
 
 _INSERT = f"insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)})"
 _UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
@@ -115,24 +114,16 @@ def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911
             return _put_files(db, change)
         case DropFiles():
             return _drop_files(db, change)
+        case Enqueue():
+            return jobs.enqueue(db, change)
         case Finish():
-            return _finish(db, change)
+            return jobs.finish(db, change)
         case Fail():
-            return _fail(db, change)
+            return jobs.fail(db, change)
         case Heartbeat():
-            return _heartbeat(db, change)
+            return jobs.heartbeat(db, change)
         case _:
             assert_never(change)
-
-
-def scope_row(db: apsw.Connection, scope: Scope) -> int:
-    """The row of a scope, made with its parents if it is new."""
-    found = first(db, "select id from scope where path = ?", (str(scope),))
-    if found:
-        return int(found[0])
-    parent = scope_row(db, scope.parent) if scope.parent else None
-    db.execute("insert into scope (parent, path) values (?, ?)", (parent, str(scope)))
-    return db.last_insert_rowid()
 
 
 def read(db: apsw.Connection, id: str) -> Record | None:
@@ -470,10 +461,10 @@ def _put_document(db: apsw.Connection, change: PutDocument) -> Outcome:
 
 
 def _put_chunks(db: apsw.Connection, change: PutDocument, *, document: int, scope: int) -> None:
-    names = "document, scope, seq, ref, text, occurred_at, trust, terms, length"
-    sql = f"insert into chunk ({names}) values ({marks(range(9))})"
+    names = "document, scope, seq, ref, text, speaker, occurred_at, trust, terms, length"
+    sql = f"insert into chunk ({names}) values ({marks(range(10))})"
     for chunk, terms in zip(change.chunks, change.terms, strict=True):
-        said = (chunk.seq, chunk.ref, chunk.text, micros(chunk.occurred_at), int(chunk.trust))
+        said = (chunk.seq, chunk.ref, chunk.text, chunk.speaker, micros(chunk.occurred_at), int(chunk.trust))
         db.execute(sql, (document, scope, *said, " ".join(terms), len(terms)))
         if chunk.seq in change.vectors:
             _put_vector(db, db.last_insert_rowid() * 4 + 1, change.vectors[chunk.seq])
@@ -515,64 +506,3 @@ def _drop_files(db: apsw.Connection, change: DropFiles) -> Outcome:
     rows = [(change.folder, path) for path in sorted(change.paths)]
     db.executemany("delete from file where folder = ? and path = ?", rows)
     return Outcome()
-
-
-# Jobs
-
-
-def take(db: apsw.Connection, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-    """Claim a job inside a transaction."""
-    key = (scope_row(db, job.scope), job.kind, job.key)
-    db.execute(
-        "insert into job values (?, ?, ?, 'pending', null, null, null, ?, null, ?, null) on conflict do update"
-        " set tries_left = iif(excluded.input > input, excluded.tries_left, tries_left),"
-        " retry_at = iif(excluded.input > input, null, retry_at), input = max(input, excluded.input)",
-        (*key, TRIES, job.watermark),
-    )
-    sql = "select status, lease_until, retry_at, tries_left, error, done from job where (scope, kind, key) = (?, ?, ?)"
-    status, until, retry_at, tries, error, done = first(db, sql, key) or (None,) * 6
-    if done is not None and done >= job.watermark:
-        return Skipped(reason=Reason.UP_TO_DATE)
-    if status == "running" and until > micros(now):
-        return Skipped(reason=Reason.RUNNING)
-    if status == "running":  # its worker died or froze: that was a try, or a job that kills its worker never ends
-        tries, error = tries - 1, "the worker did not finish before its lease ran out"
-        sql = "update job set status = 'error', tries_left = ?, error = ? where (scope, kind, key) = (?, ?, ?)"
-        db.execute(sql, (tries, error, *key))
-    if tries <= 0:
-        return Skipped(reason=Reason.EXHAUSTED, error=error)
-    if retry_at is not None and retry_at > micros(now):
-        return Skipped(reason=Reason.BACKING_OFF, error=error)
-    claim = Claim(job=job, token=os.urandom(16).hex(), until=now + lease)
-    db.execute(
-        "update job set status = 'running', token = ?, lease_until = ? where (scope, kind, key) = (?, ?, ?)",
-        (claim.token, micros(claim.until), *key),
-    )
-    return claim
-
-
-def _owned(db: apsw.Connection, claim: Claim, assignments: str, values: Sequence[Any]) -> Outcome:
-    """Change a job only as the one who holds it; a lease that ran out holds until somebody else takes the job."""
-    key = (str(claim.job.scope), claim.job.kind, claim.job.key)
-    sql = (
-        f"update job set {assignments} where scope = (select id from scope where path = ?) and kind = ? and key = ?"
-        " and token = ? and status = 'running'"
-    )
-    db.execute(sql, (*values, *key, claim.token))
-    if db.changes() == 0:
-        raise LeaseLost(f"the job {claim.job.kind}:{claim.job.key} was taken over; nothing was written")
-    return Outcome()
-
-
-def _finish(db: apsw.Connection, change: Finish) -> Outcome:
-    sql = "status = 'done', token = null, lease_until = null, retry_at = null, error = null, done = ?, tries_left = ?"
-    return _owned(db, change.claim, sql, (change.claim.job.watermark, TRIES))
-
-
-def _fail(db: apsw.Connection, change: Fail) -> Outcome:
-    sql = "status = 'error', token = null, lease_until = null, retry_at = ?, error = ?, tries_left = tries_left - 1"
-    return _owned(db, change.claim, sql, (micros(change.retry_at), change.error))
-
-
-def _heartbeat(db: apsw.Connection, change: Heartbeat) -> Outcome:
-    return _owned(db, change.claim, "lease_until = ?", (micros(change.until),))
