@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 import commonplace
+from commonplace.config.project import context
 from commonplace.domain.errors import StoreError
 from commonplace.domain.records import Channel
 from commonplace.domain.scopes import Scope
-from commonplace.opening import secret_in
+from commonplace.opening import secret_in, set_aside
 
 
 def test_a_memory_of_ones_own_is_one_call(tmp_path):
@@ -64,6 +66,22 @@ def test_a_file_that_is_no_memory_is_refused(tmp_path):
     with pytest.raises(StoreError):
         commonplace.open(str(path))
     assert path.read_text() == "Dear reader, " * 1000
+
+
+def test_a_damaged_database_is_set_aside_and_kept(tmp_path):
+    """It goes out of the way with its side files, under a name of its own; the next one is made anew."""
+    where = context(str(tmp_path), {"COMMONPLACE_HOME": str(tmp_path / "home")})
+    for number in range(2):
+        (tmp_path / "home").mkdir(exist_ok=True)
+        for side in ("", "-wal"):
+            (tmp_path / "home" / f"commonplace.db{side}").write_text(f"damaged {number}")
+        aside = Path(set_aside(where))
+        assert aside.read_text() == Path(f"{aside}-wal").read_text() == f"damaged {number}"
+
+    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [
+        *("commonplace.db.damaged", "commonplace.db.damaged-1", "commonplace.db.damaged-1-wal"),
+        "commonplace.db.damaged-wal",
+    ]
 
 
 def test_the_key_of_marks_is_made_once(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from commonplace.domain.errors import StoreError
 from commonplace.engine.render import prompt, snippets
 from commonplace.engine.transcripts import Turn
 from commonplace.markdown import files
-from commonplace.pipelines.look import FEW
+from commonplace.pipelines.look import FEW, FRESH_SECONDS
 
 
 def texts(brief):
@@ -158,6 +159,47 @@ def test_nothing_is_looked_at_twice_for_nothing(opened, kept, tree):
 
     assert tree() == before
     assert opened.memory.get(record.id).version == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "ago", "touched", "fresh"),
+    [
+        (FEW + 1, 1, 100, True),
+        (FEW, 1, 100, False),
+        (FEW + 1, FRESH_SECONDS + 1, 200, False),
+        (FEW + 1, -5, 100, False),
+        (FEW + 1, 1, 1, False),
+        (FEW + 1, 1, 0, False),
+    ],
+    ids=["fresh", "too few", "too old", "from the future", "touched at that moment", "touched since"],
+)
+def test_a_whole_look_stands_for_a_while(opened, folder, count, ago, *, touched, fresh):
+    """Of a large folder, for a minute, and only if nothing came or went since it began."""
+    now = time.time_ns()
+    (folder / "decisions").mkdir()
+    for path in (folder, folder / "decisions"):
+        os.utime(path, ns=(now - touched * 10**9, now - touched * 10**9))
+    opened.look.mark(opened.where.project, now - ago * 10**9, count)
+
+    assert opened.look.is_fresh(opened.where.project) == fresh
+    assert opened.look.last(opened.where.project) == pytest.approx(now / 1e9 - ago, abs=0.01)
+
+
+def test_before_the_first_look_there_is_none(opened):
+    """Nothing is taken for granted."""
+    assert opened.look.last(opened.where.project) is None
+    assert not opened.look.is_fresh(opened.where.project)
+
+
+def test_a_note_says_whose_files_it_is_about(opened, desk):
+    """The project's and the user's own are called by their names."""
+    for number in range(5):
+        opened.memory.remember(f"mine {number}", category="preferences", scope=opened.where.assistant)
+    opened.store.settle()
+    for path in (desk.root / "home" / "assistant" / "preferences").iterdir():
+        path.unlink()
+
+    assert opened.recall("mine").notes[0].startswith("5 files of the assistant memory are gone at once")
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from commonplace.domain.queries import ANY_STATE, Filter, State
 from commonplace.domain.records import Channel, Kind
 from commonplace.engine.admission import searchable
 from commonplace.markdown.codec import agrees, decode
+from commonplace.markdown.mirror import UNNOTED_MOST
+from commonplace.pipelines.sync import Syncer
 
 QUESTIONS = [
     "pnpm", "which package manager", "deploy", "deploy the server", "how do we deploy on Fridays?", "E1234",
@@ -155,6 +157,8 @@ def test_a_crash_before_the_file_heals(opened, kept, sync, change):
     wanted = everything(opened)
     report = sync()
 
+    assert set(report.written) <= wanted.keys()
+    assert bool(report.written) == (record.id in wanted)
     assert everything(opened) == wanted
     assert (report.troubles, report.added, report.changed, report.archived) == ((), (), (), ())
     assert_agreement(opened)
@@ -197,6 +201,52 @@ def test_many_crashes_are_no_vanishing(opened, sync):
     assert sync().archived == ()
     assert len(opened.memory.list()) == 16
     assert_agreement(opened)
+
+
+def test_files_are_noted_in_groups_and_at_the_end(desk, opened, folder):
+    """A few writes are noted together; whoever leaves notes the rest."""
+    for number in range(UNNOTED_MOST - 1):
+        opened.memory.remember(f"note {number}", category="decisions")
+    assert opened.store.files(str(folder)) == []
+    opened.memory.remember("one more", category="decisions")
+    assert len(opened.store.files(str(folder))) == UNNOTED_MOST
+    opened.memory.remember("the last one", category="decisions")
+    opened.close()
+    assert len(desk.open().store.files(str(folder))) == UNNOTED_MOST + 1
+
+
+def test_a_record_changed_during_a_sync_is_looked_at_again(desk, opened, kept, edit, clock):
+    """Somebody updates a record after the look and before the commit: the file wins, and nothing is lost."""
+    record, path = kept("the first words")
+    edit(path, "the first words", "the person's words")
+    rival, asked = desk.open(), []
+
+    def interrupted():
+        asked.append(clock())
+        if len(asked) == 2:  # the records are read, and the edit is on its way through the gate
+            rival.database.apply([put(rival, record, content="the rival's words")])
+        return clock()
+
+    syncer = Syncer(opened.store, opened.where.project, opened.binding, clock=interrupted, secret=bytes)
+    report = syncer.run()
+
+    assert (report.troubles, len(report.changed)) == ((), 1)
+    said = [past.content for past in opened.memory.history(record.id)]
+    assert said == ["the person's words", "the rival's words", "the first words"]
+    assert_agreement(opened)
+
+
+def test_a_backup_that_is_put_back_takes_the_files_along(opened, desk, kept, sync, tree):
+    """What was written since is gone, what was erased is back, on disk as in the store."""
+    first, _ = kept("the first words")
+    opened.keeper.backup(str(desk.root / "backup.db"))
+    before = tree()
+    opened.memory.update(first.id, content="other words")
+    kept("written since")
+
+    assert opened.restored(str(desk.root / "backup.db")) == 1
+    assert tree() == before
+    assert sync().quiet
 
 
 # Two clones

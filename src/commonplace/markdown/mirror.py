@@ -68,7 +68,8 @@ class MirroredStore:
                 stray = self._unnoted(folder, [id]).get(id)
                 if stray and known:  # a person has renamed it, and perhaps more: the next sync looks
                     return
-                known = stray or known  # another process wrote it, and has not noted it yet
+                # Another process or thread wrote it: it has not noted it yet, or did so between the two looks.
+                known = stray or self._path(folder, id)
             self._write(folder, record, known, to)
 
     def _write(self, folder: str, record: Record, at: str | None, to: str | None) -> None:
