@@ -1,1 +1,1 @@
-"""Embedders that need no service: the one that comes with the package."""
+"""Embedders and language models behind the ports: the one that comes with the package, and those of others."""

@@ -1,0 +1,287 @@
+"""Language models behind the port, through pydantic-ai.  One prompt, one answer; no tools, no streaming, no history.
+
+pydantic-ai and the providers' libraries take a second or two to import, so they are imported when the first question is
+asked.  Retries are ours and theirs are turned off: one limit of time holds for all tries together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from random import random
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from commonplace.domain.errors import InvalidInput, ProviderError
+from commonplace.domain.ports import Answer, Effort
+from commonplace.providers import loop
+from commonplace.providers.patience import BUSY, Patience, pause
+from commonplace.providers.services import ENDPOINT, SERVICES, Key, address_of, key_of
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model as Spoken
+    from pydantic_ai.profiles import ModelProfile
+    from pydantic_ai.settings import ModelSettings
+
+TIMEOUT_S = 120.0  # for an answer, with all tries
+SHOWN = 200  # characters of what a provider says about an error
+#: Tokens to think with, beside those of the answer: providers count both as output, and Anthropic wants more than the
+#: 10,000 that its models may think at medium effort.
+ROOM = {"low": 4_096, "medium": 12_288}
+NO_KEY = "none"  # without one the libraries look into the process's environment, which may hold another service's
+HINT = "language models need pydantic-ai: pip install 'commonplace[agent]'"
+KNOWN = "openai:MODEL, anthropic:MODEL, google:MODEL, ollama:MODEL, or MODEL with the base_url of a compatible endpoint"
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+def model_of(
+    spec: str,
+    *,
+    base_url: str | None = None,
+    api_key_env: str | None = None,
+    window: int | None = None,
+    timeout: float = TIMEOUT_S,
+    env: Mapping[str, str],
+    patience: Patience | None = None,
+    sleep: Sleep = asyncio.sleep,
+) -> RemoteModel:
+    """Return the model; nobody is asked before ``ask``.  Raises ``InvalidInput``; without a key ``ProviderError``."""
+    provider, model = _parts(spec.strip(), custom=bool(base_url))
+    name = f"{provider}:{model}"
+    key = key_of(provider, api_key_env=api_key_env, custom=bool(base_url), env=env)
+    if key.needed and not key.value:
+        raise ProviderError(f"the model {name!r} needs a key: set the environment variable {key.variable}")
+    address = address_of(provider, base_url=base_url, env=env)
+    # A custom address speaks OpenAI's protocol, whatever the provider.
+    dialect = ENDPOINT if base_url and provider not in {"openai", "ollama"} else provider
+    build = _Recipe(dialect, model, address, key)
+    return RemoteModel(name, build, window=window, timeout=timeout, patience=patience, sleep=sleep)
+
+
+def _parts(spec: str, *, custom: bool) -> tuple[str, str]:
+    """The provider and the model; at a custom address, whatever is no provider's name is a model's."""
+    provider, _, model = spec.partition(":")
+    if provider in SERVICES and model:
+        return provider, model
+    if custom and spec and spec not in SERVICES:
+        return ENDPOINT, spec
+    raise InvalidInput(f"there is no model {spec!r}; there are: {KNOWN}")
+
+
+class _Recipe:
+    """How to make pydantic-ai's model, once its libraries are there."""
+
+    def __init__(self, dialect: str, model: str, address: str, key: Key) -> None:
+        self.dialect, self.model, self.address, self.key = dialect, model, address, key
+
+    def __call__(self) -> Spoken:
+        """Make it.  Raises ``ProviderError`` if a library is missing."""
+        try:
+            return self._made()
+        except ImportError as cause:
+            raise ProviderError(HINT) from cause
+
+    def _made(self) -> Spoken:  # each import is an extra's, at its leaf, and of one provider only
+        key = self.key.value
+        if self.dialect == "anthropic":
+            from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
+            from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
+
+            return AnthropicModel(self.model, provider=AnthropicProvider(api_key=key, base_url=self.address))
+        if self.dialect == "google":
+            from pydantic_ai.models.google import GoogleModel  # noqa: PLC0415
+            from pydantic_ai.providers.google import GoogleProvider  # noqa: PLC0415
+
+            return GoogleModel(self.model, provider=GoogleProvider(api_key=key, base_url=self.address))
+        from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
+
+        if self.dialect == "ollama":
+            from pydantic_ai.models.ollama import OllamaModel  # noqa: PLC0415
+            from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415
+
+            ollama = OllamaProvider(base_url=f"{self.address}/v1", api_key=key or NO_KEY)
+            return OllamaModel(self.model, provider=ollama, profile=_compatible())
+        if self.dialect == "openai":
+            from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
+
+            # Chat Completions for OpenAI as for everyone who is compatible: one way, which the tests walk.
+            return OpenAIChatModel(self.model, provider=OpenAIProvider(base_url=self.address, api_key=key or NO_KEY))
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
+
+        endpoint = OpenAICompatibleProvider(ENDPOINT, base_url=self.address, api_key=key or NO_KEY)
+        return OpenAIChatModel(self.model, provider=endpoint, profile=_compatible())
+
+
+def _compatible() -> ModelProfile:
+    """What is different where OpenAI's protocol is spoken by others: ``max_tokens`` has its old name."""
+    from pydantic_ai.profiles.openai import OpenAIModelProfile  # noqa: PLC0415
+
+    return OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+
+
+class RemoteModel:
+    """A language model that a service runs.  Threads may share one, inside of event loops or not."""
+
+    def __init__(
+        self,
+        name: str,
+        recipe: _Recipe,
+        *,
+        window: int | None = None,
+        timeout: float = TIMEOUT_S,
+        patience: Patience | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._name = name
+        self._recipe = recipe
+        self._window = window
+        self._timeout = timeout
+        self._patience = patience or Patience()
+        self._sleep = sleep
+        self._made: Spoken | None = None
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """Provider and model."""
+        return self._name
+
+    @property
+    def window(self) -> int | None:
+        """As it was given, else as pydantic-ai knows it."""
+        return self._window if self._window is not None else self._spoken().context_window
+
+    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> Answer:
+        """Answer in at most that many tokens, beside those for thinking.  Raises ``ProviderError``."""
+        model = self._spoken()
+        return loop.run(self._answer(model, system, prompt, most=most, effort=effort))
+
+    def spoken(self) -> Spoken:
+        """Return pydantic-ai's own model, for whoever runs an agent on it: a new one, as connections keep to a loop."""
+        return self._recipe()
+
+    def failure(self, error: Exception) -> ProviderError:
+        """Say in one sentence what went wrong in such a run; the cause is kept unless it would print the key."""
+        told = self._failure(error, tried=1)
+        told.__cause__ = self._cause(error)
+        return told
+
+    def _spoken(self) -> Spoken:
+        """Made once, and not on the loop, where the imports would hold everybody up."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._recipe()
+            return self._made
+
+    async def _answer(self, model: Spoken, system: str, prompt: str, *, most: int, effort: Effort) -> Answer:
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._patiently(model, system, prompt, self._settings(model, most, effort))
+        except TimeoutError as cause:
+            raise ProviderError(f"the model {self._name!r} did not answer within {self._timeout:g} s") from cause
+        return self._heard(response, most)
+
+    def _settings(self, model: Spoken, most: int, effort: Effort) -> ModelSettings:
+        thinks = bool(model.profile.get("supports_thinking"))
+        if self._recipe.dialect == "anthropic" and effort == "low":
+            thinks = False  # its models think only if they are told to
+        room = ROOM[effort] if thinks else 0
+        settings: ModelSettings = {"max_tokens": most + room, "timeout": self._timeout, "max_retries": 0}
+        settings["thinking"] = effort if thinks else False
+        return settings
+
+    async def _patiently(self, model: Spoken, system: str, prompt: str, settings: ModelSettings) -> ModelResponse:
+        from pydantic_ai.direct import model_request  # noqa: PLC0415 - see the module
+        from pydantic_ai.exceptions import ModelAPIError  # noqa: PLC0415
+        from pydantic_ai.messages import ModelRequest  # noqa: PLC0415
+
+        until = time.monotonic() + self._timeout
+        request = [ModelRequest.user_text_prompt(prompt, instructions=system or None)]
+        tried = 0
+        while True:
+            try:
+                async with model:  # closes its connections when nobody uses it any more
+                    return await model_request(model, request, model_settings=settings)
+            except ModelAPIError as error:
+                tried += 1
+                left = until - time.monotonic()
+                told = error.retry_after
+                wait = pause(self._patience, tried=tried, told=told, left=left, chance=random())  # noqa: S311
+                if wait is None or not _passing(error):
+                    raise self._failure(error, tried=tried) from self._cause(error)
+            except Exception as error:  # noqa: BLE001 - libraries raise anything, such as IndexError for no choices
+                raise self._failure(error, tried=1) from self._cause(error)
+            await self._sleep(wait)
+
+    def _heard(self, response: ModelResponse, most: int) -> Answer:
+        details = response.provider_details or {}
+        refusal = details.get("refusal")
+        if refusal:
+            raise ProviderError(f"the model {self._name!r} refused to answer: {self._shown(refusal)}")
+        if response.finish_reason == "content_filter":
+            raise ProviderError(f"the model {self._name!r} did not answer: its provider filtered the content")
+        text = response.text or ""
+        if not text and response.finish_reason == "length":
+            raise ProviderError(f"the model {self._name!r} used up {most} tokens before it said anything")
+        usage = response.usage
+        return Answer(
+            text=text,
+            model=response.model_name or self._name,
+            tokens_in=usage.input_tokens,
+            tokens_out=usage.output_tokens,
+        )
+
+    def _failure(self, error: Exception, *, tried: int) -> ProviderError:
+        from pydantic_ai import exceptions as told  # noqa: PLC0415
+
+        who, key = f"the model {self._name!r}", self._recipe.key
+        times = f" after {tried} tries" if tried > 1 else ""
+        match error:
+            case told.ModelAuthenticationError():  # what is said there may repeat the key
+                where = (
+                    f": check the environment variable {key.variable}" if key.variable else ": name it in api_key_env"
+                )
+                return ProviderError(f"{who} refused the key{where}")
+            case told.ModelQuotaExceededError():
+                return ProviderError(f"{who} has no quota left for this account")
+            case told.ModelContextWindowExceededError():
+                return ProviderError(f"{who} cannot take in so long a prompt: it is longer than its context window")
+            case told.ModelHTTPError():
+                wait = f", and asks to wait {error.retry_after:g} s" if error.retry_after else ""
+                return ProviderError(f"{who} answered {error.status_code}{times}{self._said(error.body)}{wait}")
+            case told.ModelConnectionError():
+                return ProviderError(f"{who} cannot be reached at {self._recipe.address}{times}: {self._shown(error)}")
+            case _:
+                return ProviderError(f"{who} failed{times}: {self._shown(error)}")
+
+    def _said(self, body: object) -> str:
+        told: Any = body
+        for field in ("error", "message"):
+            told = told.get(field, told) if isinstance(told, dict) else told
+        return f": {self._shown(told)}" if isinstance(told, str) else ""
+
+    def _shown(self, said: object) -> str:
+        """Words of others: in one line, not too many, and without the key."""
+        return " ".join(str(said).replace(self._recipe.key.value or "\0", "...").split())[:SHOWN]
+
+    def _cause(self, error: BaseException) -> BaseException | None:
+        """The cause, unless it or what is behind it would print the key."""
+        key, at = self._recipe.key.value, error
+        seen: BaseException | None = at
+        while key and seen is not None:
+            if key in f"{seen!s} {seen!r} {getattr(seen, 'body', '')!r}":
+                return None
+            seen = seen.__cause__ or seen.__context__
+        return error
+
+
+def _passing(error: Any) -> bool:
+    """Whether the same question may be answered in a moment."""
+    from pydantic_ai import exceptions as told  # noqa: PLC0415
+
+    if isinstance(error, told.ModelHTTPError):
+        return error.status_code in BUSY and not isinstance(error, told.ModelQuotaExceededError)
+    return isinstance(error, (told.ModelConnectionError, told.ModelRateLimitError, told.ModelUnavailableError))
