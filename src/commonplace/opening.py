@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from commonplace.config.places import CONFIG
 from commonplace.config.project import ASSISTANT, PROJECT, Context, context
 from commonplace.domain.binding import Binding
-from commonplace.domain.errors import StoreError
+from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput, ProviderError, StoreError
 from commonplace.domain.ports import Clock, Embedder, Keeper, Tell, silent
 from commonplace.domain.records import Channel, Kind
 from commonplace.domain.scopes import Scope
@@ -21,22 +22,31 @@ from commonplace.pipelines.recall import Brief, brief
 from commonplace.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from commonplace.domain.ports import Model
     from commonplace.markdown.plan import Action
+    from commonplace.pipelines.embedding import Report as Reembedded
     from commonplace.pipelines.sync import Report
+    from commonplace.pipelines.workplace import Workplace
 
+LOCAL = "local"  # the embedder of this package
+CONFIGURED = "configured"  # whichever the user's settings name
+VEC = "COMMONPLACE_SQLITE_VEC"  # where sqlite-vec lies, for those who have it: nearness is then found sooner
 RECALL_WAIT_SECONDS = 0.5  # so long a recall waits for another process that takes in the same files
 
 
 class Here:
     """Commonplace as it is from one directory: the project there, the user's own memory, one store behind both."""
 
-    def __init__(self, where: Context, *, channel: Channel, clock: Clock, embedder: Embedder | None) -> None:
+    def __init__(
+        self, where: Context, *, channel: Channel, clock: Clock, embedder: Embedder | None, env: Mapping[str, str]
+    ) -> None:
         """Open what the context describes; nothing is read yet."""
         self.where = where
+        self.env = env
         self.clock = clock
         self.embedder = embedder
         self.secret = secret_in(where.home)
-        self.database = SqliteStore(where.database)
+        self.database = SqliteStore(where.database, vec=env.get(VEC))
         for scope, folder in where.folders.items():
             if scope == where.assistant:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -72,13 +82,33 @@ class Here:
         syncer = Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret)
         report = syncer.run(accept_missing=accept_missing, tell=tell, wait=wait)
         self.look.mark(scope, began, len(self.store.files(self.store.folders[scope])))
+        if report.added or report.changed or report.restored:
+            self.catch_up()
         return report
+
+    def catch_up(self, *, tell: Tell = silent) -> int:
+        """Give texts the vectors that they lack; returns how many got one.  An embedder that fails is tried later."""
+        from commonplace.pipelines.embedding import catch_up  # noqa: PLC0415 - no recall without edits needs it
+
+        try:
+            return catch_up(self.store, self.embedder, tell=tell) if self.embedder else 0
+        except ProviderError:
+            return 0
 
     def planned(self, scope: Scope) -> list[Action]:
         """What a sync of the scope would have to do."""
         from commonplace.pipelines.sync import Syncer  # noqa: PLC0415 - see sync
 
         return Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret).planned()
+
+    def reembed(self, *, tell: Tell = silent) -> Reembedded:
+        """Embed everything anew with the embedder of the settings; the old vectors answer until all are there."""
+        from commonplace.pipelines.embedding import reembed  # noqa: PLC0415 - see catch_up
+
+        if self.embedder is None:
+            file = os.path.join(self.where.home, CONFIG)
+            raise ConfigError("is none, so there is nothing to embed with", file=file, path="embedder")
+        return reembed(self.store, self.embedder, tell=tell)
 
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
         try:
@@ -140,11 +170,92 @@ def here(
     env: Mapping[str, str] | None = None,
     channel: Channel = Channel.USER,
     clock: Clock = now_utc,
-    embedder: Embedder | None = None,
+    embedder: Embedder | str | None = CONFIGURED,
 ) -> Here:
-    """Open what is at a directory: the project around it and the user's own memory, with their Markdown."""
-    where = context(directory or os.getcwd(), os.environ if env is None else env)
-    return Here(where, channel=channel, clock=clock, embedder=embedder)
+    """Open what is at a directory: the project around it and the user's own memory, with their Markdown.
+
+    The embedder is the one of the user's settings unless another is given; None searches by words alone.
+    """
+    known = os.environ if env is None else env
+    where = context(directory or os.getcwd(), known)
+    if embedder == CONFIGURED:
+        chosen = configured(where.user_settings, known, file=os.path.join(where.home, CONFIG))
+    else:
+        chosen = embedder_named(embedder, known)
+    return Here(where, channel=channel, clock=clock, embedder=chosen, env=known)
+
+
+def configured(settings: Mapping[str, Any], env: Mapping[str, str], *, file: str) -> Embedder | None:
+    """The embedder that a user's settings name."""
+    try:
+        return embedder_named(
+            settings["embedder"], env, base_url=settings["embedder_base_url"],
+            api_key_env=settings["embedder_api_key_env"], dimensions=settings["embedder_dimensions"],
+        )  # fmt: skip
+    except InvalidInput as error:
+        raise ConfigError(str(error), file=file, path="embedder") from error
+
+
+def embedder_named(spec: Embedder | str | None, env: Mapping[str, str], **options: Any) -> Embedder | None:
+    """An embedder by what it is called; ``none`` is none."""
+    if spec is None or spec == "none":
+        return None
+    if spec == LOCAL and not any(options.values()):
+        from commonplace.providers.local import LocalEmbedder  # noqa: PLC0415 - only what is used is loaded
+
+        return LocalEmbedder()
+    if not isinstance(spec, str):
+        return spec
+    from commonplace.providers.embedders import embedder_of  # noqa: PLC0415 - see above
+
+    return embedder_of(spec, env=env, **options)
+
+
+def workplace(place: Here) -> Workplace:
+    """The project here as the pipelines that learn see it."""
+    from commonplace.pipelines.thinking import prompts_in  # noqa: PLC0415 - a recall learns nothing
+    from commonplace.pipelines.workplace import Workplace  # noqa: PLC0415 - likewise
+
+    where = place.where
+    scope = where.scope(PROJECT)
+    return Workplace(
+        store=place.store, scope=scope, personal=where.assistant if where.on(ASSISTANT) else None,
+        folder=where.folders.get(scope), bind=where.bind, learning=where.learning, clock=place.clock,
+        secret=place.secret, embedder=place.embedder, model=model_in(where, place.env),
+        prompt=prompts_in(where.folders.get(scope)),
+    )  # fmt: skip
+
+
+def learning_place(place: Here) -> Workplace:
+    """The same, if learning is switched on."""
+    if not place.where.learning.enabled:
+        file = (
+            os.path.join(place.where.place.folder, CONFIG) if place.where.place and place.where.place.folder else CONFIG
+        )
+        raise Forbidden(f"learning is switched off here; `memories.enabled: true` in {file} switches it on")
+    place.where.writable(PROJECT)
+    return workplace(place)
+
+
+def model_in(where: Context, env: Mapping[str, str]) -> Callable[[str], Model]:
+    """The models of the settings, by role."""
+
+    def model(role: str) -> Model:
+        models, file = where.models, os.path.join(where.place.folder or "", CONFIG) if where.place else CONFIG
+        spec = models.of(role)
+        if spec is None:
+            raise ConfigError("says no model, and memories.mode is model", file=file, path="models.default")
+        from commonplace.providers.models import model_of  # noqa: PLC0415 - only what is used is loaded
+
+        try:
+            return model_of(
+                spec, base_url=models.base_url, api_key_env=models.api_key_env, timeout=models.timeout_seconds,
+                env=env,
+            )  # fmt: skip
+        except InvalidInput as error:
+            raise ConfigError(str(error), file=file, path=f"models.{role}") from error
+
+    return model
 
 
 def set_aside(where: Context) -> str:
@@ -164,14 +275,16 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
     *,
     user: str = "default",
     clock: Clock = now_utc,
-    embedder: Embedder | None = None,
+    embedder: Embedder | str | None = LOCAL,
 ) -> Memory:
     """Open a memory: one file of your own, or without a path what the command sees from the working directory.
 
-    ``":memory:"`` keeps nothing.  In a file of your own any category is allowed.
+    ``":memory:"`` keeps nothing.  In a file of your own any category is allowed.  ``embedder`` finds what says the same
+    in other words: the built-in one unless you name another, such as ``"openai:text-embedding-3-small"``; None searches
+    by words alone.
     """
     if path is None:
-        return here(clock=clock, embedder=embedder).memory
+        return here(clock=clock, embedder=CONFIGURED if embedder == LOCAL else embedder).memory
     scope = Scope.of(("user", user))
     binding = Binding(
         channel=Channel.USER,
@@ -180,7 +293,9 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
         transcripts=frozenset({scope}),
     )
     secret = bytes if path == ":memory:" else secret_in(os.path.dirname(os.path.abspath(path)))
-    return Memory(SqliteStore(path), binding, clock=clock, embedder=embedder, secret=secret)
+    chosen = embedder_named(embedder, os.environ)
+    store = SqliteStore(path, vec=os.environ.get(VEC))
+    return Memory(store, binding, clock=clock, embedder=chosen, secret=secret)
 
 
 def secret_in(folder: str) -> Callable[[], bytes]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from commonplace.config import settings
-from commonplace.config.settings import PROJECT, USER, changed, flat, load, template
+from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, changed, flat, load, template
 from commonplace.domain.errors import ConfigError
 
-DEFAULTS = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
+BLOCKS = {block.name: {one.name: one.default for one in block.settings} for block in (MEMORIES, MODELS)}
+FLAT = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
+DEFAULTS = FLAT | BLOCKS
+OWN = {"user": None, "enabled": True, "embedder": "local", "embedder_base_url": None, "embedder_api_key_env": None}
+OWN |= {"embedder_dimensions": None}
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ def loaded(tmp_path):
 def test_a_file_that_is_not_there_says_nothing(tmp_path):
     """Everything has a default."""
     assert load(str(tmp_path / "none.yaml"), PROJECT) == DEFAULTS
-    assert load(str(tmp_path / "none.yaml"), USER) == {"user": None, "enabled": True}
+    assert load(str(tmp_path / "none.yaml"), USER) == OWN
 
 
 @pytest.mark.parametrize(
@@ -63,10 +67,64 @@ def test_every_key_can_be_said(loaded, text, said):
 )
 def test_the_user_has_settings_too(loaded, text, user):
     """Whose memory it is, and whether it is on."""
-    assert loaded(f"{text}\nenabled: false", USER) == {"user": user, "enabled": False}
+    assert loaded(f"{text}\nenabled: false", USER) == OWN | {"user": user, "enabled": False}
+
+
+def test_the_user_chooses_an_embedder(loaded):
+    """Which one, where it is, which variable holds its key, and how long its vectors are."""
+    text = "embedder: openai:small\nembedder_base_url: http://127.0.0.1:9/v1\nembedder_dimensions: 256"
+    said = {"embedder": "openai:small", "embedder_base_url": "http://127.0.0.1:9/v1", "embedder_dimensions": 256}
+
+    assert loaded(text, USER) == OWN | said
+
+
+#: The five settings of the document, the ten advanced ones, the one that came later, and ours.
+DOCUMENTED = {
+    "enabled": False, "maxRolloutAgeDays": 30, "minRolloutIdleHours": 12, "maxRolloutsPerStartup": 64,
+    "summaryInjectionTokenLimit": 5000, "threadScanLimit": 300, "maxRawMemoriesForGlobal": 200,
+    "stage1Concurrency": 8, "stage1LeaseSeconds": 120, "stage1RetryDelaySeconds": 120, "phase2LeaseSeconds": 180,
+    "phase2RetryDelaySeconds": 180, "phase2HeartbeatSeconds": 30, "rolloutPayloadPercent": 0.7,
+    "fallbackTokenLimit": 16_000, "phase1InputTokenLimit": 4000, "mode": "rules", "maxRecordsPerSession": 20,
+    "maxLossPercent": 25,
+}  # fmt: skip
+
+
+def test_learning_has_the_documented_names_and_defaults():
+    """Every name of the document, with its default, and no other but ours."""
+    assert BLOCKS["memories"] == DOCUMENTED
+
+
+def test_a_block_can_be_said_in_part(loaded):
+    """What a block does not say keeps its default."""
+    said = loaded("memories:\n  enabled: true\n  rolloutPayloadPercent: 0.5\nmodels:\n  default: openai:gpt-5-mini\n")
+
+    assert said["memories"] == DOCUMENTED | {"enabled": True, "rolloutPayloadPercent": 0.5}
+    assert said["models"]["default"] == "openai:gpt-5-mini"
+
+
+@pytest.mark.parametrize("setting", MEMORIES.settings, ids=lambda setting: setting.name)
+def test_each_setting_of_a_block_is_read(loaded, setting):
+    """Whatever the setting, another value than its default arrives."""
+    other = setting.default + 1 if setting.kind is int else {bool: True, str: "host", float: 0.25}[setting.kind]
+    written = str(other).lower()
+
+    assert loaded(f"memories:\n  {setting.name}: {written}")["memories"][setting.name] == other
 
 
 WRONG = {
+    "an unknown key in a block": (
+        "memories:\n  enabeld: true",
+        "memories.enabeld: is not a setting; there are enabled,",
+    ),
+    "a block that is a word": ("memories: true", "memories: should be lines of `key: value` below it, not True"),
+    "a block in a block": ("memories:\n  mode:\n    a: b", "memories.mode: should be text"),
+    "another mode": ("memories:\n  mode: magic", "memories.mode: should be one of rules, model, host, not 'magic'"),
+    "a share above one": (
+        "memories:\n  rolloutPayloadPercent: 1.5",
+        "memories.rolloutPayloadPercent: should be between 0.05 and 1, not 1.5",
+    ),
+    "a share that is a word": ("memories:\n  rolloutPayloadPercent: half", "rolloutPayloadPercent: should be a number"),
+    "two of one key in a block": ("memories:\n  mode: rules\n  mode: host", "line 3: says 'mode' twice"),
     "an unknown key": ("colour: blue", "colour: is not a setting; there are project, enabled, content_bytes"),
     "a key of the other file": ("user: ada", "user: is not a setting"),
     "a switch that is a word": ("enabled: yes", "enabled: should be true or false, not 'yes'"),
@@ -177,3 +235,27 @@ def test_what_we_write_ourselves_needs_no_parser(text):
     """The fast reader takes what the template and the switch produce."""
     assert flat(text) is not None
     assert flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("memories:\n  enabled: true\n", {"memories": {"enabled": True}}),
+        ("memories: # x\n\n    # why\n    mode: host # so\nproject: a", {"memories": {"mode": "host"}, "project": "a"}),
+        ("models:\n  base_url: http://127.0.0.1:80/v1\n", {"models": {"base_url": "http://127.0.0.1:80/v1"}}),
+        ("memories:\n  rolloutPayloadPercent: 0.7", {"memories": {"rolloutPayloadPercent": 0.7}}),
+        ("memories:\nmodels:", {"memories": None, "models": None}),
+    ],
+)  # fmt: skip
+def test_one_level_of_nesting_needs_no_parser(text, said):
+    """A block is read as quickly as a line."""
+    assert flat(text) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["  enabled: true", "a: 1\n  b: 2", "a:\n  b: 1\n    c: 2", "a:\n  b: 1\n c: 2", "a:\n  b:\n    c: 1", "a: 0.70"],
+)
+def test_what_is_odd_is_left_to_the_parser(text):
+    """Deeper or uneven nesting, and numbers that could be text, are not guessed at."""
+    assert flat(text) is None

@@ -39,7 +39,7 @@ def test_a_paraphrase_is_found_that_words_alone_miss(through, embedder):
     hit = memory.recall("car")[0]
     assert hit.text == "the automobile needs petrol"
     assert hit.similarity == pytest.approx(0.5, abs=0.01)
-    assert [name for name, _ in hit.parts] == ["meaning"]
+    assert {"meaning", "words"} & {name for name, _ in hit.parts} == {"meaning"}
 
 
 def test_words_and_meaning_add_up(through, embedder):
@@ -50,7 +50,7 @@ def test_words_and_meaning_add_up(through, embedder):
 
     hits = memory.recall("my car broke").hits
     assert hits[0].text == "my car broke"
-    assert [name for name, _ in hits[0].parts] == ["words", "meaning"]
+    assert {"words", "reach", "meaning"} <= {name for name, _ in hits[0].parts}
     assert hits[0].score == pytest.approx(sum(part for _, part in hits[0].parts))
 
 
@@ -79,7 +79,7 @@ def test_an_update_is_embedded_anew(through, embedder):
     record = memory.remember("the automobile", category="decisions").record
     memory.update(record.id, content="the banana")
 
-    assert memory.recall("vehicle", count=False).hits == () or memory.recall("vehicle")[0].similarity == 0
+    assert memory.recall("vehicle", count=False).hits == ()
     assert memory.recall("banana")[0].similarity == pytest.approx(0.707, abs=0.01)
 
 

@@ -65,7 +65,7 @@ def test_what_left_a_session_leaves_the_search(memory):
 def test_a_session_and_a_ticket_may_share_a_name(memory, store, project):
     """Kind and name together are a document."""
     memory.index(SESSION, "7", [Turn(ref="1", text="apples")])
-    memory.index(TICKET, "7", [Turn(ref="1", text="apples")])
+    memory.index(TICKET, "7", [Turn(ref="1", text="buy apples")])
 
     assert {hit.id for hit in memory.recall("apples")} == {"session:7#1", "ticket:7#1"}
     assert len(documents(store, project)) == 2

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from commonplace.domain.documents import DocumentKind
+from commonplace.domain.errors import InvalidInput
 from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
+from commonplace.engine.question import Profile
+from commonplace.engine.text import estimate_tokens
 from commonplace.engine.transcripts import Turn
 
 OTHER = Scope.of(("project", "github.com/acme/other"))
@@ -204,3 +209,133 @@ def test_a_question_without_an_answer_finds_nothing(memory):
     memory.remember("Use pnpm", category="decisions")
 
     assert memory.recall("quarterly revenue").hits == ()
+
+
+# Sessions: context, names, times
+
+
+@pytest.fixture
+def session(memory):
+    """Index a session: each turn is who says what."""
+
+    def session(name, *turns, **fields):
+        said = [Turn(ref=str(at), text=text, speaker=who, **fields) for at, (who, text) in enumerate(turns)]
+        memory.index(DocumentKind.SESSION, name, said)
+
+    return session
+
+
+def test_an_answer_is_found_by_the_question_before_it(memory, session):
+    """A turn that has none of the words is found through the turn that asks with them; other sessions are not."""
+    session("a", ("Ada", "Where do you keep the spare key?"), ("Bob", "Under the flower pot by the door."))
+    session("b", ("Ada", "Nice weather."), ("Bob", "It is."))
+    found = [hit.text for hit in memory.recall("Where is the spare key?")]
+    assert found[0] == "Under the flower pot by the door."
+    assert set(found) == {"Under the flower pot by the door.", "Where do you keep the spare key?"}
+
+
+def test_context_stays_within_a_session(memory, session):
+    """The first turn of one session does not follow the last turn of another."""
+    session("a", ("Ada", "Where is the spare key?"))
+    session("b", ("Bob", "Under the flower pot."))
+    assert [hit.id for hit in memory.recall("Where is the spare key?")] == ["session:a#0"]
+
+
+def test_whom_a_question_names_is_preferred(memory, session):
+    """Of two who say the same, the one that is named comes first; of two that are named, neither."""
+    for name in ("Ada", "Bob", "Cy"):
+        session(name, (name, f"I like {'green' if name == 'Ada' else 'black'} tea with milk in the morning"))
+    for name in ("Bob", "Cy"):
+        assert memory.recall(f"What tea does {name} like?", count=False)[0].chunk.speaker == name
+    both = memory.recall("Do Bob and Cy like tea?", count=False).hits
+    assert "who" not in {part for hit in both for part, _ in hit.parts}
+
+
+def test_a_name_is_a_word_where_nothing_else_is_asked(memory, session):
+    """Who asks about somebody finds what was kept about them, not what holds the words of the asking."""
+    session("a", ("Ada", "I moved to Lisbon"))
+    memory.remember("Who is on call is decided on Monday", category="decisions")
+    record = memory.remember("Ada is the owner of billing", category="decisions").record
+    assert memory.recall("Who is Ada?")[0].id == record.id
+    assert memory.recall("Ada")[0].id == record.id
+
+
+def test_a_role_is_a_word(memory, session):
+    """User and assistant are nobody's names: they are searched."""
+    session("a", ("user", "hello"), ("assistant", "hi"))
+    memory.remember("The assistant answers in French", category="preferences")
+    memory.remember("Meals are in French", category="preferences")
+    assert memory.recall("Does the assistant answer in French?")[0].text == "The assistant answers in French"
+
+
+def test_the_time_that_is_meant_decides_between_equals(memory, session):
+    """A session of that month stands above the like of it of another."""
+    for month in (3, 5, 7):
+        said = ("Ada", f"We planted the tomatoes, row {month}")
+        session(f"m{month}", said, occurred_at=datetime(2025, month, 10, tzinfo=UTC))
+    assert memory.recall("What did we plant in May 2025?", count=False)[0].id == "session:m5#0"
+    assert memory.recall("What did we plant on 10 March?", count=False)[0].id == "session:m3#0"
+
+
+def test_the_profile_is_told_or_read_off_the_question(memory, clock):
+    """A message prefers the newest of two alike, a question about the past does not; who knows better says so."""
+    old = memory.remember("deploy on monday", category="decisions").record
+    clock.forward(timedelta(days=1))
+    new = memory.remember("deploy on tuesday", category="decisions").record
+
+    def first(query, **options):
+        return memory.recall(query, count=False, **options)[0].id
+
+    assert (first("deploy"), first("deploy?")) == (new.id, old.id)
+    assert first("deploy", profile=Profile.RECALL) == old.id
+    assert first("deploy?", profile=Profile.WORKING) == new.id
+
+
+@pytest.mark.parametrize("query", ["kettle descaling vinegar", "kettle descaling vinegar?"])
+def test_every_word_stands_above_half_of_them(memory, clock, query):
+    """Also if the other one is short, newer, pinned and says its word often."""
+    memory.remember("kettle descaling needs vinegar", category="procedures")
+    clock.forward(timedelta(days=1))
+    memory.remember("kettle kettle kettle", category="procedures", pinned=True)
+    assert memory.recall(query)[0].text == "kettle descaling needs vinegar"
+
+
+# What is shown
+
+
+def test_what_says_nearly_the_same_is_shown_once(memory):
+    """The better one names the other, and makes room for something else."""
+    text = "the nightly backup of the shop runs at four and is kept for ten days"
+    first = memory.remember(text, category="decisions").record
+    second = memory.remember(f"{text} too", category="decisions").record
+    memory.remember("backup tapes are in the cellar", category="decisions")
+    hits = memory.recall("nightly backup", limit=2).hits
+    assert len(hits) == 2
+    assert {hits[0].id, *hits[0].alike} == {first.id, second.id}
+    assert hits[1].text == "backup tapes are in the cellar"
+
+
+def test_a_budget_cuts_by_tokens(memory):
+    """What does not fit is left out, and a shorter one behind it is taken."""
+    for size in (40, 4, 3):
+        memory.remember("backup " + f"words{size} " * size, category="decisions")
+    hits = memory.recall("backup", budget=20).hits
+    assert len(hits) == 2
+    assert sum(estimate_tokens(hit.text) for hit in hits) <= 20
+
+
+def test_a_hit_explains_its_score(memory, session):
+    """For records and for turns, in both profiles, the parts add up."""
+    session("a", ("Ada", "Where is the spare key?"), ("Bob", "Under the pot, since yesterday."))
+    memory.remember("The spare key is blue", category="decisions", pinned=True)
+    for query in ("When did Bob move the spare key?", "spare key"):
+        hits = memory.recall(query).hits
+        assert {hit.chunk is None for hit in hits} == {True, False}
+        for hit in hits:
+            assert sum(part for _, part in hit.parts) == pytest.approx(hit.score)
+
+
+def test_a_limit_of_nothing_is_refused(memory):
+    """It would find nothing."""
+    with pytest.raises(InvalidInput, match="a limit of 0"):
+        memory.recall("x", limit=0)

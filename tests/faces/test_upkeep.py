@@ -69,7 +69,7 @@ def test_status_of_an_empty_store(cli):
 def test_a_healthy_store_passes(cli):
     """Every check says ok, and the exit code is 0."""
     done = cli.ok("doctor")
-    assert len(done.lines) == 3
+    assert len(done.lines) == 4
     assert all(line.endswith(": ok") for line in done.lines)
     assert cli.ok("doctor", "--json").json["healthy"] is True
 

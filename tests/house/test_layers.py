@@ -21,13 +21,22 @@ ALLOWED = {
     "markdown": {"domain", "strict_yaml"},
     "config": {"domain", "strict_yaml"},
     "pipelines": {"engine", "markdown", "domain"},
-    "opening": {"config", "stores", "markdown", "pipelines", "engine", "domain"},
-    "faces": {"opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
+    "tools": {"pipelines", "engine", "domain"},
+    "opening": {"config", "stores", "providers", "markdown", "pipelines", "engine", "domain"},
+    "agents": {"tools", "opening", "pipelines", "engine", "config", "providers", "domain"},
+    "faces": {"agents", "tools", "opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
     "version": set(),
     "__init__": {"opening", "engine", "domain", "version"},
 }
 #: Libraries and the only layer that may know them.
-LIBRARIES = {"apsw": {"stores"}, "yaml": {"strict_yaml"}, "click": {"faces"}}
+LIBRARIES = {
+    "apsw": {"stores"},
+    "yaml": {"strict_yaml"},
+    "click": {"faces"},
+    "pydantic_ai": {"providers", "agents"},
+    "onnxruntime": {"providers"},
+    "numpy": {"providers"},
+}
 
 
 def layer(path: Path) -> str:

@@ -155,6 +155,31 @@ def test_a_conversation_is_a_scope_and_a_turn_a_document():
     assert (corpus.questions[0].gold, corpus.questions[0].category) == (("D1:2",), "single-hop")
 
 
+def test_the_caption_of_a_picture_is_part_of_its_turn():
+    """What somebody shows is what they say; a picture without words is a turn, one without either is none."""
+    said = conversation((4, ["D1:1"]))
+    shown = [
+        turn(1, "Look!", blip_caption="a photo of a kettle"),
+        turn(2, "", blip_caption="a blue cup"),
+        turn(3, " ", blip_caption=""),
+        turn(4, "Bye"),
+    ]
+    said["conversation"]["session_1"] = shown
+    assert [(passage.id, passage.text) for passage in locomo(json.dumps([said]), "x").passages] == [
+        ("D1:1", "Look! [shares a photo of a kettle]"),
+        ("D1:2", "[shares a blue cup]"),
+        ("D1:4", "Bye"),
+    ]
+
+
+def test_a_caption_that_is_no_text_is_refused():
+    """It is called by its name."""
+    said = conversation((4, ["D1:1"]))
+    said["conversation"]["session_1"] = [turn(1, "Look!", blip_caption=7)]
+    with pytest.raises(InvalidInput, match=r"^x:1: 'blip_caption' is '7', which is not text$"):
+        locomo(json.dumps([said]), "x")
+
+
 @pytest.mark.parametrize(
     ("evidence", "gold"),
     [

@@ -87,13 +87,26 @@ def test_the_half_width_shrinks_with_the_number_of_questions():
 
 
 def test_turns_and_records_are_found_by_the_ids_of_the_data_set(opener):
-    """A document of a session is indexed with its speaker, one without is remembered."""
+    """A document of a session is indexed as what its speaker said, one without is remembered."""
     said = {"d1": turn("d1", "the kettle whistles at four"), "d2": turn("d2", "so it does"), "d3": "tea is green"}
     measured = evaluate(corpus(said, ("When does the kettle whistle?", "d1"), ("Which tea?", "d3")), opener)
     assert [answer.ranked[0] for answer in measured.answers] == ["d1", "d3"]
     with opener("a", lambda: MAY) as memory:
-        assert memory.recall("kettle")[0].text == "Ada: the kettle whistles at four"
+        found = memory.recall("kettle")[0].chunk
+        assert (found.text, found.speaker) == ("the kettle whistles at four", "Ada")
         assert memory.recall("green")[0].record is not None
+
+
+def test_who_speaks_is_no_word_of_what_is_said(opener):
+    """A question that names a speaker is answered by what they say; nobody is found by their name alone."""
+    said = {
+        "d1": turn("d1", "I painted the kettle blue", speaker="Bob"),
+        "d2": turn("d2", "I painted the kettle red", session="t", speaker="Ada"),
+        "d3": turn("d3", "the weather is fine", session="u", speaker="Ada"),
+    }
+    [answer] = evaluate(corpus(said, ("Which kettle did Ada paint?", "d2")), opener).answers
+    assert answer.ranked[:2] == ("d2", "d1")
+    assert "d3" not in answer.bm25
 
 
 def test_a_long_turn_is_one_document(opener):
@@ -213,7 +226,7 @@ def regression(tmp_path_factory):
     ]
 
 
-FLOOR = {"R@1": 0.65, "R@5": 0.84, "R@10": 0.94, "NDCG@10": 0.82, "MRR": 0.79}  # a little below what is reached today
+FLOOR = {"R@1": 0.77, "R@5": 0.94, "R@10": 0.95, "NDCG@10": 0.90, "MRR": 0.89}  # a little below what is reached today
 
 
 @pytest.mark.parametrize("figure", FLOOR)

@@ -48,7 +48,7 @@ def test_what_was_just_edited_is_found(opened, kept, edit):
     edit(path, "pnpm", "yarn")
 
     assert texts(opened.recall("yarn")) == ["Use yarn, not npm"]
-    assert not opened.recall("pnpm").hits
+    assert texts(opened.recall("pnpm")) == ["Use yarn, not npm"]  # by its meaning
     assert opened.memory.get(record.id).version == 2
 
 

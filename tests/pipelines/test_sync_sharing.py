@@ -83,6 +83,7 @@ def test_a_lost_database_is_rebuilt_from_the_files(desk):
     """The same questions give the same hits with the same scores in the same order."""
     opened = desk.open()
     fill(opened)
+    opened.catch_up()
     before, records = answers(opened), everything(opened)
     desk.close()
     for path in (desk.root / "home").glob("commonplace.db*"):

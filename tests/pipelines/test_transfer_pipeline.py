@@ -108,11 +108,11 @@ def test_nothing_is_lost(full, empty, clock):
 def test_questions_are_answered_alike(full, empty, clock):
     """What was exported is found with the same scores, now and as of an earlier moment."""
     take(empty, lines_of(full), allowed=full.binding.reads)
-    there = Memory(empty, full.binding, clock=clock)
+    there, here = Memory(empty, full.binding, clock=clock), Memory(full.store, full.binding, clock=clock)
     for question in ("richer", "rich content", "old new", "derived", "b", "k", ""):
         for moment in (None, clock().replace(second=0), clock().replace(second=1), clock()):
             asked = {"as_of": moment, "count": False}
-            assert there.recall(question, **asked).hits == full.memory.recall(question, **asked).hits
+            assert there.recall(question, **asked).hits == here.recall(question, **asked).hits
 
 
 def test_importing_twice_changes_nothing(full, empty, clock):

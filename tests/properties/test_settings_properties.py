@@ -28,6 +28,16 @@ PIECES = st.sampled_from(
             "#",
             " # ",
             "#x",
+            "\n  ",
+            ":\n  ",
+            ":\n    ",
+            "\n   ",
+            "0.7",
+            "0.70",
+            "1.0",
+            "00.5",
+            "memories",
+            "aB1",
         ),
         *(
             "true",
@@ -91,12 +101,14 @@ PIECES = st.sampled_from(
 LIKELY = st.lists(PIECES, max_size=10).map("".join)
 LINES = st.lists(
     st.tuples(
-        st.sampled_from(["project", "enabled", "recall_limit", "a_b", "_"]),
+        st.sampled_from(
+            ["project", "enabled", "recall_limit", "a_b", "_", "  mode", "  aB", "   c", "    d", "memories"]
+        ),
         st.sampled_from([":", ": ", ":  ", " : "]),
         PIECES | st.text("abz019_./@:-", max_size=8),
         st.sampled_from(["", " ", " # c", "# c", "  #"]),
     ).map("".join),
-    max_size=4,
+    max_size=6,
 ).map("\n".join)
 NAMES = st.text(max_size=30).filter(lambda name: name.strip() and name.isprintable())
 
@@ -108,6 +120,9 @@ NAMES = st.text(max_size=30).filter(lambda name: name.strip() and name.isprintab
 @example("recall_limit: 0")
 @example("\x85")
 @example("# \x07")
+@example("memories:\n  enabled: true\n  mode: rules")
+@example("memories:\n  rolloutPayloadPercent: 0.70")
+@example("a:\n  b:\n c: 1")
 def test_the_fast_reader_agrees_with_the_parser(text):
     """Whatever the fast reader accepts, the parser reads in the same way, down to the types."""
     said = flat(text)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, PutDocument, Restore, SetVector, Supersede
+from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, PutDocument, Restore, Supersede
 from commonplace.domain.errors import DimensionMismatch, InvalidInput
 from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.records import Kind
@@ -60,18 +60,8 @@ def test_ties_are_decided_by_id(store, make):
 
 
 def test_what_has_no_vector_is_not_found(store, make, keep):
-    """A record without a vector is in no answer, until it gets one."""
-    kept = keep("bare")
-    assert near(store, make.where(), EAST) == []
-    store.apply([SetVector(id=kept.id, version=1, vector=EAST)])
-    assert near(store, make.where(), EAST) == ["bare"]
-
-
-def test_a_late_vector_is_not_given_to_other_words(store, make, keep):
-    """A vector of words that have changed meanwhile is dropped."""
-    kept = keep("old")
-    store.apply([make.update(kept, content="new")])
-    store.apply([SetVector(id=kept.id, version=1, vector=EAST), SetVector(id="0" * 20, version=1, vector=EAST)])
+    """A record without a vector is in no answer."""
+    keep("bare")
     assert near(store, make.where(), EAST) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commonplace.config import settings
 from commonplace.config.places import CONFIG, Place, find, home, identity
@@ -13,6 +13,9 @@ from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.domain.records import CATEGORIES, Channel, Kind
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
+
+if TYPE_CHECKING:  # a recall learns nothing
+    from commonplace.domain.learning import Learning, Models
 
 TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them
@@ -45,6 +48,20 @@ class Context(Value):
     def on(self, name: str) -> bool:
         """Whether that memory is switched on."""
         return bool((self.project_settings if name == PROJECT else self.user_settings)["enabled"])
+
+    @property
+    def learning(self) -> Learning:
+        """How the project learns from its sessions."""
+        from commonplace.config.learning import learning  # noqa: PLC0415 - see above
+
+        return learning(self.project_settings)
+
+    @property
+    def models(self) -> Models:
+        """Which language models think for it."""
+        from commonplace.config.learning import models  # noqa: PLC0415 - see above
+
+        return models(self.project_settings)
 
     def scope(self, name: str) -> Scope:
         """The scope that people call so."""

@@ -96,12 +96,24 @@ class DropScope(Value):
     scope: Scope
 
 
-class SetVector(Value):
-    """Give a record the vector that it lacked, unless its text has changed meanwhile."""
+class SetVectors(Value):
+    """Give texts the vectors that they lacked; one that has changed meanwhile, or is gone, gets none.
 
-    id: str
-    version: int
-    vector: Vector
+    Vectors of the store's embedder fill gaps; a store that has none takes this one.  Those of another embedder are kept
+    beside the ones in use, in place of what was begun for a third.
+    """
+
+    identity: EmbedderIdentity
+    vectors: Mapping[str, Vector]  #: by the reference of what ``Store.unembedded`` listed
+
+
+class SwitchEmbedder(Value):
+    """Put the vectors that were built beside in the place of those in use.
+
+    Raises ``Conflict`` while any text lacks its vector, and then nothing changes.
+    """
+
+    identity: EmbedderIdentity
 
 
 class AdoptEmbedder(Value):
@@ -117,6 +129,19 @@ class PutDocument(Value):
     chunks: tuple[Chunk, ...] = ()
     terms: tuple[Terms, ...] = ()  #: one for each chunk
     vectors: Mapping[int, Vector] = {}  #: by the chunk's seq
+
+
+class AppendChunks(Value):
+    """Let a document grow: its chunks stay, these follow them.  The document is as it is after that.
+
+    Raises ``NotFound`` if there is no such document, ``Conflict`` if it is not what it was when it was read.
+    """
+
+    document: Document
+    chunks: tuple[Chunk, ...]  #: numbered on from the last one
+    terms: tuple[Terms, ...]  #: one for each chunk
+    vectors: Mapping[int, Vector] = {}  #: by the chunk's seq
+    expect_digest: str  #: of the document as it was read
 
 
 class DeleteDocuments(Value):
@@ -187,9 +212,11 @@ Change: TypeAlias = (
     | Touch
     | Trim
     | DropScope
-    | SetVector
+    | SetVectors
+    | SwitchEmbedder
     | AdoptEmbedder
     | PutDocument
+    | AppendChunks
     | DeleteDocuments
     | TrimDocuments
     | PutFiles

@@ -60,7 +60,10 @@ class EmbeddingModelChanged(CommonplaceError):
     """The store's vectors come from another embedder."""
 
     def __init__(self, *, stored: str, offered: str) -> None:
-        super().__init__(f"the store holds vectors of {stored!r}, the embedder in use is {offered!r}: re-embed it")
+        super().__init__(
+            f"the store holds vectors of {stored!r}, the embedder in use is {offered!r};"
+            " `commonplace reembed` changes over"
+        )
         self.stored = stored
         self.offered = offered
 

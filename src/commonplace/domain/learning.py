@@ -27,3 +27,17 @@ class Learning(Value):
     summary_injection_token_limit: int = 5000
     max_records_per_session: int = 20
     max_loss_percent: int = 25  #: of the facts in MEMORY.md that one consolidation may drop with a stated reason
+
+
+class Models(Value):
+    """Which language models think, as settings."""
+
+    default: str | None = None  #: provider and model, such as ``openai:gpt-5-mini``
+    smol: str | None = None  #: the small one, for consolidation; None: the default one
+    base_url: str | None = None  #: an OpenAI-compatible endpoint; None: the provider's own
+    api_key_env: str | None = None  #: the variable that holds the key; None: the provider's own
+    timeout_seconds: int = 120  #: for one answer, with all tries
+
+    def of(self, role: str) -> str | None:
+        """The model of a role, ``default`` or ``smol``; the small one falls back to the default one."""
+        return (self.smol or self.default) if role == "smol" else self.default

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from commonplace.domain.changes import Change, Outcome
     from commonplace.domain.documents import Chunk, Document, FileState
     from commonplace.domain.jobs import Claim, Job, JobState, Skipped
-    from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
+    from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
     from commonplace.domain.records import Kind, Record
     from commonplace.domain.scopes import Scope
 
+AROUND = 2  # chunks before and after one that are seen with it: an answer leans on what was asked before it
 Clock: TypeAlias = Callable[[], datetime]
 Tell: TypeAlias = Callable[[int, int], None]  #: hears how much of some long work is done, and of how much
 
@@ -29,6 +30,13 @@ class EmbedderIdentity(Value):
 
     name: str
     dimensions: int
+
+
+class Unembedded(Value):
+    """A text that has no vector of some embedder yet."""
+
+    ref: str  #: names the text as it is now; means nothing once it has changed
+    text: str
 
 
 class Embedder(Protocol):
@@ -98,6 +106,16 @@ class Store(Protocol):
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
         """By cosine, best first, ties by id.  What has no vector is not found."""
 
+    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+        """What is best by words, what is best by meaning, up to ``limit`` of each, and what stands around them.
+
+        Around a chunk stand the ``AROUND`` before it and after it in its document.  Whatever is seen comes with the
+        worth of each word in it and with its cosine, by whichever way it was found.
+        """
+
+    def speakers(self, scopes: Collection[Scope]) -> list[str]:
+        """Who speaks in the sessions of these scopes, by name."""
+
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
         """The documents meant, newest first."""
 
@@ -112,6 +130,12 @@ class Store(Protocol):
 
     def embedder(self) -> EmbedderIdentity | None:
         """Which embedder the vectors come from; None before the first."""
+
+    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+        """Texts that have no vector of that embedder: records, earlier versions and chunks, always in one order."""
+
+    def lacking(self, identity: EmbedderIdentity) -> int:
+        """How many texts have no vector of that embedder."""
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
         """Make every change, in order, in one transaction, or none of them.  One outcome per change."""

@@ -109,6 +109,29 @@ class Match(Value):
         return found.id if found else ""
 
 
+class Sighting(Value):
+    """One thing that may bear on a question, with all that a store can say about how it does."""
+
+    record: Record | None = None
+    chunk: Chunk | None = None
+    words: tuple[float, ...] = ()  #: what each word of the question adds to its score (BM25), in the question's order
+    similarity: float | None = None  #: cosine to the question; None: it has no vector
+    together: float | None = None  #: the cosine of a chunk and the one before it, taken together
+
+    @property
+    def id(self) -> str:
+        """The identity of what was seen."""
+        found = self.record or self.chunk
+        return found.id if found else ""
+
+
+class Survey(Value):
+    """What a store saw, in no order."""
+
+    sightings: tuple[Sighting, ...]
+    rarities: tuple[float, ...] = ()  #: of each word of the question: what few texts have says more
+
+
 class Hit(Value):
     """One recalled thing, ranked, and why it stands where it stands."""
 
@@ -117,6 +140,7 @@ class Hit(Value):
     chunk: Chunk | None = None
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
+    alike: tuple[str, ...] = ()  #: ids of what says nearly the same and was left out
 
     @property
     def id(self) -> str:

@@ -29,11 +29,12 @@ from commonplace.domain.documents import Document, DocumentKind
 from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
 from commonplace.domain.ids import is_prefix, new_id
 from commonplace.domain.ports import Clock, Embedder, Store
-from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Hit, Match, Order, State, Vector
+from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Hit, Order, State, Vector
 from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
-from commonplace.engine.ranking import fuse, within
+from commonplace.engine.question import Profile, ask
+from commonplace.engine.ranking import distinct, rank, within
 from commonplace.engine.text import one_line
 from commonplace.engine.transcripts import Turn, digest_of, pieces_of
 from commonplace.engine.words import plan, terms
@@ -43,7 +44,7 @@ if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
     from commonplace.engine.redact import Finding
 
 RECALL_LIMIT = 10
-CANDIDATES = 50  # of each list, at least: with fewer, a higher limit would change the order of the first ten
+CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
 LIST_LIMIT = 50
 TRIES = 5  # of a change that says "whatever version is there"
 UNSET: Any = object()  # an option that was not named: keep what is there
@@ -247,10 +248,10 @@ class Memory:
             scope=target, kind=kind, name=name, digest=digest_of(pieces), source=source,
             trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
         )  # fmt: skip
-        self._adopt_embedder()
-        vectors = self._vectors([piece.text for piece in pieces])
+        adopting, vectors = self._vectors([piece.text for piece in pieces])
         words = tuple(tuple(terms(piece.text)) for piece in pieces)
-        self.store.apply([PutDocument(document=document, chunks=pieces, terms=words, vectors=dict(enumerate(vectors)))])
+        put = PutDocument(document=document, chunks=pieces, terms=words, vectors=dict(enumerate(vectors)))
+        self.store.apply([*adopting, put])
         return tuple(gate.findings)
 
     # Reading
@@ -266,26 +267,18 @@ class Memory:
         limit: int = RECALL_LIMIT,
         budget: int | None = None,
         as_of: datetime | None = None,
+        profile: Profile | None = None,
         count: bool = True,
     ) -> Recall:
         """Find what bears on a question, best first; a question without words gives the newest.
 
-        ``budget`` cuts by tokens as well as by number; ``as_of`` asks the past; ``count`` counts the recall as use.
+        ``budget`` cuts by tokens as well as by number; ``as_of`` asks the past; ``profile`` says whether it is a
+        question about the past or what somebody is at, which else its form decides; ``count`` counts it as use.
         """
         if limit < 1:
             raise InvalidInput(f"a limit of {limit} would find nothing")
         where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of)
-        planned = plan(query)
-        notes: tuple[str, ...] = ()
-        if planned.words:
-            searched = where.replace(chunks=_searches_chunks(where))
-            depth = max(CANDIDATES, 2 * limit)
-            lexical = self.store.match(searched, planned, limit=depth)
-            semantic, notes = self._nearest(searched, query, limit=depth)
-            hits = fuse(lexical, semantic, limit=limit)
-        else:
-            newest = self.store.find(where, order=Order.NEWEST, limit=limit)
-            hits = [Hit(score=1.0, record=record, parts=(("newest", 1.0),)) for record in newest]
+        hits, notes = self._search(where, query, profile, limit=limit) or (self._newest(where, limit), ())
         chosen = within(hits, budget)
         counted = self._count(chosen) if count and as_of is None else ()
         return Recall(query=query, hits=tuple(chosen), notes=(*notes, *counted))
@@ -351,10 +344,10 @@ class Memory:
         self, admitted: Admitted, *, expect: int, dedupe: bool, after: Sequence[Change] = ()
     ) -> Sequence[Outcome]:
         """Put a record, after other changes that make way for it; the outcome of the put comes first."""
-        self._adopt_embedder()
-        vector = next(iter(self._vectors([admitted.record.content])), None)
+        adopting, vectors = self._vectors([admitted.record.content])
+        vector = next(iter(vectors), None)
         put = Put(record=admitted.record, terms=admitted.terms, vector=vector, expect=expect, dedupe=dedupe)
-        outcomes = self.store.apply([*after, put, *self._trims(admitted.record)])
+        outcomes = self.store.apply([*adopting, *after, put, *self._trims(admitted.record)])[len(adopting) :]
         return [outcomes[len(after)], *outcomes[: len(after)], *outcomes[len(after) + 1 :]]
 
     def _trims(self, record: Record) -> Sequence[Change]:
@@ -514,32 +507,49 @@ class Memory:
             return (f"the use of these records was not counted: {error}",)
         return ()
 
+    def _search(
+        self, where: Filter, query: str, profile: Profile | None, *, limit: int
+    ) -> tuple[Sequence[Hit], tuple[str, ...]] | None:
+        """What bears on a question; None if it has no words."""
+        searched = where.replace(chunks=_searches_chunks(where))
+        speakers = self.store.speakers(searched.scopes) if searched.chunks else ()
+        asked = ask(query, speakers=speakers, now=where.as_of or where.at, profile=profile)
+        planned = plan(asked.text)
+        if not planned.words:
+            return None
+        vector, notes = self._vector(asked.text)
+        survey = self.store.survey(searched, planned, vector, limit=max(CANDIDATES, 2 * limit))
+        return distinct(rank(survey, asked, limit=2 * limit))[:limit], notes
+
+    def _newest(self, where: Filter, limit: int) -> Sequence[Hit]:
+        newest = self.store.find(where, order=Order.NEWEST, limit=limit)
+        return [Hit(score=1.0, record=record, parts=(("newest", 1.0),)) for record in newest]
+
     # Vectors
 
-    def _nearest(self, where: Filter, query: str, *, limit: int) -> tuple[Sequence[Match], tuple[str, ...]]:
-        """What is near in meaning; an embedder that fails is a note, since words still find what they find."""
+    def _vector(self, query: str) -> tuple[Vector | None, tuple[str, ...]]:
+        """What a question means; an embedder that fails is a note, since words still find what they find."""
         if self._embedder is None or self.store.embedder() is None:
-            return [], ()
-        self._adopt_embedder()
+            return None, ()
         try:
+            if self.store.embedder() != self._embedder.identity:  # vectors of two embedders are never compared
+                self.store.apply([AdoptEmbedder(identity=self._embedder.identity)])
             [vector] = self._embedder.embed([query], query=True)
         except ProviderError as error:
-            return [], (f"only words were searched: {error}",)
-        return self.store.nearest(where, vector, limit=limit), ()
+            return None, (f"only words were searched: {error}",)
+        return vector, ()
 
-    def _adopt_embedder(self) -> None:
-        """Vectors of two embedders are never mixed: the first one stays until the store is embedded anew."""
-        if self._embedder is not None and self.store.embedder() != self._embedder.identity:
-            self.store.apply([AdoptEmbedder(identity=self._embedder.identity)])
+    def _vectors(self, texts: Sequence[str]) -> tuple[Sequence[AdoptEmbedder], Sequence[Vector]]:
+        """The vectors of texts, and the change that says whose they are: made together, so that none are ever mixed.
 
-    def _vectors(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """A failing embedder never blocks a write: the text is found by its words until a vector catches up."""
+        A failing embedder never blocks a write: the text is found by its words until a vector catches up.
+        """
         if self._embedder is None or not texts:
-            return []
+            return [], []
         try:
-            return self._embedder.embed(texts)
+            return [AdoptEmbedder(identity=self._embedder.identity)], self._embedder.embed(texts)
         except ProviderError:
-            return []
+            return [], []
 
 
 def _kept(outcome: Outcome, admitted: Admitted) -> Kept:

@@ -1,42 +1,329 @@
-"""Turn ranked lists into one.  Pure: no store, no clock, no model.
+"""Turn what a store saw into one ranked list.  Pure: no store, no clock, no model.
 
-Scores are fused, not ranks: rank fusion measured worse than full text alone.  A hit's parts add up to its score, so
-that every place in the list can be explained.
+A hit's score is *evidence*, times what else speaks for it or against it.  Evidence adds up: the question's words in the
+text and in the turns before it, how many of them there are, nearness in meaning, the session around it, who speaks and
+when.  Boosts are shares of the evidence, so that they decide between near equals and lift nothing that has none.
+Scores are fused, not ranks: rank fusion measured worse than full text alone.
+
+The weights were fitted on the first five conversations of LoCoMo and on every second question of the LongMemEval pool,
+and rounded; ``docs/how-it-works.md`` has the figures on the others.  A hit's parts add up to its score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import inf, log
+from operator import itemgetter
 
-from commonplace.domain.queries import Hit, Match
+from commonplace.domain.queries import Hit, Sighting, Survey
 from commonplace.domain.records import Trust
+from commonplace.engine.periods import periods
+from commonplace.engine.question import MACHINES, Asked, Profile
 from commonplace.engine.text import estimate_tokens
+from commonplace.engine.words import says_nothing
 
-MEANING = 0.5  # the share of the vector's word when there is one; the rest is full text's
-COVERAGE = 0.2  # of full text's word: how much of the question is there; more costs recall on long questions
-PINNED = 0.05  # what a pin adds, as a share of what the text earned
-UNTRUSTED = 0.10  # what text from outside loses, likewise
+# Evidence.  With the first five alone the best that there can be is 1; without vectors the other three share it.
+WORDS = 0.15  # the question's words, each where it is worth most: in the text, or a little less in its neighbours
+REACH = 0.30  # the share of the question's words that are there or in the two turns before, each by its rarity
+MEANING = 0.13  # cosine to the question, between the farthest and the nearest that was seen
+CONTEXT = 0.28  # the same of a turn and the one before it, taken together
+SESSION = 0.14  # the best three turns of its session, by their words
+WHO = 0.10  # spoken by whom the question names, or a record that names them too
+WHEN = 0.20  # from the time that the question means
+DAY = 0.30  # more, if that is a day
+TOLD = 0.07  # or it speaks of that time
+EVERY = 1.00  # in a working context: it has every word itself; no boost lifts a record with half of them above one
+
+# Boosts, as shares of the evidence.
+LONG = 0.45  # a text of sixty words or more; "Thanks!" is rarely an answer
+ASKS = -0.30  # a short question is not one either
+DATES = 0.30  # words such as "yesterday", if the question wants to know a time
+ASSISTANT = -0.45  # what an assistant or a tool said; people ask for what they said themselves
+RECENT = 0.30  # the newest of the sessions that were seen; half of it after ten newer ones
+KEPT = 0.25  # a record: what was learned before what was said
+PINNED = 0.05
+USED = 0.03  # recalled ten times or more
+UNTRUSTED = -0.10  # text from outside
+
+#: What a score of one stands for: a record, the newest, nearest, with all words; a date or a pin can be above it.
+BEST = {Profile.RECALL: 1 + LONG, Profile.WORKING: (1 + EVERY) * (1 + RECENT + KEPT)}
+
+MEANT = 0.25  # cosine from which on a text bears on a question whose words it lacks; chance gives less, mostly
+SPAN = 0.2  # cosines that are closer than that are told apart by no more: of two records one is always nearer
+BEFORE = (0.7, 0.4)  # what a word is worth in the turn before, and in the one before that
+AFTER = 0.5  # and in the turn after
+SHORT_WORDS = 60  # only turns that are both no longer lend each other context: a page stands for itself
+ASKS_WORDS = 30
+HALF_LIFE_SESSIONS = 10
+MUCH_USED = 10  # recalls
+_TIMES = frozenset(
+    ("yesterday", "today", "tonight", "tomorrow", "last", "next", "ago", "week", "weeks", "month", "months", "year",
+     "years", "weekend", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+)  # fmt: skip
+
+Parts = list[tuple[str, float]]
 
 
-def fuse(lexical: Sequence[Match], semantic: Sequence[Match], *, limit: int) -> list[Hit]:
-    """One list, best first, ties by id: the same matches always give the same hits."""
-    words = _words(lexical)
-    meaning = _meaning(semantic)
-    share = MEANING if semantic else 0.0
-    found = {match.id: match for match in (*lexical, *semantic)}
+class _Seen:
+    """A sighting, and what it is worth by itself and with its neighbours.  Hundreds are made for each question."""
+
+    __slots__ = ("before", "chunk", "document", "own", "reach", "record", "scope", "sighting", "size", "text", "words")
+
+    def __init__(self, sighting: Sighting, document: int, scope: str) -> None:
+        self.sighting = sighting
+        self.scope = scope  #: of a chunk: two scopes may have sessions of one name
+        self.record, self.chunk = sighting.record, sighting.chunk
+        self.document = document  #: a number for its session; a record has one of its own
+        self.text = sighting.record.content if sighting.record else sighting.chunk.text if sighting.chunk else ""
+        self.size = len(self.text.split())  #: in words
+        self.own = sum(sighting.words)  #: its own words
+        self.words = 0.0  #: with its neighbours'
+        self.reach = 0.0
+        self.before: list[_Seen] = []  #: the turns before it that lend it context, the nearest first
+
+    @property
+    def moment(self) -> datetime | None:
+        """When it was said or happened."""
+        if self.record:
+            return self.record.occurred_at or self.record.created_at
+        return self.chunk.occurred_at if self.chunk else None
+
+
+class _View:
+    """What is the same for all that was seen: the best of each sort."""
+
+    def __init__(self, seen: Sequence[_Seen], asked: Asked) -> None:
+        self.most = max(one.words for one in seen) or 1.0
+        self.sessions = _sessions(seen)
+        self.ages = _ages(seen) if asked.profile is Profile.WORKING else {}
+        cosines = [one.sighting.similarity for one in seen if one.sighting.similarity is not None]
+        self.low, self.high = (min(cosines), max(cosines)) if cosines else (0.0, 0.0)
+
+    def between(self, cosine: float) -> float:
+        """A cosine as 0..1 between the farthest and the nearest, unless they are close; a single one by itself."""
+        if self.high == self.low:
+            return max(0.0, cosine)
+        return min(1.0, max(0.0, 1 - (self.high - cosine) / max(SPAN, self.high - self.low)))
+
+
+def rank(survey: Survey, asked: Asked, *, limit: int) -> list[Hit]:
+    """The best hits, best first, ties by id: the same survey always gives the same hits."""
+    seen = _seen(survey)
+    if not seen:
+        return []
+    view = _View(seen, asked)
     scored = []
-    for key, match in found.items():
-        parts = _parts(match, words=(1 - share) * words.get(key, 0.0), meaning=share * meaning.get(key, 0.0))
-        scored.append((-sum(part for _, part in parts), key, parts))
-    scored.sort()
-    similar = {match.id: match.score for match in semantic}
-    return [
-        Hit(
-            score=min(1.0, -score), record=found[key].record, chunk=found[key].chunk, similarity=similar.get(key),
-            parts=parts if score >= -1 else _within_one(parts),
-        )
-        for score, key, parts in scored[:limit]
-    ]  # fmt: skip
+    for one in seen:
+        if not _bears(one, asked, view):
+            continue
+        base = sum([part for _, part in _evidence(one, asked, view)])
+        share = sum([share for _, share in _boosts(one, asked, view)])
+        scored.append((-round(base * (1 + share), 12), one.sighting.id, one.scope, one))
+    scored.sort(key=itemgetter(0, 1, 2))
+    return [_hit(one, asked, view) for *_, one in scored[:limit]]
+
+
+def _hit(one: _Seen, asked: Asked, view: _View) -> Hit:
+    """A score of one is as good as it gets; what is above, by a date or a pin, is told and taken off."""
+    evidence = _evidence(one, asked, view)
+    base = sum([part for _, part in evidence])
+    best = BEST[asked.profile]
+    boosts = [(name, base * share) for name, share in _boosts(one, asked, view)]
+    shown = [(name, part / best) for name, part in (*evidence, *boosts) if part]
+    over = sum([part for _, part in shown]) - 1
+    if over > 0:
+        shown.append(("above one", -over))
+    return Hit(
+        score=max(0.0, sum([part for _, part in shown])), record=one.record, chunk=one.chunk,
+        similarity=one.sighting.similarity, parts=tuple(shown),
+    )  # fmt: skip
+
+
+# What each is worth
+
+
+def _seen(survey: Survey) -> list[_Seen]:
+    documents: dict[object, int] = {}
+    places: dict[tuple[int, int], _Seen] = {}
+    paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
+    seen = []
+    for sighting in survey.sightings:
+        chunk = sighting.chunk
+        if chunk and id(chunk.scope) not in paths:
+            paths[id(chunk.scope)] = str(chunk.scope)
+        scope = paths[id(chunk.scope)] if chunk else ""
+        key = (scope, chunk.kind, chunk.document) if chunk else sighting.id
+        one = _Seen(sighting, documents.setdefault(key, len(documents)), scope)
+        seen.append(one)
+        if chunk:
+            places[one.document, chunk.seq] = one
+    whole = sum(survey.rarities) or 1.0
+    for one in seen:
+        _lean(one, places, survey.rarities, whole)
+    return seen
+
+
+def _lean(one: _Seen, places: Mapping[tuple[int, int], _Seen], rarities: Sequence[float], whole: float) -> None:
+    """Let a turn have what its neighbours say, if they are short and it is."""
+    words: Sequence[float] = one.sighting.words
+    one.before = _neighbours(one, places, (-1, -2))
+    before = [(share, other) for share, other in zip(BEFORE, one.before, strict=False) if other.own]
+    after = [(AFTER, other) for other in _neighbours(one, places, (1,)) if other.own]
+    if not (one.own or before or after):
+        return
+    worth = words
+    for share, other in (*before, *after):
+        lent = [share * theirs for theirs in other.sighting.words]
+        worth = [max(mine, theirs) for mine, theirs in zip(worth, lent, strict=True)]
+    one.words = sum(worth)
+    there = map(max, words, *[other.sighting.words for _, other in before]) if before else words
+    one.reach = sum([rarity for rarity, worth in zip(rarities, there, strict=True) if worth]) / whole
+
+
+def _neighbours(one: _Seen, places: Mapping[tuple[int, int], _Seen], steps: Sequence[int]) -> list[_Seen]:
+    """The turns beside one, as far as they are seen and all of them short."""
+    found: list[_Seen] = []
+    if one.chunk is None or one.size > SHORT_WORDS:
+        return found
+    for step in steps:
+        other = places.get((one.document, one.chunk.seq + step))
+        if other is None or other.size > SHORT_WORDS:
+            break
+        found.append(other)
+    return found
+
+
+def _sessions(seen: Sequence[_Seen]) -> dict[int, float]:
+    """What each session's best three turns are worth by their words, as a share of the best session's."""
+    worths: dict[int, list[float]] = {}
+    for one in seen:
+        worths.setdefault(one.document, []).append(one.own)
+    means = {document: sum(sorted(own, reverse=True)[:3]) / min(3, len(own)) for document, own in worths.items()}
+    most = max(means.values()) or 1.0
+    return {document: mean / most for document, mean in means.items()}
+
+
+# Evidence and boosts
+
+
+def _bears(one: _Seen, asked: Asked, view: _View) -> bool:
+    """Whether it has to do with the question at all: something is always nearest, and nothing may be the answer."""
+    near = max(one.sighting.similarity or 0.0, (one.sighting.together or 0.0) if one.before else 0.0)
+    if one.own or near >= MEANT:
+        return True
+    if asked.profile is Profile.WORKING:  # whoever is at work did not ask for the small talk around it
+        return False
+    return bool(one.words or view.sessions[one.document] or (asked.periods and _times(one, asked)))
+
+
+def _evidence(one: _Seen, asked: Asked, view: _View) -> Parts:
+    words, session = one.words / view.most, view.sessions[one.document]
+    parts = [("words", WORDS * words), ("reach", REACH * one.reach), ("session", SESSION * session)]
+    cosine = one.sighting.similarity
+    if cosine is None:
+        parts = [(name, part / (WORDS + REACH + SESSION)) for name, part in parts]
+    else:
+        together = one.sighting.together if one.before else None
+        near = view.between(cosine)
+        parts += [
+            ("meaning", MEANING * near),
+            ("context", CONTEXT * (near if together is None else view.between(together))),
+        ]
+    if asked.profile is Profile.WORKING and one.sighting.words and all(one.sighting.words):
+        parts.append(("every word", EVERY))
+    if len(asked.names) == 1 and _is_of(one, *asked.names):
+        parts.append(("who", WHO))
+    return [*parts, *_times(one, asked)] if asked.periods else parts
+
+
+def _is_of(one: _Seen, name: str) -> bool:
+    """Whether somebody says it, or a record speaks of them."""
+    if one.chunk:
+        return one.chunk.speaker.lower() == name
+    words = {word.strip(".,;:?!\"'()").removesuffix("'s") for word in one.text.lower().split()}
+    return not words.isdisjoint(name.split())
+
+
+def _times(one: _Seen, asked: Asked) -> Parts:
+    """What speaks for it if the question means a time: it is from then, on that day, or tells of then."""
+    moment = one.moment
+    if moment is None:
+        return []
+    parts = []
+    if any(period.holds(moment) for period in asked.periods):
+        parts.append(("when", WHEN))
+    if any(period.near(moment) for period in asked.periods):
+        parts.append(("day", DAY))
+    if any(period.meets(told) for told in periods(one.text, moment) for period in asked.periods):
+        parts.append(("told", TOLD))
+    return parts
+
+
+def _boosts(one: _Seen, asked: Asked, view: _View) -> Parts:
+    record, chunk = one.record, one.chunk
+    trust = record.trust if record else chunk.trust if chunk else Trust.EXTERNAL
+    boosts: Parts = [("from outside", UNTRUSTED)] if trust is Trust.EXTERNAL else []
+    if record and record.pinned:
+        boosts.append(("pinned", PINNED))
+    if record and record.usage.recalls >= MUCH_USED:  # a step: each recall would else change the next one's prompt
+        boosts.append(("used", USED))
+    if asked.profile is Profile.WORKING:
+        kept = [("record", KEPT)] if record else []
+        return [*boosts, *kept, ("recent", RECENT * 0.5 ** (view.ages[one.document] / HALF_LIFE_SESSIONS))]
+    return [*boosts, *_priors(one, asked)]
+
+
+def _priors(one: _Seen, asked: Asked) -> Parts:
+    """What answers to questions about the past are like.  A record was meant to be one, whatever its length."""
+    if one.chunk is None:
+        return [("length", LONG)]
+    priors = [("length", LONG * min(1.0, log(1 + one.size) / log(SHORT_WORDS)))]
+    if one.size < ASKS_WORDS and one.text.rstrip().endswith("?"):
+        priors.append(("asks", ASKS))
+    if asked.when and _tells_time(one.text):
+        priors.append(("dates", DATES))
+    if one.chunk.speaker.lower() in MACHINES and not all(
+        one.sighting.words
+    ):  # whoever has every word is heard, whoever it is
+        priors.append(("assistant", ASSISTANT))
+    return priors
+
+
+def _tells_time(text: str) -> bool:
+    words = text.lower().split()
+    if not _TIMES.isdisjoint(words):
+        return True
+    others = [word.strip(".,;:?!\"'()") for word in words if not word.isalpha()]  # which are few
+    return any(word in _TIMES or (len(word) == 4 and word.isdecimal()) for word in others)  # noqa: PLR2004 - a year
+
+
+def _ages(seen: Sequence[_Seen]) -> dict[int, int]:
+    """How many of the sessions and records that were seen are newer."""
+    newest: dict[int, float] = {}
+    for one in seen:
+        moment = one.moment
+        when = moment.timestamp() if moment else -inf
+        newest[one.document] = max(newest.get(one.document, -inf), when)
+    places = {when: place for place, when in enumerate(sorted(set(newest.values()), reverse=True))}
+    return {document: places[when] for document, when in newest.items()}
+
+
+# What is shown
+
+
+def distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits without those that say the same as one above them but for small words, which then names them."""
+    kept: list[tuple[frozenset[str], Hit]] = []
+    for hit in hits:
+        words = frozenset(word.strip(".,;:?!\"'()*`") for word in hit.text.lower().split())
+        for number, (known, better) in enumerate(kept):
+            if all(says_nothing(word) for word in words ^ known):  # a number or a "not" more is another thing
+                kept[number] = (known, better.replace(alike=(*better.alike, hit.id)))
+                break
+        else:
+            kept.append((words, hit))
+    return [hit for _, hit in kept]
 
 
 def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
@@ -50,39 +337,3 @@ def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
             kept.append(hit)
             left -= cost
     return kept
-
-
-def _words(lexical: Sequence[Match]) -> Mapping[str, float]:
-    """Full text as 0..1: whoever has every word of the question stands above one half, everybody else below."""
-    best = max((match.score for match in lexical), default=1.0) or 1.0
-    blended = {match.id: (1 - COVERAGE) * (match.score / best) + COVERAGE * match.coverage for match in lexical}
-    return {
-        match.id: (1 + blended[match.id]) / 2 if match.coverage >= 1 else blended[match.id] / 2 for match in lexical
-    }
-
-
-def _meaning(semantic: Sequence[Match]) -> Mapping[str, float]:
-    """Cosines as 0..1 between the farthest and the nearest; a single one by itself."""
-    scores = [match.score for match in semantic]
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    if high == low:
-        return {match.id: max(0.0, match.score) for match in semantic}
-    return {match.id: (match.score - low) / (high - low) for match in semantic}
-
-
-def _parts(match: Match, *, words: float, meaning: float) -> tuple[tuple[str, float], ...]:
-    base = words + meaning
-    parts = [("words", words), ("meaning", meaning)]
-    record = match.record
-    trust = record.trust if record else match.chunk.trust if match.chunk else Trust.EXTERNAL
-    if record and record.pinned:
-        parts.append(("pinned", base * PINNED))
-    if trust is Trust.EXTERNAL:
-        parts.append(("from outside", -base * UNTRUSTED))
-    return tuple(part for part in parts if part[1])
-
-
-def _within_one(parts: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-    """A pin lifts a hit above its equals, but the score that is shown ends at one."""
-    over = sum(part for _, part in parts) - 1
-    return tuple((name, max(0.0, part - over)) if name == "pinned" else (name, part) for name, part in parts)

@@ -7,13 +7,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.records import CEILING, Channel
+from commonplace.domain.records import CEILING, Channel, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
+from commonplace.engine.render import unfenced
 from commonplace.engine.text import chunks, one_line
 
 if TYPE_CHECKING:
     from commonplace.engine.admission import Gate
+
+TOOL = "tool"  # the speaker of what a tool brought in, from wherever
+LABEL_CHARS = 12
 
 
 class Turn(Value):
@@ -25,23 +29,52 @@ class Turn(Value):
     occurred_at: datetime | None = None
 
 
-def pieces_of(scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], gate: Gate) -> tuple[Chunk, ...]:
-    """The chunks of a session or a ticket, each with a reference of its own."""
+def without_injected(text: str) -> str:
+    """The text without what memory itself put there: else what was recalled once would be learned again and again."""
+    return unfenced(text)
+
+
+def pieces_of(
+    scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], gate: Gate, *, first: int = 0
+) -> tuple[Chunk, ...]:
+    """The chunks of a session or a ticket, each with a reference of its own, numbered from ``first`` on."""
     found: list[Chunk] = []
     taken: set[str] = set()
     for turn in turns:
-        cut = list(chunks(gate.text(turn.text, what=f"turn {turn.ref}")))
-        whole = _free_ref(one_line(gate.text(turn.ref, what="the reference")), taken) if cut else ""
-        speaker = one_line(gate.text(turn.speaker, what="the speaker"))
+        cut = list(chunks(gate.text(without_injected(turn.text), what=f"turn {turn.ref}")))
+        whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""
+        speaker = _label(turn.speaker, gate, what="the speaker")
+        trust = Trust.EXTERNAL if speaker == TOOL else CEILING[Channel.CAPTURE]
         for number, text in enumerate(cut):
             ref = whole if len(cut) == 1 else f"{whole}.{number}"
             found.append(
                 Chunk(
-                    scope=scope, kind=kind, document=name, seq=len(found), ref=ref, text=text, speaker=speaker,
-                    occurred_at=turn.occurred_at, trust=CEILING[Channel.CAPTURE],
+                    scope=scope, kind=kind, document=name, seq=first + len(found), ref=ref, text=text,
+                    speaker=speaker, occurred_at=turn.occurred_at, trust=trust,
                 )
             )  # fmt: skip
     return tuple(found)
+
+
+def _label(text: str, gate: Gate, *, what: str) -> str:
+    """A name or a number on one line; a short word is no secret, and scanning it would take as long as the turn."""
+    return text if len(text) <= LABEL_CHARS and text.isalnum() else one_line(gate.text(text, what=what))
+
+
+def turns_of(pieces: Sequence[Chunk]) -> list[Turn]:
+    """The turns that the chunks of one document were cut from, in order."""
+    turns: list[Turn] = []
+    expected = ""  # the reference of the next piece of the same turn
+    for piece in pieces:
+        whole, dot, number = piece.ref.rpartition(".")
+        if piece.ref == expected:
+            turns[-1] = turns[-1].replace(text=f"{turns[-1].text}\n{piece.text}")
+        else:
+            begun = dot and number == "0"
+            ref = whole if begun else piece.ref
+            turns.append(Turn(ref=ref, text=piece.text, speaker=piece.speaker, occurred_at=piece.occurred_at))
+        expected = f"{whole}.{int(number) + 1}" if dot and number.isdecimal() else ""
+    return turns
 
 
 def _free_ref(ref: str, taken: set[str]) -> str:

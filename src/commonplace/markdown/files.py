@@ -18,6 +18,7 @@ TEMPORARY = ".tmp-"  # how a file that is being written begins; never a record
 LOCK_SECONDS = 30.0  # so long a writer waits for its turn; whoever holds it is stopped or dead by then
 POLL_SECONDS = 0.002
 LEFTOVER_SECONDS = 3600  # a temporary file older than this was left by a process that died
+OTHERS = frozenset({"prompts", "rollout_summaries", "skills"})  # folders of a project that hold no records
 
 
 @contextlib.contextmanager
@@ -53,7 +54,7 @@ def listed(folder: str) -> Iterator[tuple[str, int]]:
     Plain tuples: this looks at every file before a recall.
     """
     for category in os.scandir(folder):
-        if category.is_dir(follow_symlinks=False) and not category.name.startswith("."):
+        if category.is_dir(follow_symlinks=False) and not category.name.startswith(".") and category.name not in OTHERS:
             for entry in _inside(category.path):
                 name = entry.name
                 if name.endswith(".md") and not name.startswith(".") and entry.is_file(follow_symlinks=False):

@@ -16,8 +16,8 @@ from commonplace.domain.changes import Change, Delete, DropFiles, DropScope, Out
 from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.ids import is_id
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
-from commonplace.domain.ports import EmbedderIdentity, Store, Tally
-from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, Vector
+from commonplace.domain.ports import EmbedderIdentity, Store, Tally, Unembedded
+from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, Survey, Vector
 from commonplace.domain.records import CATEGORIES, Record
 from commonplace.domain.scopes import Scope
 from commonplace.markdown import files
@@ -146,6 +146,14 @@ class MirroredStore:
         """See ``Store``."""
         return self.store.nearest(where, vector, limit=limit)
 
+    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+        """See ``Store``."""
+        return self.store.survey(where, query, vector, limit=limit)
+
+    def speakers(self, scopes: Collection[Scope]) -> list[str]:
+        """See ``Store``."""
+        return self.store.speakers(scopes)
+
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
         """See ``Store``."""
         return self.store.documents(where, limit=limit)
@@ -165,6 +173,14 @@ class MirroredStore:
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
         return self.store.embedder()
+
+    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+        """See ``Store``."""
+        return self.store.unembedded(identity, limit=limit)
+
+    def lacking(self, identity: EmbedderIdentity) -> int:
+        """See ``Store``."""
+        return self.store.lacking(identity)
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """See ``Store``."""

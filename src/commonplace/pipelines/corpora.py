@@ -202,8 +202,10 @@ def _conversation(scope: str, said: Mapping[str, Any]) -> Iterator[Passage]:
         date = _moment(_get(said, f"{session}_date_time", str), _LOCOMO_DATE)
         for turn in _get(said, session, list):
             ref, text, speaker = (_get(turn, key, str) for key in ("dia_id", "text", "speaker"))
-            if text.strip():
-                yield Passage(scope=scope, id=ref, text=text, session=session, speaker=speaker, date=date)
+            shown = _as("'blip_caption'", turn.get("blip_caption", ""), str)  # of the picture that comes with the turn
+            told = f"{text} [shares {shown}]".strip() if shown else text
+            if told.strip():
+                yield Passage(scope=scope, id=ref, text=told, session=session, speaker=speaker, date=date)
 
 
 def _evidenced(scope: str, said: Iterable[Any], turns: set[str]) -> Iterator[Question]:

@@ -173,7 +173,10 @@ def _remember(memory: Memory, passage: Passage, origins: dict[str, list[str]], w
 def _index(memory: Memory, name: str, passages: Sequence[Passage], origins: dict[str, list[str]], work: _Work) -> None:
     """Sessions and turns are numbered by us: a name of the data set's own might look like a secret."""
     work.now = passages[-1].date or work.now
-    turns = [Turn(ref=str(at), text=_words(one), occurred_at=one.date) for at, one in enumerate(passages)]
+    turns = [
+        Turn(ref=str(at), text=one.text, speaker=one.speaker or "", occurred_at=one.date)
+        for at, one in enumerate(passages)
+    ]
     work.redactions += len(memory.index(DocumentKind.SESSION, name, turns))
     for at, passage in enumerate(passages):
         origins[f"{DocumentKind.SESSION}:{name}#{at}"] = [passage.id]

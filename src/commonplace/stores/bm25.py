@@ -25,20 +25,30 @@ Scored: TypeAlias = tuple[bool, float, float, int]
 
 def score(query: Query, postings: Postings, *, documents: int, length: int) -> list[Scored]:
     """Score every entry that has a term of the question; unordered."""
-    average = length / documents if documents and length else 1.0
-    weighed = {term: _weights(rows, documents, average) for term, rows in postings.items()}
-    rarities = {term: rarity(documents, len(rows)) for term, rows in postings.items()}
     totals: dict[int, float] = {}
     covered: dict[int, float] = {}
+    words, rarities = worths(query, postings, documents=documents, length=length)
     whole = 0.0
-    for word in query.words:
-        weight = max((rarities.get(term, 0.0) for terms in word.terms for term in terms), default=0.0)
+    for worth, weight in zip(words, rarities, strict=True):
         whole += weight
-        for entry, value in _word(word.terms, weighed).items():
+        for entry, value in worth.items():
             totals[entry] = totals.get(entry, 0.0) + value
             covered[entry] = covered.get(entry, 0.0) + weight
     share = 1 / whole if whole else 0.0
     return [(covered[entry] == whole, total, covered[entry] * share, entry) for entry, total in totals.items()]
+
+
+def worths(
+    query: Query, postings: Postings, *, documents: int, length: int
+) -> tuple[list[Mapping[int, float]], list[float]]:
+    """What each word of the question is worth in each entry that has it, and how rare each word is."""
+    average = length / documents if documents and length else 1.0
+    weighed = {term: _weights(rows, documents, average) for term, rows in postings.items()}
+    rare = {term: rarity(documents, len(rows)) for term, rows in postings.items()}
+    rarities = [
+        max((rare.get(term, 0.0) for terms in word.terms for term in terms), default=0.0) for word in query.words
+    ]
+    return [_word(word.terms, weighed) for word in query.words], rarities
 
 
 def rarity(documents: int, having: int) -> float:

@@ -1,7 +1,8 @@
 """The embedded store: one SQLite file, any number of processes, no daemon.
 
-Reads and the transaction around writes are here; the changes themselves are in ``sqlite_writes``, the connection in
-``sqlite_connection``, checks and backups in ``sqlite_upkeep``.  ``:memory:`` is the in-memory store.
+Reads and the transaction around writes are here; searching is in ``sqlite_search``, the changes themselves are in
+``sqlite_writes``, vectors in ``sqlite_vectors``, the connection in ``sqlite_connection``, checks and backups in
+``sqlite_upkeep``.  ``:memory:`` is the in-memory store.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from array import array
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-from operator import mul
 from typing import Any
 
 import apsw
@@ -25,26 +24,25 @@ from commonplace.domain.changes import (
     DropScope,
     Outcome,
     PutFiles,
+    SetVectors,
     Touch,
     Trim,
     TrimDocuments,
 )
 from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
-from commonplace.domain.errors import DimensionMismatch, StoreError
+from commonplace.domain.errors import StoreError
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
-from commonplace.domain.ports import EmbedderIdentity, Tally
-from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Vector
+from commonplace.domain.ports import EmbedderIdentity, Tally, Unembedded
+from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.domain.records import Channel, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.stores import sqlite_jobs as jobs
+from commonplace.stores import sqlite_search as search
+from commonplace.stores import sqlite_vectors as vectors
 from commonplace.stores import sqlite_writes as writes
-from commonplace.stores.bm25 import Scored, score
 from commonplace.stores.rows import (
-    COLUMNS,
-    Sql,
     among,
     filter_sql,
-    marks,
     micros,
     moment,
     order_sql,
@@ -66,19 +64,23 @@ from commonplace.stores.sqlite_connection import (
     prepare,
 )
 from commonplace.stores.sqlite_slack import wipe
+from commonplace.stores.sqlite_survey import speakers, survey
 from commonplace.version import PRODUCT
 
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
-_UNWORTHY = (Touch, PutFiles, DropFiles)
+_UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
 _ERASING = (Delete, DeleteDocuments, DropScope, Trim, TrimDocuments)
-_CLASS = {"record": 0, "chunk": 1, "version": 2, "closed": 3}  # the last two bits of a bucket: see 0001.sql
 
 
 class SqliteStore:
     """A store in one file."""
 
-    def __init__(self, path: str) -> None:
-        """Open the store at that path, making it if there is none."""
+    def __init__(self, path: str, *, vec: str | None = None) -> None:
+        """Open the store at that path, making it if there is none.
+
+        ``vec`` is where sqlite-vec lies, if nearness is to be found with its help; the answers are the same.
+        """
+        self._vec = vec
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._pool = Pool(on_disk=path != ":memory:")
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
@@ -96,7 +98,7 @@ class SqliteStore:
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
         """See ``Store``."""
         condition, values = filter_sql(where, "r")
-        table, moments = _table(where)
+        table, moments = search.rows_of(where)
         sql = (
             f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
             f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
@@ -106,28 +108,23 @@ class SqliteStore:
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
         """See ``Store``."""
-        terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
         with self.using() as connection, connection.reading() as db:
-            buckets, documents, length = _buckets(db, where)
-            condition, values = _entry_sql(where)
-            postings = {term: _postings(db, buckets, term, condition, values) for term in terms}
-            found = score(query, postings, documents=documents, length=length)
-            return _fetch(db, _leading(found, limit))[:limit]
+            return search.match(db, where, query, limit=limit)
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
         """See ``Store``."""
-        asked = array("f", vector)
         with self.using() as connection, connection.reading() as db:
-            held = writes.embedder(db)
-            if held and held.dimensions != len(asked):
-                raise DimensionMismatch(stored=held.dimensions, offered=len(asked))
-            buckets, _, _ = _buckets(db, where)
-            condition, values = _entry_sql(where)
-            table = "vector v join entry e on e.id = v.entry"
-            sql = f"select v.entry, v.data from {table} where v.bucket = ? and {condition}"
-            rows = [row for bucket in buckets for row in every(db, sql, [bucket, *values])]
-            near = [(True, _cosine(asked, data), 1.0, entry) for entry, data in rows]
-            return _fetch(db, _leading(near, limit))[:limit]
+            return search.nearest(db, where, vector, limit=limit, vec=connection.has_vec)
+
+    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+        """See ``Store``."""
+        with self.using() as connection, connection.reading() as db:
+            return survey(db, where, query, vector, limit=limit)
+
+    def speakers(self, scopes: Collection[Scope]) -> list[str]:
+        """See ``Store``."""
+        with self.using() as connection, connection.reading() as db:
+            return speakers(db, scopes)
 
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
         """See ``Store``."""
@@ -143,9 +140,9 @@ class SqliteStore:
     def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
         """See ``Store``."""
         condition, values = writes.documents_sql(where)
-        sql = f"{_CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
+        sql = f"{search.CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
         with self.using() as connection:
-            return [_chunk(row) for row in every(connection.db, sql, [*values, after, limit])]
+            return [search.chunk_at(row) for row in every(connection.db, sql, [*values, after, limit])]
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """See ``Store``."""
@@ -191,7 +188,17 @@ class SqliteStore:
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
         with self.using() as connection:
-            return writes.embedder(connection.db)
+            return vectors.embedder(connection.db)
+
+    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+        """See ``Store``."""
+        with self.using() as connection, connection.reading() as db:
+            return vectors.unembedded(db, identity, limit)
+
+    def lacking(self, identity: EmbedderIdentity) -> int:
+        """See ``Store``."""
+        with self.using() as connection, connection.reading() as db:
+            return vectors.lacking(db, identity)
 
     # Writing
 
@@ -293,22 +300,23 @@ class SqliteStore:
 
     def _open(self) -> Connection:
         if self._lock is None:
-            connection = Connection(self.path)
-            prepare(connection, self.path, _scripts(), product=PRODUCT)
+            connection = Connection(self.path, vec=self._vec)
+            prepare(connection, self.path, _scripts(), fills=_FILLS, product=PRODUCT)
             return connection
         _make_file(self.path)
-        connection = Connection(self.path)
+        connection = Connection(self.path, vec=self._vec)
         try:
             if _identity(connection) != (APPLICATION_ID, _NEWEST):
                 with self._lock.held():
-                    prepare(connection, self.path, _scripts(), product=PRODUCT)
+                    prepare(connection, self.path, _scripts(), fills=_FILLS, product=PRODUCT)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-_NEWEST = 2  # the number of the last script in migrations/
+_NEWEST = 4  # the number of the last script in migrations/
+_FILLS = {3: vectors.encode_all}
 
 
 def _scripts() -> list[str]:
@@ -346,133 +354,6 @@ def _count(db: apsw.Connection) -> tuple[str, int] | None:
     return (str(held["store"]), int(held["sequence"]))
 
 
-# Searching
-
-
-def _table(where: Filter) -> Sql:
-    """Which rows a filter looks at: the present, every version, or what was valid at a moment."""
-    if where.as_of is not None:
-        return _AS_OF, [micros(where.as_of), micros(where.as_of)]
-    return (_EVERY, []) if where.versions else ("record", [])
-
-
-def _columns(alias: str) -> str:
-    return ", ".join(f"{alias}.{column}" for column in COLUMNS)
-
-
-_EVERY = (
-    f"(select p.row as row, p.row * 4 as entry, {_columns('p')} from record p"
-    f" union all select v.record as row, v.row * 4 + 2 as entry, {_columns('v')} from version v)"
-)
-#: Of each record the last version that had begun by then.
-_AS_OF = (
-    f"(select t.* from {_EVERY} t where t.valid_from <= ? and not exists (select 1 from {_EVERY} later"
-    " where later.row = t.row and later.version > t.version and later.valid_from <= ?))"
-)
-
-
-def _buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
-    """Where to look, and how many texts of what total length are there."""
-    classes = []
-    if where.records:
-        classes.append(_CLASS["record"])
-        if where.as_of is not None or where.states != {State.LIVE}:
-            classes.append(_CLASS["closed"])
-        if where.as_of is not None or where.versions:
-            classes.append(_CLASS["version"])
-    if where.chunks:
-        classes.append(_CLASS["chunk"])
-    paths = sorted(str(scope) for scope in where.scopes)
-    scopes = every(db, f"select id from scope where path in ({marks(paths)}) order by path", paths)
-    wanted = [number * 4 + class_ for (number,) in scopes for class_ in classes]
-    rows = every(db, f"select id, docs, length from bucket where docs > 0 and id in ({marks(wanted)})", wanted)
-    return [row[0] for row in rows], sum(row[1] for row in rows), sum(row[2] for row in rows)
-
-
-#: What a filter can ask for that an entry does not know.
-_BEYOND_ENTRIES = tuple(
-    field for field in Filter.fields if field not in {"scopes", "at", "kinds", "categories", "records", "chunks"}
-)
-
-
-def _entry_sql(where: Filter) -> Sql:
-    """A filter as a condition on entries under the alias `e`; chunks pass it, they have no kind and no state."""
-    if all(getattr(where, field) == Filter.defaults[field] for field in _BEYOND_ENTRIES):
-        parts: list[Sql] = [("(e.expires is null or e.expires > ?)", [micros(where.at)])]
-        for column, allowed in {"kind": where.kinds, "category": where.categories}.items():
-            if allowed is not None:
-                values = [str(value) for value in sorted(allowed)]
-                parts.append((f"(e.{column} in ({marks(values)}) or e.kind is null)", values))
-        return " and ".join(sql for sql, _ in parts), [value for _, values in parts for value in values]
-    condition, values = filter_sql(where, "r")
-    table, moments = _table(where)
-    entry = "r.row * 4" if table == "record" else "r.entry"
-    return f"(e.kind is null or e.id in (select {entry} from {table} r where {condition}))", [*moments, *values]
-
-
-def _postings(
-    db: apsw.Connection, buckets: Sequence[int], term: str, condition: str, values: Sequence[Any]
-) -> list[tuple[int, int, int]]:
-    sql = (
-        "select p.doc, count(*), e.length from entry_at p join entry e on e.id = p.doc"
-        f" where p.term = ? and e.bucket = ? and {condition} group by p.doc"  # no term speaks for another bucket
-    )
-    return [row for bucket in buckets for row in every(db, sql, [f"{bucket}:{term}", bucket, *values])]
-
-
-def _leading(found: list[Scored], limit: int) -> list[Scored]:
-    """The best, and all that tie with the last of them: only ids can decide between those."""
-    found.sort(reverse=True)
-    end = limit
-    while 0 < end < len(found) and found[end][:2] == found[limit - 1][:2]:
-        end += 1
-    return found[:end]
-
-
-def _fetch(db: apsw.Connection, found: Sequence[Scored]) -> list[Match]:
-    """What was found, best first, ties by id."""
-    records = _records(db, [entry for *_, entry in found if entry % 4 != _CLASS["chunk"]])
-    chunks = _chunks(db, [entry for *_, entry in found if entry % 4 == _CLASS["chunk"]])
-    matches = [
-        Match(score=score, coverage=1.0 if whole else coverage, record=records.get(entry), chunk=chunks.get(entry))
-        for whole, score, coverage, entry in found
-    ]
-    return sorted(matches, key=lambda match: (match.coverage < 1, -match.score, match.id))
-
-
-def _records(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Record]:
-    found: dict[int, Record] = {}
-    for table, key, class_ in (("record", "row", _CLASS["record"]), ("version", "record", _CLASS["version"])):
-        condition, numbers = among("r.row", [entry // 4 for entry in entries if entry % 4 == class_])
-        sql = (
-            f"select r.row, {select_list('r')} from {table} r join scope s on s.id = r.scope"
-            f" left join usage u on u.record = r.{key} where {condition}"
-        )
-        rows = every(db, sql, numbers) if numbers else []
-        found |= {row[0] * 4 + class_: row_record(row[1:]) for row in rows}
-    return found
-
-
-def _chunks(db: apsw.Connection, entries: Sequence[int]) -> dict[int, Chunk]:
-    condition, numbers = among("c.row", [entry // 4 for entry in entries])
-    rows = every(db, f"{_CHUNK} where {condition}", numbers) if numbers else []
-    return {row[0] * 4 + _CLASS["chunk"]: _chunk(row) for row in rows}
-
-
-_CHUNK = (
-    "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.speaker, c.occurred_at, c.trust"
-    " from chunk c join document d on d.row = c.document join scope s on s.id = c.scope"
-)
-
-
-def _chunk(row: Sequence[Any]) -> Chunk:
-    _, path, kind, name, seq, ref, text, speaker, occurred, trust = row
-    return Chunk(
-        scope=scope_at(path), kind=DocumentKind(kind), document=name, seq=seq, ref=ref, text=text, speaker=speaker,
-        occurred_at=moment(occurred), trust=Trust(trust),
-    )  # fmt: skip
-
-
 def _document(row: Sequence[Any]) -> Document:
     path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
     source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
@@ -481,8 +362,3 @@ def _document(row: Sequence[Any]) -> Document:
         metadata=unpacked(metadata), source=source, trust=Trust(trust), created_at=moment(created),
         updated_at=moment(updated),
     )  # fmt: skip
-
-
-def _cosine(asked: array[float], data: bytes) -> float:
-    """Both are of unit length."""
-    return float(sum(map(mul, asked, array("f", data))))

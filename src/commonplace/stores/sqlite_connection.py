@@ -12,8 +12,8 @@ import os
 import threading
 import time
 from _weakrefset import WeakSet  # `weakref` costs a recall two milliseconds, and threading has loaded this already
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import apsw
 
@@ -24,6 +24,8 @@ try:
     import fcntl
 except ImportError:  # Windows: the database's own lock still serialises writers, only less evenly
     fcntl = None  # type: ignore[assignment]
+
+Fill: TypeAlias = Callable[[apsw.Connection], None]
 
 APPLICATION_ID = 0x436F6D6D  # "Comm"
 BUSY_MS = 10_000  # how long the database waits for its own lock
@@ -60,13 +62,16 @@ def first(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> tuple[An
 class Connection:
     """One connection, owned by one thread at a time and by the process that opened it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, vec: str | None = None) -> None:
         self.pid = os.getpid()
+        self.has_vec = vec is not None
         with mapped(path):
             self.db = apsw.Connection(path)
             self.db.set_busy_timeout(BUSY_MS)
             every(self.db, SETTINGS)  # to the end: a setting that answers with a row would stop the rest
             self.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        if vec is not None:
+            _load(self.db, vec)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -102,6 +107,18 @@ class Connection:
         """Close, unless the process that opened it is another one: what it holds is not ours to give back."""
         if self.pid == os.getpid():
             self.db.close()
+
+
+def _load(db: apsw.Connection, vec: str) -> None:
+    """Load sqlite-vec by its path: importing its package would load numpy, which costs more than a recall."""
+    db.enable_load_extension(True)
+    try:
+        db.load_extension(vec)
+        db.execute("select vec_distance_cosine(x'0000803f', x'0000803f')").fetchall()
+    except apsw.Error as error:
+        db.close()
+        raise StoreError(f"{vec!r} cannot be loaded as sqlite-vec: {error}") from error
+    db.enable_load_extension(False)
 
 
 class Pool:
@@ -290,10 +307,11 @@ def mapped(path: str) -> Iterator[None]:
         raise StoreError(f"the store {path!r} failed: {error}") from error
 
 
-def prepare(connection: Connection, path: str, scripts: list[str], *, product: str) -> None:
+def prepare(connection: Connection, path: str, scripts: list[str], *, fills: Mapping[int, Fill], product: str) -> None:
     """Bring a store to the newest schema, each step in one transaction; refuse one that is newer.
 
-    The caller holds the writer lock, so of two processes that migrate one waits.
+    What a script cannot work out itself is filled in after it, by its number.  The caller holds the writer lock, so of
+    two processes that migrate one waits.
     """
     db = connection.db
     with mapped(path):
@@ -309,6 +327,8 @@ def prepare(connection: Connection, path: str, scripts: list[str], *, product: s
         for number, script in enumerate(scripts[version:], start=version + 1):
             with connection.writing(durable=True):
                 every(db, script)
+                if number in fills:
+                    fills[number](db)
                 _baptise(db, product)
                 db.execute(f"pragma user_version = {number}")
 

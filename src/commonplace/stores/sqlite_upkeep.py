@@ -18,6 +18,7 @@ from commonplace.domain.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.domain.ports import Problem
 from commonplace.domain.records import Record
 from commonplace.domain.values import Value
+from commonplace.stores import sqlite_vectors as vectors
 from commonplace.stores.rows import FIELDS, row_hash, row_record, select_list
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite_connection import APPLICATION_ID, every, first, mapped
@@ -46,7 +47,7 @@ class SqliteKeeper:
         try:
             with self.store.using() as connection:
                 found = [*self._structure(connection.db), *self._index(connection.db), *self._hashes(connection.db)]
-                found += self._mark(connection.db)
+                found += [*self._vectors(connection.db), *self._mark(connection.db)]
         except StoreDamaged as error:
             found = [Problem(what=str(error), fixable=True)]
         return [*found, *self._surroundings()]
@@ -64,6 +65,9 @@ class SqliteKeeper:
             )
             db.execute("delete from bucket")
             db.execute(f"insert into bucket {_COUNTS}")
+            if vectors.misfits(db):
+                vectors.encode_all(db)
+                done.append("the codes of vectors were made anew")
             done += [_accepted(db, altered) for altered in list(_altered(db))]
         done.append("the full-text index and its statistics were built anew")
         for path in self._files():
@@ -134,6 +138,10 @@ class SqliteKeeper:
         for altered in _altered(db):
             what = f"version {altered.version} of record {altered.record!r} is not what was written: its hash is wrong"
             yield Problem(what=what, fixable=True)
+
+    def _vectors(self, db: apsw.Connection) -> Iterator[Problem]:
+        if wrong := vectors.misfits(db):
+            yield Problem(what=f"{wrong} vectors have no code that fits: what is near may not be found", fixable=True)
 
     def _mark(self, db: apsw.Connection) -> Iterator[Problem]:
         marked = self.store.marked()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from math import isfinite
 from typing import Any, assert_never
 
 import apsw
 
 from commonplace.domain.changes import (
     AdoptEmbedder,
+    AppendChunks,
     Archive,
     Change,
     Consolidated,
@@ -29,8 +28,9 @@ from commonplace.domain.changes import (
     PutDocument,
     PutFiles,
     Restore,
-    SetVector,
+    SetVectors,
     Supersede,
+    SwitchEmbedder,
     Terms,
     Touch,
     Trim,
@@ -38,16 +38,13 @@ from commonplace.domain.changes import (
 )
 from commonplace.domain.errors import (
     Conflict,
-    DimensionMismatch,
-    EmbeddingModelChanged,
-    InvalidInput,
     NotFound,
 )
-from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.queries import DocumentFilter, Filter, Vector
 from commonplace.domain.records import UNUSED, Record
 from commonplace.domain.scopes import Scope
 from commonplace.stores import sqlite_jobs as jobs
+from commonplace.stores import sqlite_vectors as vectors
 from commonplace.stores.rows import (
     COLUMNS,
     among,
@@ -68,9 +65,6 @@ from commonplace.stores.sqlite_connection import every, first, scope_row
 _INSERT = f"insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)})"
 _UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
 _KEEP = f"insert into version (record, {', '.join(COLUMNS)}) select row, {', '.join(COLUMNS)} from record where row = ?"
-_KEEP_VECTOR = (
-    "insert into vector select e.id, e.bucket, v.data from vector v join entry e on e.id = ? where v.entry = ?"
-)
 _LOAD_VERSION = f"insert into version (record, {', '.join(COLUMNS)}) values (?, {marks(COLUMNS)})"
 _SELECT = (
     f"select {select_list('r')} from record r join scope s on s.id = r.scope left join usage u on u.record = r.row"
@@ -100,12 +94,18 @@ def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911
             return _trim(db, change)
         case DropScope():
             return _drop_scope(db, change.scope)
-        case SetVector():
-            return _set_vector(db, change)
+        case SetVectors():
+            return vectors.set_vectors(db, change)
         case AdoptEmbedder():
-            return _adopt_embedder(db, change.identity)
+            return vectors.adopt(db, change.identity)
+        case SwitchEmbedder():
+            return vectors.switch(db, change.identity)
         case PutDocument():
             return _put_document(db, change)
+        case AppendChunks():
+            from commonplace.stores import sqlite_documents  # noqa: PLC0415 - only sessions grow; no recall needs it
+
+            return sqlite_documents.append(db, change, put_chunks=_put_chunks)
         case DeleteDocuments():
             return _delete_documents(db, change.where)
         case TrimDocuments():
@@ -180,7 +180,7 @@ def _insert(
     number = db.last_insert_rowid()
     _link(db, number, record)
     if vector is not None:
-        _put_vector(db, number * 4, vector)
+        vectors.put(db, number * 4, vector)
     return number
 
 
@@ -200,7 +200,7 @@ def _next_version(
         raise Conflict(message, current=version, holder=record.id)
     words = tuple(old_terms.split()) if terms is None else terms
     db.execute(_KEEP, (number,))
-    db.execute(_KEEP_VECTOR, (db.last_insert_rowid() * 4 + 2, number * 4))
+    vectors.copy(db, number * 4, db.last_insert_rowid() * 4 + 2)
     _free_key(db, record, scope)
     try:
         db.execute(_UPDATE, (*_stored_row(record, words, scope, from_=from_)[1:], record.id, version))
@@ -208,9 +208,9 @@ def _next_version(
         raise _taken(db, record, scope) from error
     _link(db, number, record)
     if terms is not None:
-        db.execute("delete from vector where entry = ?", (number * 4,))
+        vectors.drop(db, number * 4)
         if vector is not None:
-            _put_vector(db, number * 4, vector)
+            vectors.put(db, number * 4, vector)
     return record
 
 
@@ -269,7 +269,7 @@ def _load(db: apsw.Connection, change: Load) -> Outcome:
     for version, terms, from_ in zip(change.versions[:-1], change.terms[:-1], moments[:-1], strict=True):
         db.execute(_LOAD_VERSION, (number, *_stored_row(version, terms, scope, from_=from_)))
         if version.content == present.content:
-            db.execute(_KEEP_VECTOR, (db.last_insert_rowid() * 4 + 2, number * 4))
+            vectors.copy(db, number * 4, db.last_insert_rowid() * 4 + 2)
     usage = max(present.usage, held.usage if held else UNUSED, key=lambda usage: usage.recalls)
     if usage.recalls:
         row = (number, usage.recalls, micros(usage.last_recalled_at))
@@ -388,48 +388,6 @@ def _drop_scope(db: apsw.Connection, scope: Scope) -> Outcome:
     return Outcome(gone=tuple(gone))
 
 
-# Vectors
-
-
-def _put_vector(db: apsw.Connection, entry: int, vector: Vector) -> None:
-    held = embedder(db)
-    if held is None:
-        raise InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
-    if held.dimensions != len(vector):
-        raise DimensionMismatch(stored=held.dimensions, offered=len(vector))
-    packed_vector = array("f", vector)
-    if not all(map(isfinite, packed_vector)):
-        raise InvalidInput("a vector must be made of finite numbers")
-    db.execute(
-        "insert or replace into vector select id, bucket, ? from entry where id = ?", (packed_vector.tobytes(), entry)
-    )
-
-
-def _set_vector(db: apsw.Connection, change: SetVector) -> Outcome:
-    row = first(db, "select row from record where id = ? and version = ?", (change.id, change.version))
-    if row:
-        _put_vector(db, row[0] * 4, change.vector)
-    return Outcome()
-
-
-def embedder(db: apsw.Connection) -> EmbedderIdentity | None:
-    """Which embedder the vectors come from."""
-    held = dict(every(db, "select key, value from meta where key in ('embedder', 'dimensions')"))
-    return EmbedderIdentity(name=held["embedder"], dimensions=held["dimensions"]) if held else None
-
-
-def _adopt_embedder(db: apsw.Connection, identity: EmbedderIdentity) -> Outcome:
-    held = embedder(db)
-    if held is None:
-        rows = [("embedder", identity.name), ("dimensions", identity.dimensions)]
-        db.executemany("insert into meta values (?, ?)", rows)
-    elif held.name != identity.name:
-        raise EmbeddingModelChanged(stored=held.name, offered=identity.name)
-    elif held.dimensions != identity.dimensions:
-        raise DimensionMismatch(stored=held.dimensions, offered=identity.dimensions)
-    return Outcome()
-
-
 # Documents and files
 
 
@@ -467,7 +425,7 @@ def _put_chunks(db: apsw.Connection, change: PutDocument, *, document: int, scop
         said = (chunk.seq, chunk.ref, chunk.text, chunk.speaker, micros(chunk.occurred_at), int(chunk.trust))
         db.execute(sql, (document, scope, *said, " ".join(terms), len(terms)))
         if chunk.seq in change.vectors:
-            _put_vector(db, db.last_insert_rowid() * 4 + 1, change.vectors[chunk.seq])
+            vectors.put(db, db.last_insert_rowid() * 4 + 1, change.vectors[chunk.seq])
 
 
 def documents_sql(where: DocumentFilter) -> tuple[str, list[Any]]:
