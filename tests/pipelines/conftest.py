@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from commonplace.opening import here
+from commonplace.domain.learning import Learning
+from commonplace.opening import here, workplace
+from commonplace.pipelines.extract import extract
+from commonplace.pipelines.index import index
+
+sys.path.insert(0, os.path.dirname(__file__))  # so that tests find ``learners`` by name
 
 
 class Desk:
@@ -109,3 +115,34 @@ def tree(folder):
         return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in found}
 
     return tree
+
+
+@pytest.fixture
+def place(opened):
+    """The project, ready to learn: by rules, from sessions of whatever age."""
+    return workplace(opened).replace(learning=Learning(enabled=True, min_rollout_idle_hours=0))
+
+
+@pytest.fixture
+def indexed(place, tmp_path):
+    """Index a session of that name with this text."""
+
+    def indexed(name, text, place=place):
+        path = tmp_path / "sessions" / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return index(place, [str(path)])
+
+    return indexed
+
+
+@pytest.fixture
+def learn(place, indexed, clock):
+    """Index a session and extract from it, a second later; returns the report."""
+
+    def learn(name, text, place=place, **options):
+        indexed(name, text, place)
+        clock.forward()
+        return extract(place, **options)
+
+    return learn

@@ -1,4 +1,4 @@
-"""The records system, item by item (R14 to R38, R41), in the words and with the examples of its document.
+"""The records system, item by item (R08 to R38, R40, R41), in the words and with the examples of its document.
 
 What has a command is asked of the real command; sessions and tickets are indexed through the library, as an execution
 does that has just ended.
@@ -84,6 +84,14 @@ class Person:
         with self.agent(at) as opened:
             opened.memory.index(kind, name, [Turn(ref=str(n), text=text) for n, text in enumerate(texts, start=1)])
 
+    def execution(self, name, *messages, at="shop"):
+        """What happens after an execution: its transcript is indexed, then extracted from."""
+        told = [one if isinstance(one, dict) else {"role": "user", "content": one} for one in messages]
+        path = self.root / f"{name}.jsonl"
+        path.write_text("".join(f"{json.dumps(one)}\n" for one in told))
+        self.run("index", path, at=at)
+        return json.loads(self.run("extract", "--session", name, "--json", at=at))
+
 
 @pytest.fixture
 def person(tmp_path, capsys, monkeypatch):
@@ -104,6 +112,88 @@ def files(tmp_path):
     """The Markdown files of the shop's memory, by path within it."""
     folder = tmp_path / "shop" / ".commonplace"
     return lambda: {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.glob("*/*.md"))}
+
+
+@pytest.fixture
+def learner(ada):
+    """Ada, whose project learns from its sessions."""
+    config = ada.root / "shop" / ".commonplace" / "config.yaml"
+    config.write_text(config.read_text().replace("memories:\n  enabled: false", "memories:\n  enabled: true"))
+    return ada
+
+
+def test_r08_completed_session_transcripts_are_indexed(learner):
+    """Completed session transcripts become available for future recall queries, in chunks that lead back to them."""
+    learner.execution("0b1c", "the page is stale", {"role": "assistant", "content": "Flushing the cache fixed it."})
+
+    assert learner.recall("flush cache")[0]["reference"] == "session:0b1c#2"
+
+
+def test_r09_tickets_are_indexed_too(learner):
+    """Indexed ticket descriptions and notes are searched."""
+    ticket = learner.root / "SHOP-7.md"
+    ticket.write_text("# Stale pages\n\nFlush the cache on deploy.\n\n## Notes\n\nAsk Grace about the CDN.\n")
+    learner.run("index", ticket)
+
+    assert learner.recall("flush cache")[0]["reference"] == "ticket:SHOP-7#description"
+    assert learner.recall("Grace CDN")[0]["reference"] == "ticket:SHOP-7#notes"
+
+
+def test_r10_each_completed_execution_may_add_records(learner):
+    """Extract analyses indexed sessions; an execution adds none, one or several structured records."""
+    assert learner.execution("a", "fix the button", "thanks")["records"] == []
+    assert len(learner.execution("b", "Use pnpm, not npm, in this repo.")["records"]) == 1
+    assert len(learner.execution("c", "Always run the type checker. Never commit directly to main.")["records"]) == 2
+
+
+def test_r11_only_concrete_durable_facts(learner):
+    """Never chain-of-thought, raw transcripts, or debug artifacts."""
+    learner.execution(
+        "a",
+        {"role": "assistant", "content": [{"type": "thinking", "text": "We always use yarn, I think."}]},
+        {"role": "tool", "name": "bash", "content": "ERROR: we use yarn\nTraceback: never commit"},
+        "ERROR 2026-01-01 12:00 we use yarn here\nwhy does this fail?",
+    )
+
+    assert learner.json("record", "list")["records"] == []
+
+
+def test_r12_memory_never_stores_secrets(learner, tmp_path):
+    """Secrets, API keys, passwords: plant one in a session; it is in no file, no index row and no brief."""
+    key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    learner.execution("a", f"Remember that the deploy uses the token {key}.", f"the password is Zebra{key[-4:]}!x9")
+    said = learner.run("recall", "deploy token password", "--format", "prompt")
+
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".jsonl"]
+    assert key not in said
+    assert [path for path in kept if key.encode() in path.read_bytes()] == []
+
+
+def test_r13_extract_classifies_records_by_itself(learner):
+    """The extraction pipeline classifies records automatically."""
+    learner.execution(
+        "a",
+        "Use pnpm, not npm, in this repo.",
+        "To deploy, run `make image`, then push it, then run `make rollout`.",
+        "Never commit directly to main.",
+        "I prefer concise answers.",
+        "the deploy hangs",
+        "It turned out that the worker was reading a stale config from the image.",
+    )
+    found = {record["category"] for record in learner.json("record", "list")["records"]}
+
+    assert found == {"decisions", "procedures", "principles", "preferences", "incidents"}
+
+
+def test_r40_knowledge_compounds(learner):
+    """After 10+ sessions agents recall project conventions and known fixes without being told again."""
+    learner.execution("s1", "Use pnpm, not npm, in this repo.")
+    learner.execution("s2", "the deploy hangs", "It turned out that the worker was reading a stale config.")
+    for number in range(3, 11):
+        learner.execution(f"s{number}", f"add page number {number} to the shop", "thanks")
+
+    assert "Use pnpm" in learner.run("recall", "install packages with npm or pnpm", "--format", "prompt")
+    assert "stale config" in learner.run("recall", "the deploy hangs again: worker config", "--format", "prompt")
 
 
 def test_r14_exactly_two_scopes(ada):
@@ -274,7 +364,7 @@ def test_r28_results_are_scored_and_carry_source_references(ada):
     hits = ada.recall("flush cache deploy")
 
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
-    references = {hit["kind"]: hit["reference"] for hit in hits}
+    references = {hit["kind"]: hit["reference"] for hit in reversed(hits)}  # the best of each kind
     assert references == {"record": record["path"], "session": "session:0b1c#2", "ticket": "ticket:SHOP-7#1"}
     assert "Flush the cache" in Path(references["record"]).read_text()
 
@@ -340,7 +430,8 @@ def test_r33_record_update(ada, files):
         ["js"],
         ["package manager"],
     )
-    assert (ada.texts("yarn"), ada.texts("pnpm")) == ([], ["Use pnpm, not npm"])
+    assert "Use yarn" not in ada.texts("yarn")
+    assert ada.texts("pnpm") == ["Use pnpm, not npm"]
     ada.run("record", "update", record["id"], "--tag", "build")
     assert ada.json("record", "get", record["id"])["content"] == "Use pnpm, not npm"
     assert "Use pnpm, not npm" in next(iter(files().values()))
