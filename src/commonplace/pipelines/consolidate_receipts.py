@@ -1,0 +1,223 @@
+"""Receipts of consolidations: what went in, what came out, and what it takes to take one back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from commonplace.domain.changes import Change, DeleteDocuments, Enqueue, Finish, PutDocument, Restore
+from commonplace.domain.documents import Document, DocumentKind
+from commonplace.domain.errors import Conflict, NotFound
+from commonplace.domain.ids import SHORT, new_id
+from commonplace.domain.jobs import Claim, Job, Status
+from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.domain.records import Channel, Json, Record
+from commonplace.domain.values import Value
+from commonplace.pipelines.artifacts import (
+    EVERYTHING,
+    Held,
+    edits_in,
+    edits_json,
+    ours,
+    present,
+    publish,
+    taken_in,
+)
+from commonplace.pipelines.consolidate_text import blocks, joined, references, woven
+from commonplace.pipelines.workplace import Workplace
+
+PREFIX = "consolidation/"
+KIND, KEY = "consolidate", "memory"  # the job of a project
+KEEP = 20  # receipts: so many consolidations can be looked at; only the last can be taken back
+
+
+class Undone(Value):
+    """What was taken back."""
+
+    receipt: str  #: of the consolidation that was taken back
+    written: tuple[str, ...]  #: artifacts that are as they were before it
+    removed: tuple[str, ...]  #: artifacts that it had made
+    restored: tuple[str, ...]  #: ids of the records that it had replaced
+    theirs: tuple[str, ...] = ()  #: artifacts in which a person's words stay
+
+
+def job(place: Workplace, watermark: int = 0) -> Job:
+    """The one job of consolidation in the project."""
+    return Job(scope=place.scope, kind=KIND, key=KEY, watermark=watermark)
+
+
+def receipts(place: Workplace) -> list[Document]:
+    """The receipts of consolidations, newest first."""
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.RECEIPT.value}))
+    found = [one for one in place.store.documents(where, limit=EVERYTHING) if one.name.startswith(PREFIX)]
+    return sorted(found, key=lambda one: one.name, reverse=True)
+
+
+def kept(place: Workplace, text: str, told: Mapping[str, Json], earlier: Sequence[Document]) -> list[Change]:
+    """The changes that keep a receipt and let go of the oldest."""
+    name = f"{PREFIX}{new_id(place.clock())}"
+    changes: list[Change] = [place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, told)]
+    stale = frozenset(one.name for one in earlier[KEEP - 1 :])
+    return changes + ([DeleteDocuments(where=_named(place, DocumentKind.RECEIPT, stale))] if stale else [])
+
+
+def _named(place: Workplace, kind: DocumentKind, names: Collection[str]) -> DocumentFilter:
+    return DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}), names=frozenset(names))
+
+
+def without(place: Workplace, names: Collection[str]) -> DeleteDocuments:
+    """The change that erases these artifacts."""
+    return DeleteDocuments(where=_named(place, DocumentKind.ARTIFACT, names))
+
+
+def before_texts(found: Iterable[Document]) -> list[str]:
+    """Texts that artifacts once had: a file that nobody got to write may still have one."""
+    told: list[Any] = [one.metadata.get("before") for one in found]
+    return [was["text"] for before in told if isinstance(before, dict) for was in before.values() if was]
+
+
+def as_before(held: Held | None, known: Collection[str]) -> Json:
+    """An artifact as it was in the store, to be put back; without what names a record that was erased."""
+    if held is None or held.stored is None:
+        return None
+    return {"text": _less(held.stored, known), "metadata": dict(held.metadata)}
+
+
+def scrubbed(place: Workplace, found: Sequence[Document], known: Collection[str]) -> list[Change]:
+    """Receipts without what names a record that was erased: forgotten means gone from here, too."""
+    changes: list[Change] = []
+    for one in found:
+        before: Any = one.metadata.get("before") or {}
+        dropped: Any = one.metadata.get("dropped") or []
+        clean = {name: was and was | {"text": _less(was["text"], known)} for name, was in before.items()}
+        left = [entry for entry in dropped if references(entry["text"]) <= set(known)]
+        if clean != before or left != dropped:
+            told = dict(one.metadata) | {"before": clean, "dropped": left}
+            put = place.document(DocumentKind.RECEIPT, one.name, one.content or "", Channel.CONSOLIDATION, told)
+            changes.append(PutDocument(document=put.document.replace(updated_at=one.updated_at)))
+    return changes
+
+
+def _less(text: str, known: Collection[str]) -> str:
+    if references(text) <= set(known):
+        return text
+    return joined([block for block in blocks(text) if references(block.text) <= set(known)])
+
+
+# Taking back
+
+
+def undo(place: Workplace, *, force: bool = False) -> Undone:
+    """Take the last consolidation back: artifacts as they were, replaced records live again; leaves its own receipt.
+
+    What a person has written into artifacts stays, also what that consolidation has taken in.
+
+    Raises ``NotFound`` if there is none, ``Conflict`` if a person has edited since or another process is at work.
+    """
+    found = receipts(place)
+    last = _last(found)
+    told: Any = last.metadata
+    held = present(place, before_texts(found))
+    changed = tuple(name for name, one in held.items() if one.edited)
+    if changed and not force:
+        raise Conflict(f"{', '.join(changed)} was edited since; --force takes the consolidation back all the same")
+    claim = claimed(place)
+    back = {name: _as_it_was(was, held.get(name)) for name, was in told["before"].items()}
+    put = {name: was for name, was in back.items() if was is not None}
+    gone = sorted(back.keys() - put.keys())
+    again = _replaced(place, told["superseded"])
+    changes: list[Change] = [_put_back(place, name, was) for name, was in sorted(put.items())]
+    changes += [without(place, gone)] if gone else []
+    changes += [*_restored(place, again), *taken_in(place, held.values())]
+    receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
+    receipt |= {"fingerprint": live_after(place, restored=again), "restored": [record.id for record in again]}
+    text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
+    place.store.apply([*changes, *kept(place, text, receipt, found), Finish(claim=claim, at=place.clock())])
+    publish(place)
+    return Undone(
+        receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
+        restored=tuple(record.id for record in again),
+        theirs=tuple(name for name in sorted(put) if name in held and held[name].by_hand),
+    )  # fmt: skip
+
+
+def _as_it_was(was: Mapping[str, Any] | None, held: Held | None) -> Mapping[str, Any] | None:
+    """An artifact as it was before, with what a person has written in it by now; None: it was not there."""
+    if held is None or not (held.by_hand or held.edits.struck):
+        return was
+    if held.whole:
+        return {"text": held.text, "metadata": {"by_hand": True}}
+    before = was or {"text": "", "metadata": {}}
+    text = woven(ours(before["text"], edits_in(before["metadata"])), held.edits)
+    beside = {name: value for name, value in before["metadata"].items() if name not in ("owned", "struck")}
+    return {"text": text, "metadata": beside | edits_json(held.edits)} if text else None
+
+
+def _last(found: Sequence[Document]) -> Document:
+    undone = {one.metadata.get("undid") for one in found}
+    for one in found:
+        if one.metadata.get("what") == "consolidation" and one.name not in undone and one.metadata.get("before"):
+            return one
+    raise NotFound("there is no consolidation to take back")
+
+
+def claimed(place: Workplace) -> Claim:
+    """Hold the job: no consolidation can publish what this takes back."""
+    now = place.clock()
+    states = [one for one in place.store.jobs([place.scope]) if one.job.kind == KIND]
+    if any(one.status is Status.RUNNING and one.until and one.until > now for one in states):
+        raise Conflict("a consolidation of this project is running; try again when it has ended")
+    place.store.apply([Enqueue(job=job(place), force=True)])
+    claim = place.store.claim(job(place), lease=timedelta(seconds=place.learning.phase2_lease_seconds), now=now)
+    if not isinstance(claim, Claim):
+        raise Conflict(f"the consolidation of this project is {claim.reason.value}; try again when it has ended")
+    return claim
+
+
+def _put_back(place: Workplace, name: str, was: Mapping[str, Any]) -> PutDocument:
+    return place.document(DocumentKind.ARTIFACT, name, was["text"], Channel.CONSOLIDATION, was["metadata"])
+
+
+def _replaced(place: Workplace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
+    """Of the records that were replaced those that still are, by the same one."""
+    pairs = [(place.store.get(one["old"]), one["new"]) for one in superseded]
+    return [record for record, by in pairs if record is not None and record.superseded_by == by]
+
+
+def _restored(place: Workplace, records: Sequence[Record]) -> list[Change]:
+    if not records:
+        return []
+    ids = frozenset(record.id for record in records)
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)
+    return [Restore(where=where, at=place.clock())]
+
+
+# What was there
+
+
+def live_after(place: Workplace, *, without: Collection[str] = (), restored: Sequence[Record] = ()) -> str:
+    """A digest of everything that consolidation reads, as it will be when these records are replaced or back."""
+    live = [f"{one.id}@{one.version}" for one in records_of(place) if one.id not in without]
+    live += [f"{one.id}@{one.version + 1}" for one in restored]
+    told = [f"{one.name}={one.digest}" for one in extractions_of(place)]
+    return sha256("\n".join([*sorted(live), "", *sorted(told)]).encode()).hexdigest()
+
+
+def records_of(place: Workplace) -> list[Record]:
+    """The live records of the project, and of nothing else."""
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock())
+    return place.store.find(where, order=Order.ID, limit=EVERYTHING)
+
+
+def extractions_of(place: Workplace) -> list[Document]:
+    """What was made of sessions, newest first, as many as one consolidation reads."""
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION.value}))
+    return place.store.documents(where, limit=place.learning.max_raw_memories_for_global)
+
+
+def all_records(place: Workplace) -> dict[str, Record]:
+    """Every record of the project in whatever state, by the beginning of its id."""
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE)
+    return {one.id[:SHORT]: one for one in place.store.find(where, order=Order.ID, limit=EVERYTHING)}
