@@ -84,6 +84,7 @@ def import_(file: str, scope: str | None, as_json: bool) -> None:
         done = imported(
             place.store, _lines(file), allowed=allowed, into=into, name=file, secret=place.secret(), tell=tell
         )
+        place.catch_up(tell=tell)
         session.tell(*taken_out(done.redactions))
         text = f"{counted(done.kept, 'record')} kept, {done.present} there already"
         session.answer(text, {"kept": done.kept, "present": done.present})

@@ -11,13 +11,14 @@ import click
 
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.domain.errors import StoreDamaged
-from commonplace.domain.ports import Problem, Tally
+from commonplace.domain.ports import EmbedderIdentity, Problem, Tally
 from commonplace.domain.scopes import Scope
 from commonplace.engine.render import iso
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.exits import ATTENTION, OK
+from commonplace.faces.cli.jobs import jobs_seen, jobs_text, troubled
 from commonplace.faces.cli.recall import hints
-from commonplace.faces.cli.session import BACKUPS, Session, confirmed, counted, json_too, opened
+from commonplace.faces.cli.session import BACKUPS, Session, confirmed, counted, json_too, opened, progress
 from commonplace.faces.cli.terminal import near, say, say_json
 from commonplace.markdown.plan import Trouble
 from commonplace.opening import Here, here, set_aside
@@ -29,21 +30,26 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @click.command(cls=Told)
 @click.option("--all", "every", is_flag=True, help="Other projects of this store too.")
+@click.option("--jobs", is_flag=True, help="What learning has to do, does, failed at and skipped, and why.")
 @json_too
-def status(every: bool, as_json: bool) -> None:
+def status(every: bool, jobs: bool, as_json: bool) -> None:
     """Say what is stored where, how large it is, whether files and records are in step, and whether all is well.
 
     Examples:
       commonplace status
       commonplace status --all --json
+      commonplace status --jobs
     """
     with here() as place:
         session = Session(place, place.memory, as_json=as_json)
+        if jobs:
+            seen = jobs_seen(place, every=every)
+            return session.answer(jobs_text(seen), seen)
         census = place.store.census(at=place.clock())
         tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
         scopes = [_scope_json(place, name) for name in (PROJECT, ASSISTANT)]
         problems = [problem for found in _checks(place).values() for problem in found]
-        session.tell(*hints(place))
+        session.tell(*hints(place), *troubled(place))
         data = {
             "version": PRODUCT,
             "database": {"path": place.where.database, "bytes": _database_bytes(place)},
@@ -51,7 +57,7 @@ def status(every: bool, as_json: bool) -> None:
             "stored": [_tally_json(place, tally) for tally in tallies],
             "problems": [problem.what for problem in problems],
         }
-        session.answer(_status_text(data), data)
+        return session.answer(_status_text(data), data)
 
 
 def _database_bytes(place: Here) -> int:
@@ -159,7 +165,19 @@ def _checks(place: Here) -> dict[str, list[Problem]]:
     checks = {_STORE: place.keeper.check()}
     for scope in place.mirrored:
         checks[f"files of the {place.named(scope)} memory"] = list(_apart(place, scope))
+    if place.embedder:
+        checks["vectors"] = list(_unembedded(place, place.embedder.identity))
     return checks
+
+
+def _unembedded(place: Here, wanted: EmbedderIdentity) -> Iterator[Problem]:
+    """What is found by its words only."""
+    held = place.store.embedder()
+    if held and held != wanted:
+        what = f"the vectors come from {held.name!r}, the settings name {wanted.name!r}"
+        yield Problem(what=f"{what}; `commonplace reembed` changes over", fixable=False)
+    elif lacking := place.store.lacking(wanted):
+        yield Problem(what=f"{counted(lacking, 'text')} without a vector, found by words only", fixable=True)
 
 
 def _apart(place: Here, scope: Scope) -> Iterator[Problem]:
@@ -206,7 +224,29 @@ def _mended(place: Here) -> list[str]:
         report = place.sync(scope)
         if not report.quiet:
             done.append(f"the files and records of the {place.named(scope)} memory were brought together")
+    if filled := place.catch_up():
+        done.append(f"{counted(filled, 'text')} given a vector")
     return done
+
+
+@click.command(cls=Told)
+@json_too
+def reembed(as_json: bool) -> None:
+    """Embed everything anew, with the embedder that `embedder` in the user's config.yaml names.
+
+    The new vectors are built beside the old ones, which answer until all are there; then they change places at once.
+    Whoever is stopped goes on from there the next time.
+
+    Examples:
+      commonplace reembed
+    """
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        with progress("Embedding") as tell:
+            report = place.reembed(tell=tell)
+        before = report.before.name if report.before else None
+        text = f"{counted(report.embedded, 'text')} embedded; the vectors are now those of {report.now.name}"
+        session.answer(text, {"embedded": report.embedded, "before": before, "now": report.now.name})
 
 
 @click.command(cls=Told)
