@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from commonplace.domain.ports import Model
     from commonplace.markdown.plan import Action
     from commonplace.pipelines.embedding import Report as Reembedded
+    from commonplace.pipelines.inject import Injection
+    from commonplace.pipelines.reading import Shelf
     from commonplace.pipelines.sync import Report
     from commonplace.pipelines.workplace import Workplace
 
@@ -63,6 +65,26 @@ class Here:
     def recall(self, query: str, **options: Any) -> Brief:
         """Recall with a look at the files first; ``options`` are those of ``Memory.recall``."""
         return brief(self.memory, self.look, query, sync=self._sync_quietly, **options)
+
+    @property
+    def shelf(self) -> Shelf:
+        """What addresses mean here: the project's artifacts, and every record that can be seen."""
+        from commonplace.pipelines.reading import Shelf  # noqa: PLC0415 - a recall reads no artifact
+
+        project = self.where.project if self.where.on(PROJECT) else None
+        folder = self.store.folders.get(project) if project else None
+        return Shelf(memory=self.memory, scope=project, folder=folder, secret=self.secret)
+
+    def inject(self, task: str, *, budget: int | None = None, session: str | None = None) -> Injection:
+        """What a session should be shown before it starts on a task."""
+        from commonplace.pipelines.inject import inject, rules_in  # noqa: PLC0415 - see shelf
+
+        shelf, settings = self.shelf, self.where.project_settings
+        return inject(
+            shelf, self.recall, task, rules=rules_in(shelf.folder, secret=self.secret()),
+            limit=settings["recall_limit"], recall_budget=settings["recall_budget"], budget=budget,
+            summary_budget=self.where.learning.summary_injection_token_limit, session=session,
+        )  # fmt: skip
 
     @property
     def mirrored(self) -> list[Scope]:

@@ -6,12 +6,11 @@ import click
 
 from commonplace.domain.errors import InvalidInput
 from commonplace.faces.cli.commands import Told
-from commonplace.faces.cli.read import shelf
 from commonplace.faces.cli.recall import hints
 from commonplace.faces.cli.session import Session, json_too
 from commonplace.faces.cli.terminal import near
-from commonplace.opening import Here, here
-from commonplace.pipelines.inject import Injection, described, inject, rules_in, ticket_task
+from commonplace.opening import here
+from commonplace.pipelines.inject import Injection, described, ticket_task
 from commonplace.pipelines.receipts import kept_quietly
 
 TICKET_BYTES = 1_048_576  # a description and notes; not a log
@@ -43,19 +42,10 @@ def brief(
     question = _read(ticket) if ticket is not None else task or ""
     with here() as place:
         session = Session(place, place.memory, as_json=as_json)
-        injection = _injection(place, question, budget, name)
+        injection = place.inject(question, budget=budget, session=name)
         session.tell(*hints(place), *map(near, injection.notes), *([] if injection.text else [NOTHING]))
         receipt = None if peek or not injection.text else _receipt(session, injection, name)
         session.answer(injection.text, described(injection) | {"session": name, "receipt": receipt})
-
-
-def _injection(place: Here, task: str, budget: int | None, session: str | None) -> Injection:
-    here_is, settings = shelf(place), place.where.project_settings
-    return inject(
-        here_is, place.recall, task, rules=rules_in(here_is.folder, secret=place.secret()),
-        limit=settings["recall_limit"], recall_budget=settings["recall_budget"], budget=budget,
-        summary_budget=place.where.learning.summary_injection_token_limit, session=session,
-    )  # fmt: skip
 
 
 def _receipt(session: Session, injection: Injection, name: str | None) -> str | None:

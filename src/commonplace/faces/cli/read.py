@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import click
 
-from commonplace.config.project import PROJECT
 from commonplace.engine.render import fenced, iso, keyed_digest, quoted_lines
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.session import Session, json_too
 from commonplace.opening import Here, here
-from commonplace.pipelines.reading import Page, Shelf
+from commonplace.pipelines.reading import Page
 from commonplace.pipelines.reading import read as page_at
-
-
-def shelf(place: Here) -> Shelf:
-    """What addresses mean here: the project's artifacts, and every record that can be seen."""
-    project = place.where.project if place.where.on(PROJECT) else None
-    folder = place.store.folders.get(project) if project else None
-    return Shelf(memory=place.memory, scope=project, folder=folder, secret=place.secret)
 
 
 @click.command(cls=Told)
@@ -37,7 +29,7 @@ def read(url: str, quote: bool, as_json: bool) -> None:
     """
     with here() as place:
         session = Session(place, place.memory, as_json=as_json)
-        page = page_at(shelf(place), url)
+        page = page_at(place.shelf, url)
         session.tell(*page.notes)
         if page.edited:
             session.tell("these are the words of the file, which was edited by hand")
