@@ -1,44 +1,97 @@
 """How well recall finds what it should: the tables of LoCoMo and of the LongMemEval pool, as Markdown.
 
-    python bench/quality.py locomo10.json [longmemeval_oracle.json]
+    python bench/quality.py [--limit QUESTIONS] locomo10.json [longmemeval_oracle.json]
 
 Get the files from github.com/snap-research/locomo (CC BY-NC 4.0) and github.com/xiaowu0162/LongMemEval (MIT).  The
-figures are those of `commonplace eval`; plain BM25 is measured in the same run, question by question.
+figures are those of `commonplace eval`: recall with the built-in embedder, recall by words alone, and plain BM25,
+measured in the same run, question by question.  Within a number of tokens a document counts whole, for all alike.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from commonplace.engine.text import estimate_tokens
 from commonplace.faces.cli.evaluate import measure, read
-from commonplace.pipelines.evaluate import TOP, Evaluation, figures
+from commonplace.pipelines.corpora import Corpus, sample
+from commonplace.pipelines.evaluate import BUDGETS, TOP, Answer, Evaluation, figures, mean, share
+from commonplace.providers.local import LocalEmbedder
 
 SHOWN = ("R@1", "R@5", "R@10", "R@20", "hit@5", "hit@10", "all@10", "NDCG@10", "MRR")
 FORMS = ("locomo", "longmemeval")  # in the order of the arguments
 
 
-def show(measured: Evaluation) -> None:
-    """Print one data set's table, and what the comparison with plain BM25 comes to."""
-    overall, *categories = measured.rows
-    corpus = measured.corpus
+def show(corpus: Corpus, hybrid: Evaluation, words: Evaluation) -> None:
+    """Print one data set's tables, and what the comparison with plain BM25 comes to."""
+    names = [row.category for row in hybrid.rows[1:]]
     print(f"\n{corpus.name}: {len(corpus.questions)} questions, {len(corpus.passages)} documents\n")
-    print("| system |", " | ".join([*SHOWN, *(f"R@10: {row.category}" for row in categories)]), "|")
-    print("| --- |", " | ".join(["---"] * (len(SHOWN) + len(categories))), "|")
-    line("plain BM25", overall.bm25, [row.bm25["R@10"] for row in categories])
-    line("recall", overall.recall, [row.recall["R@10"] for row in categories])
-    better, worse = compared(measured)
-    print(f"\nR@10 +- {overall.half_width:.3f}; against plain BM25 better on {better} questions, worse on {worse}")
-    within = ", ".join(f"{budget}: {share:.3f}" for budget, share in overall.budgets.items())
-    print(f"recall within tokens: {within}; without options: {overall.plain:.3f} with {overall.tokens:.0f}")
-    times = f"{overall.cpu_ms_p50:.1f} / {overall.cpu_ms_p95:.1f} ms a question (p50 / p95)"
-    print(f"CPU: {measured.index_cpu_ms:.2f} ms a document, {times}")
+    heading("system", [*SHOWN, *(f"R@10: {name}" for name in names)])
+    line("plain BM25", words.rows[0].bm25, [row.bm25["R@10"] for row in words.rows[1:]])
+    for name, measured in (("recall, words alone", words), ("recall", hybrid)):
+        line(name, measured.rows[0].recall, [row.recall["R@10"] for row in measured.rows[1:]])
+    print()
+    heading("within tokens", [str(budget) for budget in BUDGETS])
+    row("plain BM25", curve(corpus, words.answers, [answer.bm25 for answer in words.answers]))
+    for name, measured in (("recall, words alone", words), ("recall", hybrid)):
+        row(name, curve(corpus, measured.answers, [answer.ranked for answer in measured.answers]))
+    print()
+    for name, measured in (("recall, words alone", words), ("recall", hybrid)):
+        told(name, measured)
+
+
+def heading(first: str, columns: Sequence[str]) -> None:
+    """Print the head of a table."""
+    print(f"| {first} |", " | ".join(columns), "|")
+    print("| --- |", " | ".join(["---"] * len(columns)), "|")
 
 
 def line(name: str, overall: Mapping[str, float], by_category: list[float]) -> None:
+    """Print one row of figures."""
+    row(name, [overall[figure] for figure in SHOWN] + by_category)
+
+
+def row(name: str, shown: Sequence[float]) -> None:
     """Print one row, written as the papers write it."""
-    shown = [overall[figure] for figure in SHOWN] + by_category
     print(f"| {name} |", " | ".join(f"{figure:.3f}".removeprefix("0") for figure in shown), "|")
+
+
+def told(name: str, measured: Evaluation) -> None:
+    """Print what no table has room for."""
+    overall = measured.rows[0]
+    better, worse = compared(measured)
+    print(
+        f"{name}: R@10 +- {overall.half_width:.3f}; against plain BM25 better on {better} questions, worse on {worse}"
+    )
+    below = [row.category for row in measured.rows if row.recall["R@10"] < row.bm25["R@10"]]
+    print(f"  categories below plain BM25 by R@10: {', '.join(below) or 'none'}")
+    print(f"  without options it finds {overall.plain:.3f} with {overall.tokens:.0f} tokens")
+    times = f"{overall.cpu_ms_p50:.1f} / {overall.cpu_ms_p95:.1f} ms a question (p50 / p95)"
+    print(f"  CPU: {measured.index_cpu_ms:.2f} ms a document, {times}")
+
+
+def curve(corpus: Corpus, answers: Sequence[Answer], rankings: Sequence[Sequence[str]]) -> list[float]:
+    """The share of the answers within each number of tokens."""
+    costs = {(passage.scope, passage.id): estimate_tokens(passage.text) for passage in corpus.passages}
+    found = []
+    for budget in BUDGETS:
+        shares = []
+        for answer, ranking in zip(answers, rankings, strict=True):
+            scope = answer.question.scope
+            fits = fitting(ranking, [costs[scope, document] for document in ranking], budget)
+            shares.append(share(fits, answer.question.gold))
+        found.append(mean(shares))
+    return found
+
+
+def fitting(ranking: Sequence[str], costs: Sequence[int], budget: int) -> set[str]:
+    """What fits, in order; what does not fit makes room for something shorter, as in a recall."""
+    fits = set()
+    for document, cost in zip(ranking, costs, strict=True):
+        if cost <= budget:
+            fits.add(document)
+            budget -= cost
+    return fits
 
 
 def compared(measured: Evaluation) -> tuple[int, int]:
@@ -53,10 +106,16 @@ def compared(measured: Evaluation) -> tuple[int, int]:
 
 def main() -> None:
     """Measure every file that was given."""
-    if not 1 < len(sys.argv) <= 1 + len(FORMS):
+    limit, paths = None, sys.argv[1:]
+    if paths[:1] == ["--limit"] and len(paths) > 1:
+        limit, paths = int(paths[1]), paths[2:]
+    if not 0 < len(paths) <= len(FORMS):
         sys.exit(__doc__)
-    for path, form in zip(sys.argv[1:], FORMS, strict=False):
-        show(measure(read(path, form)))
+    sys.stdout.reconfigure(line_buffering=True)
+    for path, form in zip(paths, FORMS, strict=False):
+        corpus = read(path, form)
+        corpus = sample(corpus, limit) if limit else corpus
+        show(corpus, measure(corpus, embedder=LocalEmbedder()), measure(corpus, embedder=None))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ def periods(text: str, said_at: datetime) -> list[Period]:
             small[at] = ""
     found: list[Period] = []
     for at, word in enumerate(small):
+        if word not in _NAMING and not word[-1:].isdigit():  # nearly every word: a recall reads thousands
+            continue
         try:
             found += _named(small, at, word, said_at)
         except (OverflowError, ValueError):  # the 31st of June, or before the first day of the calendar
@@ -68,7 +70,8 @@ def periods(text: str, said_at: datetime) -> list[Period]:
     return found
 
 
-_TELLING = {*_MONTH_FORMS, *_DAY_FORMS, *_SEASONS, *_ASIDE, "ago"}
+_TELLING = frozenset((*_MONTH_FORMS, *_DAY_FORMS, *_SEASONS, *_ASIDE, "ago"))
+_NAMING = _TELLING | _UNITS.keys()
 
 
 def _is_time(words: Sequence[str], at: int, *, capital: bool) -> bool:
