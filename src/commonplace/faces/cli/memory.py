@@ -9,12 +9,11 @@ import click
 from commonplace.domain.errors import InvalidInput
 from commonplace.faces.cli.commands import Told, as_written
 from commonplace.faces.cli.exits import ATTENTION, OK
-from commonplace.faces.cli.read import shelf
 from commonplace.faces.cli.role_memory import ROLE_COMMANDS, clear_role
 from commonplace.faces.cli.session import Session, confirmed, counted, json_too, opened
 from commonplace.opening import Here, here, workplace
 from commonplace.pipelines.artifacts import SUMMARY, present, publish
-from commonplace.pipelines.inject import described, inject, rules_in
+from commonplace.pipelines.inject import described
 from commonplace.pipelines.learn import clear as clear_all
 from commonplace.pipelines.learn import enqueue as ask_for
 
@@ -80,12 +79,7 @@ def view(as_json: bool) -> None:
 
 
 def _payload(place: Here) -> tuple[str, dict[str, Any]]:
-    on, settings = shelf(place), place.where.project_settings
-    injection = inject(
-        on, place.recall, "", rules=rules_in(on.folder, secret=place.secret()), limit=settings["recall_limit"],
-        recall_budget=settings["recall_budget"],
-        summary_budget=place.where.learning.summary_injection_token_limit,
-    )  # fmt: skip
+    injection = place.inject("")
     return injection.text, {"text": injection.text, **described(injection)}
 
 

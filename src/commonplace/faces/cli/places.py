@@ -16,6 +16,7 @@ from commonplace.domain.errors import InvalidInput
 from commonplace.engine.text import slug
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.exits import ATTENTION, OK
+from commonplace.faces.cli.role_template import ROLE_MODEL, init_role
 from commonplace.faces.cli.session import Session, confirmed, counted, json_too, opened, progress, scoped
 from commonplace.faces.cli.terminal import near, say, say_json
 from commonplace.markdown import files
@@ -39,16 +40,25 @@ _scope = click.option("--scope", type=click.Choice([PROJECT, ASSISTANT]), requir
 
 
 @click.command(cls=Told)
+@click.option("--name", help="With --template: what the agent is called.")
+@click.option("--template", metavar="TEMPLATE", help="Write role.yaml instead, for an agent: memory.")
+@click.option("--model", metavar="PROVIDER:NAME", help=f"With --template: the agent's model.  [default: {ROLE_MODEL}]")
 @json_too
-def init(as_json: bool) -> None:
+def init(name: str | None, template: str | None, model: str | None, as_json: bool) -> None:
     """Make this repository, or else this folder, a project with a memory of its own.
 
     It makes .commonplace/ with a commented config.yaml and a README; the records' files come beside them.  Clones and
     worktrees of one repository share one memory.
 
-    Example:
+    With --template it makes no project: it writes a role.yaml for an agent that remembers.
+
+    Examples:
       cd my-project && commonplace init
+      commonplace init --name assistant --template memory
     """
+    if name is not None or template is not None or model is not None:
+        init_role(name, template, model, as_json=as_json)
+        return
     place = find(os.getcwd())
     root = place.root if place else os.getcwd()
     folder = (place.folder if place else None) or os.path.join(root, FOLDER)

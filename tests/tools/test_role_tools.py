@@ -1,0 +1,223 @@
+"""The tools of a role: the formats of the document, letter by letter, and mistakes that a model can mend."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from commonplace.config.role import KindSettings, MemorySettings, Role
+from commonplace.domain.queries import State
+from commonplace.domain.records import Channel, Kind
+from commonplace.engine.memory import Memory
+from commonplace.providers.local import LocalEmbedder
+from commonplace.tools.role import answered, tools
+
+ID = "[0-9a-z]{20}"
+
+
+@pytest.fixture
+def held_by(store, clock):
+    """The tools of an agent with these memory settings, in a store of every sort."""
+
+    def held_by(**settings):
+        role = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings(**settings))
+        binding = role.bind(Channel.AGENT, home="/data")
+        return tools(Memory(store, binding, clock=clock, embedder=LocalEmbedder()))
+
+    return held_by
+
+
+@pytest.fixture
+def call(held_by, clock):
+    """Call a tool of an agent with the default settings; a second passes after each call."""
+    held = held_by()
+
+    def call(name, **arguments):
+        answer = answered(held, name, arguments)
+        clock.forward()
+        return answer
+
+    return call
+
+
+def id_of(answer):
+    """The id in a confirmation."""
+    return re.search(f"id=({ID})", answer)[1]
+
+
+def test_the_tools_are_those_of_the_kinds_that_are_on(held_by):
+    """Those that write come and go with their kind; those that read are always there."""
+    always = {"recall", "list_memories", "forget", "update"}
+    off = KindSettings(enabled=False, keep=1)
+    assert {tool.name for tool in held_by()} == always | {"remember", "learn_procedure", "record_episode"}
+    assert {tool.name for tool in held_by(semantic=off)} == always | {"learn_procedure", "record_episode"}
+    assert {tool.name for tool in held_by(procedural=off, episodic=off)} == always | {"remember"}
+    assert {tool.name for tool in held_by(semantic=off, procedural=off, episodic=off)} == always
+
+
+def test_every_tool_describes_itself_as_function_calling_wants_it(held_by):
+    """Names, descriptions and schemas are plain JSON."""
+    schemas = {tool.name: tool.schema() for tool in held_by()}
+    assert schemas["recall"]["parameters"]["required"] == ["query"]
+    assert list(schemas["recall"]["parameters"]["properties"]) == ["query", "top_k", "memory_types"]
+    assert list(schemas["remember"]["parameters"]["properties"]) == ["content", "category"]
+    assert list(schemas["list_memories"]["parameters"]["properties"])[:3] == ["category", "limit", "memory_type"]
+    assert all(schema["description"] for schema in schemas.values())
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [("remember", "Remembered"), ("learn_procedure", "Learned procedure"), ("record_episode", "Recorded episode")],
+)
+def test_a_write_is_confirmed_with_its_id_and_its_category(call, tool, said):
+    """The words are the document's."""
+    assert re.fullmatch(rf"{said} \(id={ID}, category=general\)", call(tool, content="the sky is blue"))
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("UI Prefs!!", "ui_prefs"), ("__a--b__", "a_b"), ("!!", "general"), ("Ä", "general")]
+)
+def test_a_category_is_sanitised(call, said, kept):
+    """Small letters and digits, one underscore for anything else."""
+    assert call("remember", content="dark mode", category=said).endswith(f"category={kept})")
+
+
+def test_recall_has_the_documents_format(call):
+    """A header and the content, blocks between dashes; the score is the cosine."""
+    call("remember", content="The user prefers dark mode.", category="preferences")
+    call("record_episode", content="Switched the editor to dark mode today.", category="autonomous_run")
+    answer = call("recall", query="The user prefers dark mode.")
+    first, second = answer.split("\n\n---\n\n")
+    assert first == (
+        "[Type: semantic | Category: preferences | Score: 1.000 | 2026-01-01T12:00:00+00:00]\n"
+        "The user prefers dark mode."
+    )
+    assert re.fullmatch(
+        r"\[Type: episodic \| Category: autonomous_run \| Score: 0\.\d{3} \| 2026-01-01T12:00:01\+00:00\]\n.*", second
+    )
+
+
+def test_recall_can_be_narrowed_to_types_and_to_a_number(call):
+    """Only of the types that are named, at most so many; five if nothing is said."""
+    for number in range(6):
+        call("remember", content=f"deploy number {number} went to the staging server")
+        call("learn_procedure", content=f"deploy step {number}: look at the staging server")
+    assert call("recall", query="deploy staging").count("[Type:") == 5
+    some = call("recall", query="deploy staging", top_k=3, memory_types=["procedural"])
+    assert some.count("[Type: procedural") == some.count("[Type:") == 3
+
+
+def test_nothing_yet_and_nothing_found_are_told_apart(call):
+    """An empty store is not a question without an answer."""
+    assert call("recall", query="x") == call("list_memories") == "No memories stored yet."
+    call("remember", content="the sky is blue")
+    assert call("list_memories", memory_type="episodic") == "No memories found."
+    assert call("recall", query="sky", memory_types=["episodic"]) == "No relevant memories found."
+
+
+def test_list_has_the_documents_format_newest_first(call):
+    """One line each, whatever the content is."""
+    call("remember", content="The user prefers\ndark mode.", category="preferences")
+    call("record_episode", content="Deployed v2.1.", category="run")
+    assert call("list_memories") == (
+        "[episodic:run] (2026-01-01T12:00:01+00:00) Deployed v2.1.\n"
+        "[semantic:preferences] (2026-01-01T12:00:00+00:00) The user prefers ⏎ dark mode."
+    )
+    assert call("list_memories", limit=1).startswith("[episodic:run]")
+    assert call("list_memories", category="Preferences").startswith("[semantic:preferences]")
+    assert re.match(f"#{ID} \\[episodic:run\\]", call("list_memories", show_ids=True))
+
+
+def test_twenty_are_listed_unless_another_number_is_said(call):
+    """The default limit is the document's."""
+    for number in range(22):
+        call("remember", content=f"fact {number}")
+    assert len(call("list_memories").splitlines()) == 20
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        (
+            "recall",
+            {"query": "x", "memory_types": ["facts"]},
+            "memory_types: 'facts' is not a memory type; use semantic, ",
+        ),
+        ("recall", {"query": "x", "memory_types": "semantic"}, "memory_types must be a list of semantic, "),
+        ("recall", {"query": "x", "memory_types": [3]}, "memory_types: 3 is not a memory type"),
+        ("recall", {"query": "x", "top_k": 0}, "top_k must be a whole number from 1 to 50, not 0"),
+        ("recall", {"query": "x", "top_k": "many"}, "top_k must be a whole number from 1 to 50, not 'many'"),
+        ("recall", {"query": "x", "top_k": True}, "top_k must be a whole number"),
+        ("recall", {"query": 3}, "query must be a string, not 3"),
+        ("recall", {}, "recall needs 'query'"),
+        ("recall", {"query": "x", "k": 3}, "recall takes no 'k'; it takes query, top_k, memory_types"),
+        ("list_memories", {"memory_type": "x"}, "memory_type: 'x' is not a memory type"),
+        ("list_memories", {"limit": -1}, "limit must be a whole number"),
+        ("remember", {"content": " "}, "the content is blank"),
+        ("remember", {"content": "x" * 20_000}, "the content has 20000 bytes; the limit is 16384"),
+        ("remember", {"content": None}, "content must be a string"),
+        ("forget", {"id": "nonsense!"}, "there is no record 'nonsense!'"),
+        ("update", {"id": "0000000000"}, "update needs content or category"),
+        ("dream", {}, "there is no tool 'dream'; there are remember, "),
+    ],
+)
+def test_a_mistake_is_a_sentence_that_a_model_can_act_on(call, tool, arguments, said):
+    """Nothing that a model sends ends a run."""
+    assert call(tool, **arguments).startswith(f"Error: {said}")
+
+
+def test_arguments_may_come_as_json(held_by):
+    """Function-calling APIs send text, and not always good text."""
+    held = held_by()
+    assert answered(held, "remember", '{"content": "a"}').startswith("Remembered (")
+    assert answered(held, "remember", '{"content": ').startswith("Error: the arguments of remember are not JSON")
+    assert answered(held, "remember", "[]") == "Error: the arguments of remember should be an object"
+
+
+def test_the_same_fact_is_kept_once(call):
+    """Remembering it three times brings it back once."""
+    ids = {id_of(call("remember", content="the user likes tea")) for _ in range(3)}
+    assert len(ids) == 1
+    assert call("recall", query="tea").count("[Type:") == 1
+
+
+def test_each_kind_is_pruned_to_its_own_limit_oldest_first(held_by, clock):
+    """Other kinds are not touched."""
+    held = held_by(semantic=KindSettings(keep=2))
+    answered(held, "record_episode", {"content": "an old episode"})
+    for number in range(4):
+        clock.forward()
+        answered(held, "remember", {"content": f"fact {number}"})
+    listed = answered(held, "list_memories", {})
+    assert [line.rpartition(") ")[2] for line in listed.splitlines()] == ["fact 3", "fact 2", "an old episode"]
+
+
+def test_a_memory_can_be_forgotten_by_its_id(call):
+    """It is gone for good; with or without the mark before the id."""
+    kept = id_of(call("remember", content="the user likes tea"))
+    assert call("forget", id=f"#{kept}") == f"Forgot (id={kept})"
+    assert call("list_memories") == "No memories stored yet."
+    assert call("forget", id=kept) == f"Error: there is no record '{kept}'"
+
+
+def test_a_memory_can_be_corrected_by_its_id(call, store):
+    """The id stays, and so does the version that was there."""
+    kept = id_of(call("remember", content="the user likes tea", category="taste"))
+    assert call("update", id=kept, content="the user likes coffee") == f"Updated (id={kept}, category=taste)"
+    assert call("update", id=kept, category="Drinks") == f"Updated (id={kept}, category=drinks)"
+    assert call("list_memories").endswith("[semantic:drinks] (2026-01-01T12:00:00+00:00) the user likes coffee")
+    assert (store.get(kept).version, store.get(kept).state(store.get(kept).updated_at)) == (3, State.LIVE)
+
+
+def test_a_secret_is_taken_out_and_the_model_is_told(call):
+    """What is stored does not hold it."""
+    answer = call("remember", content="the key is sk-proj-Zx9qLmN4vT7bR2wYp8KdJ3hF6gS1aQ5cE0uI")
+    assert "a secret (" in answer
+    assert "Zx9qLmN4vT7bR2wYp8KdJ3hF6gS1aQ5cE0uI" not in answer + call("list_memories")
+
+
+def test_what_an_agent_writes_is_trusted_as_an_agents(call, store):
+    """No tool can claim to be a person."""
+    record = store.get(id_of(call("remember", content="the user likes tea")))
+    assert (record.source.channel, record.kind) == (Channel.AGENT, Kind.SEMANTIC)
