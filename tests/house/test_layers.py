@@ -74,7 +74,9 @@ def test_every_layer_is_known():
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_nothing_is_forgiven_wholesale(path):
-    """`except Exception` has one address, agents/quietly.py, which does not exist yet."""
+    """`except Exception` has one address, agents/quietly.py; anywhere else it has to raise again."""
+    if path == SOURCE / "agents" / "quietly.py":
+        return
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ExceptHandler):
             names = [getattr(name, "id", "") for name in ast.walk(node.type)] if node.type else ["everything"]

@@ -38,9 +38,11 @@ def spoken(
 ) -> Spoken:
     """The model of that name: ``openai:gpt-5``, ``anthropic/claude-opus-4-7``, or one of PydanticAI's as it is."""
     try:
-        from pydantic_ai.models.test import TestModel  # noqa: PLC0415 - see the module
+        import pydantic_ai  # noqa: PLC0415 - see the module
+        from pydantic_ai.models.test import TestModel  # noqa: PLC0415
     except ImportError as error:
         raise ProviderError(HINT) from error
+    pydantic_ai.BANNER_ENABLED = False  # it would draw itself into the first answer at a terminal
     if not isinstance(name, str):
         return Spoken(model=name)
     if name.strip() == TEST:
