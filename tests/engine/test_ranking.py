@@ -455,10 +455,12 @@ def test_what_says_the_same_but_for_small_words_is_named_by_the_better_one(make)
     assert distinct(kept) == kept
 
 
-@pytest.mark.parametrize("other", ["not", "8081", "staging", "never"])
+@pytest.mark.parametrize("other", ["not", "8081", "staging", "never", "only", "other"])
 def test_a_number_or_a_no_more_is_another_thing(make, other):
     """However long the text is in which they differ: one of the two may be the truth."""
-    long = "the api of the shop runs behind the gateway on port 8080 and is restarted by the cron job every night at two"
+    long = (
+        "the api of the shop runs behind the gateway on port 8080 and is restarted by the cron job every night at two"
+    )
     said = (long, f"{long} {other}")
     assert texts(distinct(hits_of(make, *said))) == list(said)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from loopback import LoopbackServer
 
 from commonplace.faces.cli.exits import ATTENTION
 from commonplace.opening import here
+from loopback import LoopbackServer
 
 CONFIG, PROVIDER = 5, 6  # exit codes
 MEDICINE, PAINT = "The physician prescribed antibiotics", "The kitchen needs new paint"

@@ -21,7 +21,6 @@ from commonplace.domain.records import Trust
 from commonplace.engine.periods import periods
 from commonplace.engine.question import MACHINES, Asked, Profile
 from commonplace.engine.text import estimate_tokens
-from commonplace.engine.words import says_nothing
 
 # Evidence.  With the first five alone the best that there can be is 1; without vectors the other three share it.
 WORDS = 0.15  # the question's words, each where it is worth most: in the text, or a little less in its neighbours
@@ -61,6 +60,10 @@ _TIMES = frozenset(
     ("yesterday", "today", "tonight", "tomorrow", "last", "next", "ago", "week", "weeks", "month", "months", "year",
      "years", "weekend", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 )  # fmt: skip
+
+_SMALL = frozenset(
+    ("", "a", "an", "the", "is", "are", "was", "were", "and", "of", "to", "that", "too", "also", "please")
+)
 
 Parts = list[tuple[str, float]]
 
@@ -318,7 +321,7 @@ def distinct(hits: Sequence[Hit]) -> list[Hit]:
     for hit in hits:
         words = frozenset(word.strip(".,;:?!\"'()*`") for word in hit.text.lower().split())
         for number, (known, better) in enumerate(kept):
-            if all(says_nothing(word) for word in words ^ known):  # a number or a "not" more is another thing
+            if words ^ known <= _SMALL:  # a number, a "not" or an "only" more is another thing
                 kept[number] = (known, better.replace(alike=(*better.alike, hit.id)))
                 break
         else:

@@ -73,7 +73,6 @@ what when where which who whom whose why with would you your yours yourself aren
 hadnt hasnt havent i.e isnt shouldnt wasnt werent wont wouldnt
 """
 _STOP_WORDS = frozenset(_ASKING.split())
-_NEGATIVE = re.compile(r"^(?:no|nor|not|cannot)$|n'?t$")
 
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -142,11 +141,6 @@ def says_something(text: str) -> bool:
     """Whether a question has a word that says what it is about, not only how it is asked."""
     found = _TOKEN.finditer(text if text.isascii() else _folded(text))
     return any(not _is_stop_word(match[0]) and _asked(match[0]) for match in found)
-
-
-def says_nothing(word: str) -> bool:
-    """Whether a text means the same with and without a word; "not" does mean something."""
-    return not word or (_is_stop_word(word) and not _NEGATIVE.search(word))
 
 
 class _Folding(dict[int, str]):
