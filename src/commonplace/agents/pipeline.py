@@ -22,7 +22,8 @@ from commonplace.domain.errors import Forbidden, InvalidInput, ProviderError
 from commonplace.domain.ports import Clock
 from commonplace.domain.values import Value
 from commonplace.engine.memory import now_utc
-from commonplace.tools.pipeline import Tool, answered, tools
+from commonplace.tools.pipeline import answered, tools
+from commonplace.tools.tool import Tool
 
 if TYPE_CHECKING:
     from pydantic_ai import Tool as OfferedTool

@@ -20,7 +20,8 @@ from commonplace.domain.values import Value
 from commonplace.engine.memory import Memory
 from commonplace.engine.render import quoted_line
 from commonplace.engine.text import clean, one_line
-from commonplace.tools.role import BREAK, LIST, RECALL, Tool, answered, list_memories, tools
+from commonplace.tools.role import BREAK, LIST, RECALL, answered, list_memories, tools
+from commonplace.tools.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable

@@ -6,8 +6,7 @@ and no model is known here; ``answered`` is for whoever runs the tool calls of a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -16,9 +15,9 @@ from typing import Any
 from commonplace.domain.errors import CommonplaceError, InvalidInput
 from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import Record
-from commonplace.domain.values import Value
 from commonplace.engine.memory import Memory
 from commonplace.engine.text import clean
+from commonplace.tools.tool import Tool
 
 RECALL, SAVE = "recall_memory", "save_memory"
 UNAVAILABLE = "agent memory not available"
@@ -35,19 +34,6 @@ Avoid: run-specific state (use task outputs instead), secrets (use the secrets m
 out), large blobs (at most {max_content_bytes} bytes)."""
 
 _TAGS = {"type": "array", "items": {"type": "string"}}
-
-
-class Tool(Value):
-    """One tool as any function-calling API wants it, and the function behind it."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]  #: the JSON schema of its arguments
-    function: Callable[..., dict[str, Any]]
-
-    def schema(self) -> dict[str, Any]:
-        """What a model is told of it."""
-        return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
 
 
 def tools(memory: Memory, *, max_recall: int) -> tuple[Tool, ...]:
@@ -74,10 +60,10 @@ def answered(held: Sequence[Tool], name: str, arguments: str | Mapping[str, Any]
         tool = next((tool for tool in held if tool.name == name), None)
         if tool is None:
             raise InvalidInput(UNAVAILABLE if name in (RECALL, SAVE) else f"there is no tool {name!r}")
-        given = _arguments(tool, arguments)
-        return tool.function(**given)
+        answer: dict[str, Any] = tool.function(**tool.arguments(arguments))
     except CommonplaceError as error:
         return {"error": str(error)}
+    return answer
 
 
 def recall_memory(
@@ -192,21 +178,6 @@ def _available(memory: Memory | None) -> Memory:
     if memory is None:
         raise InvalidInput(UNAVAILABLE)
     return memory
-
-
-def _arguments(tool: Tool, arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except ValueError as error:
-            raise InvalidInput(f"the arguments of {tool.name} are not JSON: {error}") from error
-    if not isinstance(arguments, Mapping):
-        raise InvalidInput(f"the arguments of {tool.name} should be an object")
-    known = tool.parameters["properties"]
-    for name in arguments:
-        if name not in known:
-            raise InvalidInput(f"{tool.name} takes no {name!r}; it takes {', '.join(known)}")
-    return arguments
 
 
 def _text(value: Any, name: str) -> str:

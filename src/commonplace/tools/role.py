@@ -6,7 +6,6 @@ there are, the binding says: a kind that is switched off cannot be written.  No 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -15,9 +14,9 @@ from typing import Any
 from commonplace.domain.errors import CommonplaceError, InvalidInput
 from commonplace.domain.queries import Hit
 from commonplace.domain.records import Kind, Record
-from commonplace.domain.values import Value
 from commonplace.engine.memory import Kept, Memory
 from commonplace.engine.text import one_line, slug
+from commonplace.tools.tool import Tool
 
 REMEMBER, LEARN, RECORD = "remember", "learn_procedure", "record_episode"
 RECALL, LIST = "recall", "list_memories"
@@ -46,19 +45,6 @@ _HELP = {
 _TYPE = {"type": "string", "enum": list(TYPES)}
 
 
-class Tool(Value):
-    """One tool as any function-calling API wants it, and the function behind it."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]  #: the JSON schema of its arguments
-    function: Callable[..., str]
-
-    def schema(self) -> dict[str, Any]:
-        """What a model is told of it."""
-        return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-
-
 def tools(memory: Memory) -> tuple[Tool, ...]:
     """The tools of an agent with this memory: for each kind that it may write the one that does, and the others."""
     writing = {REMEMBER: (remember, Kind.SEMANTIC), LEARN: (learn_procedure, Kind.PROCEDURAL)}
@@ -78,7 +64,8 @@ def called(held: Sequence[Tool], name: str, arguments: str | Mapping[str, Any]) 
     tool = next((tool for tool in held if tool.name == name), None)
     if tool is None:
         raise InvalidInput(f"there is no tool {name!r}; there are {', '.join(tool.name for tool in held)}")
-    return tool.function(**_arguments(tool, arguments))
+    answer: str = tool.function(**_arguments(tool, arguments))
+    return answer
 
 
 def answered(held: Sequence[Tool], name: str, arguments: str | Mapping[str, Any]) -> str:
@@ -182,18 +169,8 @@ def _confirmed(what: str, kept: Kept) -> str:
 # What a model sends, checked
 
 
-def _arguments(tool: Tool, arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except ValueError as error:
-            raise InvalidInput(f"the arguments of {tool.name} are not JSON: {error}") from error
-    if not isinstance(arguments, Mapping):
-        raise InvalidInput(f"the arguments of {tool.name} should be an object")
-    known = tool.parameters["properties"]
-    for name in arguments:
-        if name not in known:
-            raise InvalidInput(f"{tool.name} takes no {name!r}; it takes {', '.join(known)}")
+def _arguments(tool: Tool, sent: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    arguments = tool.arguments(sent)
     for name in tool.parameters["required"]:
         if name not in arguments:
             raise InvalidInput(f"{tool.name} needs {name!r}")
