@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -82,8 +83,8 @@ def test_every_note_has_its_source_date_trust_and_score(asked, kept):
     """Whoever reads a note can trace it and weigh it."""
     record, _ = kept()
 
-    line = f"- [decisions, project, {record.created_at:%Y-%m-%d}, from user, trust user, score 1.00] Use pnpm, not npm"
-    assert f"{line} (memory://{record.short})" in asked("pnpm").text
+    head = rf"- \[decisions, project, {record.created_at:%Y-%m-%d}, from user, trust user, score (0\.9\d|1\.00)\]"
+    assert re.search(rf"{head} Use pnpm, not npm \(memory://{record.short}\)", asked("pnpm").text)
 
 
 def test_the_newest_twenty_procedures_are_shown(asked, kept, clock):

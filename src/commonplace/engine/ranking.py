@@ -317,16 +317,15 @@ def _ages(seen: Sequence[_Seen]) -> dict[int, int]:
 
 def distinct(hits: Sequence[Hit]) -> list[Hit]:
     """The hits without those that say the same as one above them but for small words, which then names them."""
-    kept: list[tuple[frozenset[str], Hit]] = []
+    kept: dict[tuple[str, ...], Hit] = {}
     for hit in hits:
-        words = frozenset(word.strip(".,;:?!\"'()*`") for word in hit.text.lower().split())
-        for number, (known, better) in enumerate(kept):
-            if words ^ known <= _SMALL:  # a number, a "not" or an "only" more is another thing
-                kept[number] = (known, better.replace(alike=(*better.alike, hit.id)))
-                break
-        else:
-            kept.append((words, hit))
-    return [hit for _, hit in kept]
+        words = [word.strip(".,;:?!\"'()*`") for word in hit.text.lower().split()]
+        said = tuple(
+            word for word in words if word not in _SMALL
+        )  # a number, a "not" or an "only" more is another thing
+        better = kept.get(said)
+        kept[said] = better.replace(alike=(*better.alike, hit.id)) if better else hit
+    return list(kept.values())
 
 
 def within(hits: Sequence[Hit], budget: int | None) -> list[Hit]:
