@@ -19,6 +19,7 @@ from commonplace.pipelines.evaluate import BUDGETS, TOP, Answer, Evaluation, fig
 from commonplace.providers.local import LocalEmbedder
 
 SHOWN = ("R@1", "R@5", "R@10", "R@20", "hit@5", "hit@10", "all@10", "NDCG@10", "MRR")
+FITTED_SCOPES = 5  # conversations of LoCoMo that the weights were fitted on
 FORMS = ("locomo", "longmemeval")  # in the order of the arguments
 
 
@@ -63,6 +64,11 @@ def told(name: str, measured: Evaluation) -> None:
     print(
         f"{name}: R@10 +- {overall.half_width:.3f}; against plain BM25 better on {better} questions, worse on {worse}"
     )
+    for what, answers in zip(("fitted on", "the others"), halves(measured), strict=True):
+        if answers:
+            found = [figures(answer.ranked, answer.question.gold) for answer in answers]
+            means = ", ".join(f"{key} {mean([one[key] for one in found]):.3f}" for key in ("R@10", "NDCG@10"))
+            print(f"  {what} ({len(answers)} questions): {means}")
     below = [row.category for row in measured.rows if row.recall["R@10"] < row.bm25["R@10"]]
     print(f"  categories below plain BM25 by R@10: {', '.join(below) or 'none'}")
     print(f"  without options it finds {overall.plain:.3f} with {overall.tokens:.0f} tokens")
@@ -92,6 +98,20 @@ def fitting(ranking: Sequence[str], costs: Sequence[int], budget: int) -> set[st
             fits.add(document)
             budget -= cost
     return fits
+
+
+def halves(measured: Evaluation) -> tuple[list[Answer], list[Answer]]:
+    """The answers to what the weights were fitted on, and to the rest: the first five conversations, else every other.
+
+    One scope is a pool: there every second question was used, from the first on.
+    """
+    scopes = list(dict.fromkeys(answer.question.scope for answer in measured.answers))
+    used = [
+        answer.question.scope in scopes[:FITTED_SCOPES] if len(scopes) > 1 else number % 2 == 0
+        for number, answer in enumerate(measured.answers)
+    ]
+    pairs = list(zip(measured.answers, used, strict=True))
+    return [answer for answer, fitted in pairs if fitted], [answer for answer, fitted in pairs if not fitted]
 
 
 def compared(measured: Evaluation) -> tuple[int, int]:

@@ -17,9 +17,9 @@ from typing import IO, Any
 
 from commonplace.domain.changes import AdoptEmbedder, AppendChunks, PutDocument
 from commonplace.domain.documents import Chunk, Document, DocumentKind
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, ProviderError
+from commonplace.domain.errors import Conflict, Forbidden, InvalidInput
 from commonplace.domain.ports import Tell, silent
-from commonplace.domain.queries import DocumentFilter, Vector
+from commonplace.domain.queries import DocumentFilter
 from commonplace.domain.records import CEILING, Channel, Json, Source
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
@@ -296,21 +296,13 @@ class _Indexing:
 
     def _keep(self, change: Any, document: Document, chunks: Sequence[Chunk], gate: Gate, **options: Any) -> None:
         words = tuple(tuple(terms(chunk.text)) for chunk in chunks)
-        vectors = dict(zip((chunk.seq for chunk in chunks), self._vectors(chunks), strict=False))
+        vectors = dict(
+            zip((chunk.seq for chunk in chunks), self.place.vectors([chunk.text for chunk in chunks]), strict=False)
+        )
         self.place.store.apply(
             [change(document=document, chunks=tuple(chunks), terms=words, vectors=vectors, **options)]
         )
         self.redactions.update(finding.kind for finding in gate.findings)
-
-    def _vectors(self, chunks: Sequence[Chunk]) -> Sequence[Vector]:
-        """None while the embedder is not the store's, or fails: what is kept now is found by its words."""
-        embedder = self.place.embedder
-        if embedder is None or not chunks or self.place.store.embedder() != embedder.identity:
-            return []
-        try:
-            return embedder.embed([chunk.text for chunk in chunks])
-        except ProviderError:
-            return []
 
 
 class _Reader:

@@ -46,7 +46,7 @@ class Workplace(Value):
 
     def puts(self, admitted: Sequence[Admitted]) -> list[Put]:
         """The changes that keep these records, with their vectors; what is already said is not said twice."""
-        vectors = dict(enumerate(self._vectors([one.record.content for one in admitted])))
+        vectors = dict(enumerate(self.vectors([one.record.content for one in admitted])))
         return [
             Put(record=one.record, terms=one.terms, vector=vectors.get(number), dedupe=True)
             for number, one in enumerate(admitted)
@@ -67,7 +67,7 @@ class Workplace(Value):
             )
         )  # fmt: skip
 
-    def _vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    def vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """None while the embedder is not the store's, or fails: what is written now is found by its words."""
         if self.embedder is None or not texts or self.store.embedder() != self.embedder.identity:
             return []

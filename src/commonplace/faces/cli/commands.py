@@ -67,6 +67,20 @@ def as_written(help: str | None) -> str:
     return re.sub(r"\n\n( *)(?=Examples?:)", "\n\n\\1\b\n\\1", help or "")
 
 
+class Listed(click.Group):
+    """A group of commands that are told and listed in the order in which they stand."""
+
+    command_class = Told
+
+    def __init__(self, *args: Any, **described: Any) -> None:
+        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See ``click.Group``."""
+        del ctx
+        return list(self.commands)
+
+
 class Lazy(click.Group):
     """A group that knows its commands by name and help, and loads one when it runs."""
 

@@ -14,7 +14,7 @@ from commonplace.config.places import home
 from commonplace.domain.records import Record
 from commonplace.engine.render import iso
 from commonplace.engine.text import one_line
-from commonplace.faces.cli.commands import Told, as_written
+from commonplace.faces.cli.commands import Listed
 from commonplace.faces.cli.exits import ATTENTION, OK
 from commonplace.faces.cli.session import BACKUPS, F, confirmed, counted, json_too
 from commonplace.faces.cli.terminal import note, say, say_json
@@ -23,19 +23,7 @@ MEMORY_LIMIT = 50
 PENDING = "a reader still holds old bytes of the database; `commonplace doctor --fix` empties them"
 
 
-class _Group(click.Group):
-    command_class = Told
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they stand here."""
-        del ctx
-        return list(self.commands)
-
-    def __init__(self, *args: Any, **described: Any) -> None:
-        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
-
-
-@click.group(cls=_Group)
+@click.group(cls=Listed)
 def pipeline() -> None:
     """Run pipelines whose agents remember from one run to the next.
 

@@ -16,7 +16,7 @@ from commonplace.domain.records import CATEGORIES, Record
 from commonplace.engine.render import record_json
 from commonplace.engine.text import one_line
 from commonplace.faces.cli import moments
-from commonplace.faces.cli.commands import Told, as_written
+from commonplace.faces.cli.commands import Listed
 from commonplace.faces.cli.recall import hints
 from commonplace.faces.cli.session import F, Session, confirmed, json_too, opened, scoped
 from commonplace.faces.cli.terminal import near
@@ -28,19 +28,7 @@ _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
 _id = click.argument("id", metavar="ID")
 
 
-class _Group(click.Group):
-    command_class = Told
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they stand here."""
-        del ctx
-        return list(self.commands)
-
-    def __init__(self, *args: Any, **described: Any) -> None:
-        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
-
-
-@click.group(cls=_Group)
+@click.group(cls=Listed)
 def record() -> None:
     """Add, change, list and erase records.
 
