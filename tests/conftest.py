@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -94,13 +95,81 @@ def sqlite_memory(_folder):
     return SqliteStore(":memory:")
 
 
-STORES = [sqlite_file, sqlite_memory]
+#: The address of a PostgreSQL for tests, and what to do when there is none.
+POSTGRES = "COMMONPLACE_TEST_POSTGRES"
+NO_POSTGRES = f"no PostgreSQL to test on: set {POSTGRES} to its address, or run `scripts/postgres run COMMAND`"
+_numbers = itertools.count()
+
+
+def postgres(_folder):
+    """A store in a schema of its own; ``forget`` drops it."""
+    from commonplace.stores.postgres import PostgresStore  # noqa: PLC0415 - only with the extra
+
+    return PostgresStore(os.environ[POSTGRES], schema=f"test_{os.getpid()}_{next(_numbers)}")
+
+
+def forget(store):
+    """Close a store and leave nothing of it on a server that outlives the test."""
+    store.close()
+    if (connections := getattr(store, "_connections", None)) is not None:
+        with connections.alone() as db:
+            db.execute(f'drop schema if exists "{connections.schema}" cascade')
+
+
+STORES = [sqlite_file, sqlite_memory, pytest.param(postgres, marks=pytest.mark.postgres)]
+
+
+def pytest_configure(config):
+    """Name the marker."""
+    config.addinivalue_line("markers", "postgres: needs a PostgreSQL server with pgvector (scripts/postgres)")
+
+
+def pytest_collection_modifyitems(items):
+    """Without a server its tests are skipped, unless they must not be: where CI is set they fail instead."""
+    if os.environ.get(POSTGRES):
+        return
+    for item in items:
+        if item.get_closest_marker("postgres") and not os.environ.get("CI"):
+            item.add_marker(pytest.mark.skip(reason=NO_POSTGRES))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly what was not tested."""
+    missed = sum(NO_POSTGRES in str(report.longrepr) for report in terminalreporter.stats.get("skipped", []))
+    if missed:
+        terminalreporter.write_line(f"{missed} tests were NOT run: {NO_POSTGRES}", red=True, bold=True)
 
 
 @pytest.fixture(params=STORES, ids=lambda maker: maker.__name__)
 def new_store(request, tmp_path_factory):
     """Make stores of one sort, as many as a test wants; every sort there is, one after the other."""
-    return lambda: request.param(tmp_path_factory.mktemp("store"))
+    if request.param is postgres and not os.environ.get(POSTGRES):
+        pytest.fail(NO_POSTGRES)
+    made = []
+
+    def new_store():
+        made.append(request.param(tmp_path_factory.mktemp("store")))
+        return made[-1]
+
+    yield new_store
+    for store in made:
+        forget(store)
+
+
+@pytest.fixture
+def new_postgres():
+    """Make stores on PostgreSQL, where a test is about the server."""
+    if not os.environ.get(POSTGRES):
+        pytest.fail(NO_POSTGRES)
+    made = []
+
+    def new_postgres():
+        made.append(postgres(None))
+        return made[-1]
+
+    yield new_postgres
+    for store in made:
+        forget(store)
 
 
 @pytest.fixture

@@ -1,0 +1,207 @@
+"""The shared store: one schema of a PostgreSQL database with pgvector, any number of machines.
+
+Reads and the transaction around writes are here; searching is in ``postgres_search``, the changes themselves are in
+``postgres_writes``, whose turn it is to write in ``postgres_scopes``, the connections in ``postgres_connection``.  The
+answers are those of ``SqliteStore``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from commonplace.domain.changes import AdoptEmbedder, Change, DropFiles, Enqueue, Outcome, PutFiles, SetVectors, Touch
+from commonplace.domain.documents import Chunk, Document, FileState
+from commonplace.domain.jobs import Claim, Job, JobState, Skipped
+from commonplace.domain.ports import EmbedderIdentity, Tally, Unembedded
+from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
+from commonplace.domain.records import Kind, Record
+from commonplace.domain.scopes import Scope
+from commonplace.stores import postgres_documents as documents
+from commonplace.stores import postgres_jobs as jobs
+from commonplace.stores import postgres_search as search
+from commonplace.stores import postgres_vectors as vectors
+from commonplace.stores import postgres_writes as writes
+from commonplace.stores.postgres_connection import Broken, Connections, Db, Undone, every
+from commonplace.stores.postgres_filters import among, filter_sql, rows_of
+from commonplace.stores.postgres_migrations import prepare
+from commonplace.stores.postgres_scopes import take_turns
+from commonplace.stores.postgres_survey import speakers, survey
+from commonplace.stores.rows import micros, order_sql, row_record, scope_at, select_list
+
+T = TypeVar("T")
+
+SCHEMA = "commonplace"
+TRIES = 4  # of a read or write that the database undid or that lost its connection; each is made whole or not at all
+#: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
+_UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
+
+
+class PostgresStore:
+    """A store in one schema of a database."""
+
+    def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
+        """Open the store at that address (``postgresql://host/name``), making its schema if there is none."""
+        self._connections = Connections(url, schema)
+        self.path = self._connections.name
+        prepare(self._connections)
+
+    # Reading
+
+    def get(self, id: str) -> Record | None:
+        """See ``Store``."""
+        return self._look(lambda db: writes.read(db, id))
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """See ``Store``."""
+        condition, values = filter_sql(where, "r")
+        table, moments = rows_of(where)
+        sql = (
+            f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
+            f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
+        )
+        return [row_record(row) for row in self._rows(sql, [*moments, *values, limit])]
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self._read(lambda db: search.match(db, where, query, limit=limit))
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self._read(lambda db: search.nearest(db, where, vector, limit=limit))
+
+    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+        """See ``Store``."""
+        return self._read(lambda db: survey(db, where, query, vector, limit=limit))
+
+    def speakers(self, scopes: Collection[Scope]) -> list[str]:
+        """See ``Store``."""
+        return self._read(lambda db: speakers(db, scopes))
+
+    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
+        """See ``Store``."""
+        return self._look(lambda db: documents.listed(db, where, limit=limit))
+
+    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
+        """See ``Store``."""
+        return self._look(lambda db: documents.chunks(db, where, limit=limit, after=after))
+
+    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
+        """See ``Store``."""
+        condition, values = "folder = ?", [folder]
+        if records is not None:
+            choice, wanted = among("record", records)
+            condition, values = f"{condition} and {choice}", [*values, *wanted]
+        rows = self._rows(
+            f"select path, record, version, digest, stamp from file where {condition} order by path", values
+        )
+        return [FileState(path=p, record=r, version=v, digest=d, stamp=t) for p, r, v, d, t in rows]
+
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
+        """See ``Store``."""
+        rows = self._rows(_CENSUS, [micros(at)])
+        return [
+            Tally(
+                scope=scope_at(path),
+                what=Kind(what) if what in set(Kind) else what,
+                state=State(state),
+                count=n,
+                bytes=b,
+            )
+            for path, what, state, n, b in rows
+        ]
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """See ``Store``."""
+        return self._look(vectors.embedder)
+
+    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+        """See ``Store``."""
+        return self._read(lambda db: vectors.unembedded(db, identity, limit))
+
+    def lacking(self, identity: EmbedderIdentity) -> int:
+        """See ``Store``."""
+        return self._read(lambda db: vectors.lacking(db, identity))
+
+    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+        """See ``Store``."""
+        return self._look(lambda db: jobs.states(db, scopes))
+
+    # Writing
+
+    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
+        """See ``Store``."""
+        if not changes:
+            return []
+        durable = not all(isinstance(change, _UNWORTHY) for change in changes)
+
+        def make(db: Db) -> list[Outcome]:
+            named = vectors.embedder(db) if any(isinstance(change, AdoptEmbedder) for change in changes) else None
+            take_turns(db, changes, self._connections.schema, embedder=named)
+            return [writes.make(db, change) for change in changes]
+
+        return self._write(make, durable=durable)
+
+    def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
+        """See ``Store``."""
+
+        def take(db: Db) -> Claim | Skipped:
+            take_turns(db, [Enqueue(job=job)], self._connections.schema, embedder=None)
+            return jobs.take(db, job, lease=lease, now=now)
+
+        return self._write(take, durable=True)
+
+    def close(self) -> None:
+        """See ``Store``."""
+        self._connections.close()
+
+    # Connections
+
+    def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._look(lambda db: every(db, sql, values))
+
+    def _look(self, work: Callable[[Db], T]) -> T:
+        """Ask one question, which sees one state by itself."""
+        return self._tried(lambda: self._looked(work))
+
+    def _looked(self, work: Callable[[Db], T]) -> T:
+        with self._connections.using() as db:
+            return work(db)
+
+    def _read(self, work: Callable[[Db], T]) -> T:
+        """Ask several, of one state of the store."""
+        return self._tried(lambda: self._seen(work))
+
+    def _seen(self, work: Callable[[Db], T]) -> T:
+        with self._connections.reading() as db:
+            return work(db)
+
+    def _write(self, work: Callable[[Db], T], *, durable: bool) -> T:
+        return self._tried(lambda: self._written(work, durable=durable))
+
+    def _written(self, work: Callable[[Db], T], *, durable: bool) -> T:
+        with self._connections.writing(durable=durable) as db:
+            return work(db)
+
+    def _tried(self, attempt: Callable[[], T]) -> T:
+        """The one place where something is made again: only what was certainly not made."""
+        for _ in range(TRIES - 1):
+            try:
+                return attempt()
+            except Undone:
+                continue
+            except Broken:
+                self._connections.renew()
+        return attempt()
+
+
+_SAID = "octet_length(replace(replace({0}, E'\\x01\\x01', ' '), E'\\x01\\x02', ' '))"  # as it was before it was escaped
+_CENSUS = (
+    "select s.path, r.kind, case when r.archived_at is not null then 'archived' when r.held = 1 then 'held'"
+    " when r.expires_at <= ? then 'expired' else 'live' end, count(*), sum(" + _SAID.format("r.content") + ")::bigint"
+    " from record r join scope s on s.id = r.scope group by 1, 2, 3"
+    " union all select s.path, d.kind, 'live', count(*), sum(coalesce(" + _SAID.format("d.content") + ", 0) + coalesce("
+    "(select sum(" + _SAID.format("c.text") + ") from chunk c where c.document = d.row), 0))::bigint"
+    " from document d join scope s on s.id = d.scope group by 1, 2 order by 1, 2, 3"
+)

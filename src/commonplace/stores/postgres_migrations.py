@@ -1,0 +1,77 @@
+"""Bring a schema to the newest form: numbered scripts, forward only, in one transaction, by one process at a time."""
+
+from __future__ import annotations
+
+import os
+
+from commonplace.domain.errors import SchemaTooNew, StoreError
+from commonplace.stores.postgres_connection import Connections, Db, every, first, quoted, run
+from commonplace.version import PRODUCT
+
+NEWEST = 1  # the number of the last script in migrations_postgres/
+_TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are everybody's
+
+
+def prepare(connections: Connections) -> None:
+    """Make the schema, or bring it up to date; one that is newer is refused, and so is one that is not ours."""
+    schema = connections.schema
+    with connections.alone() as db:
+        _check_encoding(db, connections.name)
+        if (found := _number(db, schema, connections.name)) == NEWEST:
+            return
+        if found > NEWEST:
+            raise _too_new(db, schema, connections.name, found)
+        with db.transaction():
+            run(db, "select pg_advisory_xact_lock(?)", [_TURN])
+            _make_room(db, schema)
+            place = every(db, "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
+            run(db, f"set local search_path = {quoted(schema)}, {place[0][0]}")
+            for number in range(_number(db, schema, connections.name) + 1, NEWEST + 1):
+                db.execute(_script(number))  # as it is: it may hold question marks
+                _note(db, number)
+
+
+def _make_room(db: Db, schema: str) -> None:
+    """The extension and the schema, each only if it is missing: an administrator may have made them beforehand."""
+    if not first(db, "select 1 from pg_extension where extname = 'vector'"):
+        run(db, "create extension vector")
+    if not first(db, "select 1 from pg_namespace where nspname = ?", [schema]):
+        run(db, f"create schema {quoted(schema)}")
+
+
+def _number(db: Db, schema: str, name: str) -> int:
+    """How far a schema has come; 0: it is not there, or empty."""
+    tables = [table for (table,) in every(db, "select tablename from pg_tables where schemaname = ?", [schema])]
+    if not tables:
+        return 0
+    noted = None
+    if "meta" in tables and "entry" in tables:
+        noted = first(db, f"select value from {quoted(schema)}.meta where key = 'schema'")
+    if noted is None:
+        raise StoreError(f"the schema {schema!r} of {name!r} holds tables, but not those of a Commonplace store")
+    return int(noted[0])
+
+
+def _script(number: int) -> bytes:
+    path = os.path.join(os.path.dirname(__file__), "migrations_postgres", f"{number:04d}.sql")
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _note(db: Db, number: int) -> None:
+    sql = "insert into meta values (?, ?) on conflict (key) do update set value = excluded.value"
+    for key, value in (("schema", str(number)), ("written_by", PRODUCT)):
+        run(db, sql, [key, value])
+
+
+def _check_encoding(db: Db, name: str) -> None:
+    if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+        raise StoreError(f"the database {name!r} is encoded in {encoding}; a store needs one in UTF8")
+
+
+def _too_new(db: Db, schema: str, name: str, found: int) -> SchemaTooNew:
+    writer = first(db, f"select value from {quoted(schema)}.meta where key = 'written_by'")
+    return SchemaTooNew(
+        f"the store {name!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
+        f"this is {PRODUCT} (schema {NEWEST}). Nothing was changed."
+    )
