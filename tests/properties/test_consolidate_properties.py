@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commonplace.domain.records import CATEGORIES
@@ -69,6 +69,7 @@ def test_blocks_keep_every_word(text):
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS.map(kept), TEXTS.map(kept))
+@example("```# # #", "```# - #")  # a list's marker in the middle of a line is no marker
 def test_an_edit_is_taken_in_once(base, file):
     """Every block of the edited file is in the woven text, and weaving again finds no further edit."""
     base = joined(blocks(base))

@@ -242,7 +242,8 @@ class Verbs(RuleBasedStateMachine):
     def only_what_is_live_is_recalled(self):
         found = {hit.id: hit.text for hit in self.memory.recall("deploy server", limit=50, count=False)}
         live = {key: said for key, said in self._live().items() if {"deploy", "server"} & set(said.split())}
-        assert found == live
+        assert found.items() <= live.items()
+        assert set(found.values()) == set(live.values())  # of two that say the same, one is shown and names the other
 
     @invariant()
     def the_past_stays_as_it_was(self):

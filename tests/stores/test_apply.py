@@ -11,6 +11,7 @@ from commonplace.domain.changes import (
     Outcome,
     PutDocument,
     PutFiles,
+    Require,
     Supersede,
     Touch,
 )
@@ -38,6 +39,17 @@ def test_a_change_sees_those_before_it(store, make):
     close = Supersede(id=old.id, by=new.id, at=make.clock(), now=make.clock())
     store.apply([make.put(old), make.put(new), close])
     assert store.get(old.id).superseded_by == new.id
+
+
+def test_what_was_read_is_required_to_be_all_there_is(store, make, keep):
+    """A write that was decided upon one record is refused once there are two."""
+    keep("one")
+    required = Require(where=make.anything(), count=1)
+    store.apply([required, make.put("two")])
+    with pytest.raises(Conflict, match="there were 1 such records, and now there are 3") as caught:
+        store.apply([make.put("three"), required, make.put("four")])
+    assert caught.value.current == 3
+    assert len(store.find(make.anything(), order=Order.ID, limit=9)) == 2
 
 
 def test_a_late_failure_undoes_everything_before_it(store, make, keep, query):

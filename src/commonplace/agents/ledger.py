@@ -14,12 +14,12 @@ from typing import Any, cast
 from commonplace import opening
 from commonplace.config import settings
 from commonplace.config.pipeline import MemoryBlock, Pipeline, agent_scope, pipeline_scope
-from commonplace.config.places import CONFIG, home
+from commonplace.config.places import CONFIG, database, home
 from commonplace.domain.binding import Binding
-from commonplace.domain.changes import Change, Consolidated, DropScope, Outcome, Put
-from commonplace.domain.errors import ConfigError, NotFound
+from commonplace.domain.changes import Change, DropScope, Outcome, Put, Require
+from commonplace.domain.errors import ConfigError, Conflict, NotFound
 from commonplace.domain.ports import Clock, Embedder, Store
-from commonplace.domain.queries import Filter, Order
+from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import Channel, Kind, Record
 from commonplace.domain.values import Value
 from commonplace.engine.memory import Forgotten, Memory, now_utc
@@ -56,12 +56,14 @@ class Rooted:
         missing = f"there is no pipeline {self._pipeline!r}: it was deleted, or it never ran"
         if self._root is None:
             raise NotFound(missing)
-        # Marking its record fails if that is gone, and with it the whole transaction.
-        here = Consolidated(ids=(self._root,), at=self._clock())
+        scope, root = pipeline_scope(self._pipeline), frozenset({self._root})
+        its = Filter(scopes=frozenset({scope}), at=self._clock(), states=ANY_STATE, ids=root)
         try:
-            return self._store.apply([here, *changes])[1:]
-        except NotFound as error:
-            raise NotFound(missing) from error
+            return self._store.apply([Require(where=its, count=1), *changes])[1:]
+        except Conflict as error:
+            if self._store.get(self._root) is None:
+                raise NotFound(missing) from error
+            raise
 
     def __getattr__(self, name: str) -> Any:
         """Every other verb is the store's."""
@@ -157,13 +159,12 @@ def ledger(
     """Open the ledger of a store: a file of its own, or the one in the data folder that all of Commonplace shares."""
     known = os.environ if env is None else env
     data = home(known)
-    path = store or os.path.join(data, "commonplace.db")
-    folder = os.path.dirname(os.path.abspath(path))
     file = os.path.join(data, CONFIG)
-    embedder = opening.configured(settings.load(file, settings.USER), known, file=file)
-    with opening.open(path, embedder=embedder) as opened:
-        secret = bytes if path == ":memory:" else opening.secret_in(folder)
-        yield Ledger(opened.store, clock=clock, secret=secret, embedder=embedder)
+    said = settings.load(file, settings.USER)
+    embedder = opening.configured(said, known, file=file)
+    place = store or database(known, said["store"])
+    with opening.open(place, embedder=embedder) as opened:
+        yield Ledger(opened.store, clock=clock, secret=opening.secret_beside(place), embedder=embedder)
 
 
 def _file(entry: Record | None) -> str | None:

@@ -62,6 +62,13 @@ class Supersede(Value):
     now: datetime
 
 
+class Require(Value):
+    """Go on only if nothing came or went among the records meant since they were read; else ``Conflict``."""
+
+    where: Filter
+    count: int  #: how many they were
+
+
 class Delete(Value):
     """Erase records for good: rows, versions, index, vectors, and what was derived from them alone."""
 
@@ -207,6 +214,7 @@ Change: TypeAlias = (
     | Archive
     | Restore
     | Supersede
+    | Require
     | Delete
     | Consolidated
     | Touch

@@ -15,7 +15,7 @@ from hashlib import sha256
 from commonplace.domain.values import Value
 
 _HEADING = re.compile(r"(#{1,6})\s+\S")
-_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
+_ITEM = re.compile(r"\A(?:[-*+]|\d{1,9}[.)])\s")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _REFERENCE = re.compile(r"\brecord ([0-9a-hjkmnp-tv-z]{10})(?![0-9a-z])")
 _BESIDE = re.compile(r"\s*\((?:record [0-9a-z]{10}|session:)[^()]*\)\s*$")
@@ -260,7 +260,7 @@ def references(text: str) -> set[str]:
 def unreferenced(text: str) -> str:
     """A block's own words, without the marker of a list and what stands behind it in brackets."""
     words = _BESIDE.sub("", text)
-    return _ITEM.sub("", words, count=1).strip()
+    return _ITEM.sub("", words).strip()
 
 
 def harmless(text: str) -> str:

@@ -37,6 +37,7 @@ PAGE = 1000  # chunks that are read at once
 SLUG_CHARS = 40
 ERROR_CHARS = 500
 BEATS = 3  # in one lease: two may be missed
+GATE_TRIES = 20  # to judge and write while others write as well; each failure means that somebody else got on
 
 Think: TypeAlias = Callable[[Transcript], Thought]
 
@@ -237,12 +238,23 @@ class Run:
 
     def keep(self, claim: Claim, document: Document, thought: Thought) -> None:
         """Let everything that came of a session land at once; raises ``LeaseLost`` if somebody else has taken it."""
-        taken, changes = kept(self._place, claim, document, thought)
-        self._place.store.apply(changes)
+        taken = self._kept(claim, document, thought)
         if taken is None:
             self._empty.append(document.name)
         else:
             self._done.append(taken)
+
+    def _kept(self, claim: Claim, document: Document, thought: Thought) -> Taken | None:
+        """Judge and write; if others have written in between, judge again by what is there now."""
+        for left in reversed(range(GATE_TRIES)):
+            taken, changes = kept(self._place, claim, document, thought)
+            try:
+                self._place.store.apply(changes)
+                break
+            except Conflict:
+                if not left:
+                    raise
+        return taken
 
     def _fail(self, claim: Claim, document: Document, error: Exception) -> None:
         place, name = self._place, document.name

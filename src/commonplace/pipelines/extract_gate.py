@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from commonplace.domain.changes import Change, Supersede
+from commonplace.domain.changes import Change, Require, Supersede
 from commonplace.domain.documents import Document, DocumentKind
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.queries import ANY_STATE, Filter, Order, State
@@ -38,7 +38,7 @@ _EMPTY_WORDS = frozenset(
 class Gated(Value):
     """What passed, and what did not."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...]  #: the first one refuses them all if somebody else has written meanwhile
     records: tuple[Record, ...] = ()  #: that will be there, live or not
     again: tuple[str, ...] = ()  #: ids of records that say the same already
     held: int = 0  #: of them wait for a person
@@ -54,7 +54,7 @@ def gated(place: Workplace, session: str, proposals: Sequence[Proposal], *, earl
     for proposal in sorted(proposals, key=lambda one: one.occurred_at or oldest):
         gate.take(proposal)
     return Gated(
-        changes=tuple(gate.changes), records=tuple(gate.records), again=tuple(gate.again),
+        changes=gate.decided(), records=tuple(gate.records), again=tuple(gate.again),
         replaced=tuple(gate.replaced), held=sum(record.held for record in gate.records),
         left_out=tuple(gate.left_out), redactions=tuple(gate.redactions),
     )  # fmt: skip
@@ -77,6 +77,7 @@ class _Gate:
         scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
         where = Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
         known = place.store.find(where, order=Order.OLDEST, limit=-1)
+        self.unchanged = Require(where=where, count=len(known))
         self._known = {(record.scope, said(record)): record.id for record in known}
         self._forgotten = _forgotten(place, earlier)
         live = [record for record in known if record.state(place.clock()) is State.LIVE]
@@ -87,6 +88,10 @@ class _Gate:
         self.replaced: list[str] = []
         self.left_out: list[str] = []
         self.redactions: list[Finding] = []
+
+    def decided(self) -> tuple[Change, ...]:
+        """The changes, which hold only as long as nobody else has written."""
+        return (self.unchanged, *self.changes) if self.changes else ()
 
     def take(self, proposal: Proposal) -> None:
         """Keep a proposal, or say why not."""

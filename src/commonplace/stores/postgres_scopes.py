@@ -25,6 +25,7 @@ from commonplace.domain.changes import (
     Load,
     Put,
     PutDocument,
+    Require,
     Restore,
     SetVectors,
     Supersede,
@@ -89,7 +90,7 @@ def _scopes(change: Change) -> Iterable[Scope]:  # noqa: PLR0911 - one line per 
             return [change.record.scope]
         case Load():
             return [change.versions[-1].scope]
-        case Archive() | Restore() | Delete() | Trim() | DeleteDocuments() | TrimDocuments():
+        case Archive() | Restore() | Require() | Delete() | Trim() | DeleteDocuments() | TrimDocuments():
             return change.where.scopes
         case DropScope():
             return [change.scope]

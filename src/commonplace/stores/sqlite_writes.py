@@ -27,6 +27,7 @@ from commonplace.domain.changes import (
     Put,
     PutDocument,
     PutFiles,
+    Require,
     Restore,
     SetVectors,
     Supersede,
@@ -84,6 +85,8 @@ def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911
             return _each(db, change.where, lambda record: _restored(record, change.at), from_=change.at)
         case Supersede():
             return _supersede(db, change)
+        case Require():
+            return _require(db, change)
         case Delete():
             return _delete(db, change.where)
         case Consolidated():
@@ -312,6 +315,14 @@ def _supersede(db: apsw.Connection, change: Supersede) -> Outcome:
 def _matching(db: apsw.Connection, where: Filter) -> list[Record]:
     condition, values = filter_sql(where, "r")
     return [row_record(row) for row in every(db, f"{_SELECT} where {condition} order by r.id", values)]
+
+
+def _require(db: apsw.Connection, change: Require) -> Outcome:
+    condition, values = filter_sql(change.where, "r")
+    [[count]] = every(db, f"select count(*) from record r where {condition}", values)
+    if count != change.count:
+        raise Conflict(f"there were {change.count} such records, and now there are {count}", current=count)
+    return Outcome()
 
 
 def _delete(db: apsw.Connection, where: Filter) -> Outcome:
