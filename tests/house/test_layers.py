@@ -25,7 +25,7 @@ ALLOWED = {
     "opening": {"config", "stores", "providers", "markdown", "pipelines", "engine", "domain"},
     "agents": {"tools", "opening", "pipelines", "engine", "config", "providers", "domain"},
     "hosts": {"agents", "tools", "opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
-    "adapters": {"agents", "tools", "opening", "pipelines", "engine", "domain"},
+    "adapters": {"agents", "tools", "opening", "config", "pipelines", "engine", "domain"},
     "faces": {"hosts", "agents", "tools", "opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
     "version": set(),
     "__init__": {"opening", "engine", "domain", "version"},

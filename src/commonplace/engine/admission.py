@@ -27,6 +27,7 @@ TAG_CHARS = 200
 METADATA_BYTES = 16_384
 BESIDE_BYTES = 30_000  # all but the content: as frontmatter it may take twice that, of which 64 KiB are read
 JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file can hold
+JSON_DEPTH_MOST = 64  # where no file has to hold it
 
 
 class Admitted(Value):
@@ -55,9 +56,11 @@ class Gate:
         return found.text
 
     def json(self, value: Json, *, what: str) -> Json:
-        """Clean and redact every text in a JSON value."""
+        """Clean and redact every text in a JSON value; the blanks around it are part of the value."""
         if isinstance(value, str):
-            return self.text(value, what=what)
+            core = value.strip()
+            at = value.find(core)
+            return value[:at] + self.text(core, what=what) + value[at + len(core) :] if core else value
         if isinstance(value, list):
             return [self.json(item, what=what) for item in value]
         if isinstance(value, dict):
@@ -76,7 +79,7 @@ def admit(
     """Make a record of a draft, or say why it cannot be one."""
     gate = Gate(secret)
     category, kind = _category(draft, binding)
-    value = _value(draft.value, gate)
+    value = _value(draft.value, gate, depth=JSON_DEPTH if binding.filed else JSON_DEPTH_MOST)
     record = Record(
         id=id,
         scope=_scope(draft, kind, binding),
@@ -100,7 +103,8 @@ def admit(
         occurred_at=draft.occurred_at,
         expires_at=_expiry(draft, category, binding, now),
     )
-    fits(record)
+    if binding.filed:
+        fits(record)
     return Admitted(record=record, terms=searchable(record), redactions=tuple(gate.findings), notes=gate.notes)
 
 
@@ -154,10 +158,10 @@ def rendered(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _value(value: Json, gate: Gate) -> Json:
+def _value(value: Json, gate: Gate, *, depth: int) -> Json:
     if value is None:
         return None
-    _shallow(value, "the value")
+    _shallow(value, "the value", most=depth)
     try:
         plain: Json = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -190,7 +194,7 @@ def _metadata(metadata: Mapping[str, Json], gate: Gate) -> Mapping[str, Json]:
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise InvalidInput(f"{name} must be a list of texts, not {words!r}")
         if name in plain:
-            plain[name] = [word for word in dict.fromkeys(words) if word]
+            plain[name] = [word for word in dict.fromkeys(word.strip() for word in words) if word]
     _within(json.dumps(plain, ensure_ascii=False), METADATA_BYTES, "the metadata")
     return plain
 
@@ -220,13 +224,13 @@ def _expiry(draft: Draft, category: str, binding: Binding, now: datetime) -> dat
     return expires
 
 
-def _shallow(value: Any, what: str, *, left: int = JSON_DEPTH) -> None:
+def _shallow(value: Any, what: str, *, most: int = JSON_DEPTH, depth: int = 0) -> None:
     if not isinstance(value, Mapping | list | tuple):
         return
-    if left == 0:
-        raise InvalidInput(f"{what} is nested deeper than {JSON_DEPTH} levels")
+    if depth == most:
+        raise InvalidInput(f"{what} is nested deeper than {most} levels")
     for item in value.values() if isinstance(value, Mapping) else value:
-        _shallow(item, what, left=left - 1)
+        _shallow(item, what, most=most, depth=depth + 1)
 
 
 def _within(text: str, most: int, what: str) -> str:

@@ -104,9 +104,13 @@ class Memory:
         """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed."""
         self.store = store
         self.binding = binding
-        self._clock = clock
-        self._embedder = embedder
-        self._secret = secret
+        self.clock = clock
+        self.embedder = embedder
+        self.secret = secret
+
+    def bound(self, binding: Binding) -> Memory:
+        """The same store, seen through another binding."""
+        return Memory(self.store, binding, clock=self.clock, embedder=self.embedder, secret=self.secret)
 
     # Writing
 
@@ -199,7 +203,7 @@ class Memory:
     def archive(self, id: str) -> Record:
         """Take a record out of recall and keep it."""
         record = self._writable(id)
-        self.store.apply([Archive(where=self._only(record), at=self._clock())])
+        self.store.apply([Archive(where=self._only(record), at=self.clock())])
         return self.get(record.id)
 
     def restore(self, id: str, *, version: int | None = None) -> Record:
@@ -210,7 +214,7 @@ class Memory:
             if earlier is None:
                 raise NotFound(f"record {record.id!r} has no version {version}")
             return self._revert(record, earlier)
-        self.store.apply([Restore(where=self._only(record), at=self._clock())])
+        self.store.apply([Restore(where=self._only(record), at=self.clock())])
         return self.get(record.id)
 
     def forget(self, id: str) -> Forgotten:
@@ -222,7 +226,7 @@ class Memory:
     def clear(self, scope: Scope) -> Forgotten:
         """Erase everything in a scope."""
         self._may_write(scope)
-        where = Filter(scopes=frozenset({scope}), at=self._clock(), states=ANY_STATE)
+        where = Filter(scopes=frozenset({scope}), at=self.clock(), states=ANY_STATE)
         documents = DeleteDocuments(where=DocumentFilter(scopes=frozenset({scope})))
         outcome, _ = self.store.apply([Delete(where=where), documents])
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
@@ -239,10 +243,10 @@ class Memory:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
         from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
 
-        gate = Gate(self._secret())
+        gate = Gate(self.secret())
         name = one_line(gate.text(name, what="the name"))
         pieces = pieces_of(target, kind, name, turns, gate)
-        now = self._clock()
+        now = self.clock()
         source = Source(channel=Channel.CAPTURE, ref=name)
         document = Document(
             scope=target, kind=kind, name=name, digest=digest_of(pieces), source=source,
@@ -287,7 +291,7 @@ class Memory:
         """One record by its id, or by any beginning of it that no other record shares; archived ones too."""
         if not is_prefix(id):
             raise NotFound(f"there is no record {id!r}")
-        where = Filter(scopes=frozenset(self.binding.reads), at=self._clock(), states=ANY_STATE, prefix=id)
+        where = Filter(scopes=frozenset(self.binding.reads), at=self.clock(), states=ANY_STATE, prefix=id)
         found = self.store.find(where, order=Order.ID, limit=4)
         if not found:
             raise NotFound(f"there is no record {id!r}")
@@ -333,10 +337,10 @@ class Memory:
         from commonplace.engine.admission import admit  # noqa: PLC0415 - see above
 
         parents = [self.get(parent) for parent in draft.parents]
-        now = self._clock()
+        now = self.clock()
         known = draft.replace(parents=tuple(parent.id for parent in parents))
         return admit(
-            known, binding=self.binding, id=new_id(now), now=now, secret=self._secret(),
+            known, binding=self.binding, id=new_id(now), now=now, secret=self.secret(),
             parent_trust=min((parent.trust for parent in parents), default=Trust.USER),
         )  # fmt: skip
 
@@ -431,7 +435,7 @@ class Memory:
 
         if record.held and not earlier.held:
             self._may_release(record)
-        now = self._clock()
+        now = self.clock()
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
         )
@@ -470,7 +474,7 @@ class Memory:
     # How reads are made
 
     def _only(self, record: Record) -> Filter:
-        return Filter(scopes=frozenset({record.scope}), at=self._clock(), states=ANY_STATE, ids=frozenset({record.id}))
+        return Filter(scopes=frozenset({record.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({record.id}))
 
     def _where(
         self,
@@ -486,7 +490,7 @@ class Memory:
         if foreign := asked - frozenset(self.binding.reads):
             raise Forbidden(f"this binding may not read {', '.join(sorted(str(scope) for scope in foreign))}")
         return Filter(
-            scopes=asked, at=self._clock(), states=states, as_of=as_of, tags=frozenset(tags),
+            scopes=asked, at=self.clock(), states=states, as_of=as_of, tags=frozenset(tags),
             kinds=None if kinds is None else frozenset(kinds),
             categories=None if categories is None else self._categories(categories),
         )  # fmt: skip
@@ -502,7 +506,7 @@ class Memory:
         if not ids:
             return ()
         try:
-            self.store.apply([Touch(ids=ids, at=self._clock())])
+            self.store.apply([Touch(ids=ids, at=self.clock())])
         except StoreError as error:  # a store that can only be read still answers
             return (f"the use of these records was not counted: {error}",)
         return ()
@@ -529,12 +533,12 @@ class Memory:
 
     def _vector(self, query: str) -> tuple[Vector | None, tuple[str, ...]]:
         """What a question means; an embedder that fails is a note, since words still find what they find."""
-        if self._embedder is None or self.store.embedder() is None:
+        if self.embedder is None or self.store.embedder() is None:
             return None, ()
         try:
-            if self.store.embedder() != self._embedder.identity:  # vectors of two embedders are never compared
-                self.store.apply([AdoptEmbedder(identity=self._embedder.identity)])
-            [vector] = self._embedder.embed([query], query=True)
+            if self.store.embedder() != self.embedder.identity:  # vectors of two embedders are never compared
+                self.store.apply([AdoptEmbedder(identity=self.embedder.identity)])
+            [vector] = self.embedder.embed([query], query=True)
         except ProviderError as error:
             return None, (f"only words were searched: {error}",)
         return vector, ()
@@ -544,10 +548,10 @@ class Memory:
 
         A failing embedder never blocks a write: the text is found by its words until a vector catches up.
         """
-        if self._embedder is None or not texts:
+        if self.embedder is None or not texts:
             return [], []
         try:
-            return [AdoptEmbedder(identity=self._embedder.identity)], self._embedder.embed(texts)
+            return [AdoptEmbedder(identity=self.embedder.identity)], self.embedder.embed(texts)
         except ProviderError:
             return [], []
 

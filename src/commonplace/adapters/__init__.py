@@ -1,0 +1,1 @@
+"""Commonplace inside other people's frameworks: one module each, importing its framework alone."""

@@ -1,0 +1,103 @@
+"""A session of the OpenAI Agents SDK on Commonplace: ``Runner.run(agent, "...", session=CommonplaceSession(...))``.
+
+Each item is a record of its own in the session's scope: several processes may add at once, nothing is read to be
+written back, and what was said can be recalled.  Secrets are taken out on the way in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.domain.changes import Delete, Put
+from commonplace.domain.ids import new_id
+from commonplace.domain.queries import Filter, Order
+from commonplace.domain.records import Channel, Draft, Json, Kind
+from commonplace.domain.scopes import Scope
+from commonplace.engine.admission import admit
+from commonplace.engine.memory import Memory
+
+if TYPE_CHECKING:
+    from agents import SessionSettings, TResponseInputItem
+
+ALL = -1
+BLANK = "(nothing said)"  # what a record of an item without words says
+
+
+class CommonplaceSession:
+    """The conversation of one session, as the SDK's ``Session`` protocol has it."""
+
+    def __init__(
+        self, session_id: str, memory: Memory, *, name: str = "openai-agents", settings: SessionSettings | None = None
+    ) -> None:
+        """Keep the session in the store of ``memory``; ``name`` keeps applications apart."""
+        self.session_id = session_id
+        self.session_settings = settings
+        self._memory = memory
+        self._scope = Scope.of(("agent", name), ("task", session_id))
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items, oldest first; of many the last ``limit``."""
+        wanted = self.session_settings.limit if limit is None and self.session_settings else limit
+        return await asyncio.to_thread(self._items, wanted)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items, all of them or none."""
+        if items:
+            await asyncio.to_thread(self._add, cast("Sequence[Json]", items))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item away; of two who try at once each gets another one."""
+        return await asyncio.to_thread(self._pop)
+
+    async def clear_session(self) -> None:
+        """Erase the session for good."""
+        await asyncio.to_thread(self._memory.store.apply, [Delete(where=self._where())])
+
+    def _where(self, *, only: str | None = None) -> Filter:
+        ids = None if only is None else frozenset({only})
+        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock(), ids=ids)
+
+    def _items(self, limit: int | None) -> list[TResponseInputItem]:
+        if limit is not None and limit <= 0:
+            return []
+        newest = self._memory.store.find(self._where(), order=Order.NEWEST, limit=ALL if limit is None else limit)
+        return [cast("TResponseInputItem", record.value) for record in reversed(newest)]
+
+    def _add(self, items: Sequence[Json]) -> None:
+        now, binding = self._memory.clock(), self._binding()
+        admitted = [
+            admit(
+                Draft(content=_words(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id),
+                binding=binding, id=new_id(now), now=now, secret=self._memory.secret(),
+            )
+            for item in items
+        ]  # fmt: skip
+        self._memory.store.apply([Put(record=one.record, terms=one.terms) for one in admitted])
+
+    def _pop(self) -> TResponseInputItem | None:
+        while newest := self._memory.store.find(self._where(), order=Order.NEWEST, limit=1):
+            [outcome] = self._memory.store.apply([Delete(where=self._where(only=newest[0].id))])
+            if outcome.gone:
+                return cast("TResponseInputItem", newest[0].value)
+        return None
+
+    def _binding(self) -> Binding:
+        return Binding(
+            channel=Channel.CAPTURE, writes={Kind.WORKING: self._scope}, reads=(self._scope,),
+            content_bytes=CONTENT_BYTES_MOST,
+        )  # fmt: skip
+
+
+def _words(item: Any) -> str:
+    """What an item says: its text, wherever the SDK has put it."""
+    if isinstance(item, str):
+        return item
+    if isinstance(item, list):
+        return "\n".join(filter(None, map(_words, item)))
+    if not isinstance(item, dict):
+        return ""
+    spoken = (item.get(name) for name in ("content", "text", "arguments", "output", "summary"))
+    return "\n".join(filter(None, map(_words, spoken)))

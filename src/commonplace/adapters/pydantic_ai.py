@@ -1,0 +1,83 @@
+"""Commonplace for a PydanticAI agent: ``Agent(model, capabilities=[CommonplaceMemory(commonplace.here())])``.
+
+It brings the memory tools, and before a run what earlier sessions have learned, quoted as data.  Trouble with memory
+never ends a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from commonplace.config.project import ASSISTANT, PROJECT
+from commonplace.domain.errors import CommonplaceError
+from commonplace.domain.ids import new_id
+from commonplace.opening import Here
+from commonplace.pipelines.receipts import kept_quietly
+from commonplace.tools.records import RecordTools
+
+try:
+    from pydantic_ai import FunctionToolset, RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+except ImportError as error:
+    raise ImportError("this adapter needs PydanticAI: pip install 'commonplace[agent]'") from error
+
+
+def toolset(place: Here) -> FunctionToolset[Any]:
+    """The memory tools of one place, for an agent that wants nothing else of Commonplace."""
+    tools = FunctionToolset[Any](id="commonplace")
+    where = place.where
+    there = [PROJECT] * (where.project is not None and where.on(PROJECT)) + [ASSISTANT] * where.on(ASSISTANT)
+    for tool in RecordTools(place.shelf, {name: where.scope(name) for name in there}).all:
+        tools.add_function(tool)
+    return tools
+
+
+class CommonplaceMemory(AbstractCapability[Any]):
+    """Tools to remember and recall, and at the start of each run what is known about its task."""
+
+    def __init__(self, place: Here, *, budget: int | None = None) -> None:
+        """Give an agent the memory of a place; ``budget`` is how many tokens may be injected."""
+        self.id = "commonplace"
+        self.place = place
+        self.budget = budget
+        self.notes: list[str] = []  #: what memory had trouble with
+        self._shown: dict[str, str] = {}  #: run -> what it was given: the same on every request, so caches hold
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        """The tools."""
+        return toolset(self.place)
+
+    def get_instructions(self) -> Callable[[RunContext[Any]], str | None]:
+        """What is injected before every request of a run."""
+
+        def known(context: RunContext[Any]) -> str | None:
+            run = context.run_id or ""
+            if run not in self._shown:
+                self._shown = {run: self._brief(_task(context))}
+            return self._shown[run] or None
+
+        return known
+
+    def _brief(self, task: str) -> str:
+        session = new_id(self.place.clock())
+        try:
+            injection = self.place.inject(task, budget=self.budget, session=session)
+        except CommonplaceError as error:
+            self.notes.append(f"nothing was recalled: {error}")
+            return ""
+        self.notes += injection.notes
+        if injection.text:
+            self.notes += kept_quietly(
+                self.place.store, injection, session=session, scope=self.place.memory.binding.reads[0],
+                secret=self.place.secret(), now=self.place.clock(),
+            )[1]  # fmt: skip
+        return injection.text
+
+
+def _task(context: RunContext[Any]) -> str:
+    """What the run is about; a prompt may be in pieces beside pictures."""
+    prompt = context.prompt
+    if isinstance(prompt, str):
+        return prompt
+    return " ".join(piece for piece in prompt or () if isinstance(piece, str))
