@@ -194,7 +194,7 @@ def _metadata(metadata: Mapping[str, Json], gate: Gate) -> Mapping[str, Json]:
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise InvalidInput(f"{name} must be a list of texts, not {words!r}")
         if name in plain:
-            plain[name] = [word for word in dict.fromkeys(word.strip() for word in words) if word]
+            plain[name] = [word for word in dict.fromkeys(str(word).strip() for word in words) if word]
     _within(json.dumps(plain, ensure_ascii=False), METADATA_BYTES, "the metadata")
     return plain
 
