@@ -95,7 +95,7 @@ class _Gate:
 
     def take(self, proposal: Proposal) -> None:
         """Keep a proposal, or say why not."""
-        reason = _worthless(proposal.content)
+        reason = worthless(proposal.content)
         if reason is None and len(self.records) >= self._place.learning.max_records_per_session:
             reason = f"more than {self._place.learning.max_records_per_session} of one session"
         if reason is None:
@@ -175,7 +175,7 @@ def _since(record: Record) -> datetime:
     return record.occurred_at or record.created_at
 
 
-def _worthless(content: str) -> str | None:
+def worthless(content: str) -> str | None:
     """Why a text is no fact: the least that a record has to say."""
     text = " ".join(content.split())
     words = [word for word in terms(text) if word not in _EMPTY_WORDS]
