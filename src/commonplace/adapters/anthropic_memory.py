@@ -165,7 +165,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         value: dict[str, Json] = {"before": text[:at], "after": text[at + len(core) :], "blank": not core}
         binding = Binding(
             channel=Channel.AGENT, writes={Kind.SEMANTIC: self._scope}, reads=(self._scope,),
-            content_bytes=CONTENT_BYTES_MOST,
+            content_bytes=CONTENT_BYTES_MOST, filed=False,
         )  # fmt: skip
         now = self._memory.clock()
         draft = Draft(content=core or path, key=path, value=value, kind=Kind.SEMANTIC)

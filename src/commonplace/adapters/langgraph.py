@@ -91,7 +91,7 @@ class CommonplaceStore(BaseStore):
         scopes = tuple(self._scope(namespace) for namespace in namespaces)
         binding = Binding(
             channel=Channel.AGENT, writes={Kind.SEMANTIC: scopes[0]}, reads=scopes, also_writes=frozenset(scopes),
-            content_bytes=CONTENT_BYTES_MOST,
+            content_bytes=CONTENT_BYTES_MOST, filed=False,
         )  # fmt: skip
         return self._memory.bound(binding)
 

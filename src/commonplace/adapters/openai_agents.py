@@ -87,7 +87,7 @@ class CommonplaceSession:
     def _binding(self) -> Binding:
         return Binding(
             channel=Channel.CAPTURE, writes={Kind.WORKING: self._scope}, reads=(self._scope,),
-            content_bytes=CONTENT_BYTES_MOST,
+            content_bytes=CONTENT_BYTES_MOST, filed=False,
         )  # fmt: skip
 
 
