@@ -9,7 +9,7 @@ import pytest
 from commonplace.config.workflow import AgentBlock, MemoryBlock, Policy, load, loads
 from commonplace.domain.errors import ConfigError
 
-# The document's own example, and the one of RFC-0015, as they stand there.
+# The document's own example, as it stands there, and one in the form of RFC-0015.
 DOCUMENT = """\
 memory:
   namespace: project-alpha
@@ -31,14 +31,14 @@ workflow:
       tier: episodic
 """
 RFC = """\
-name: quarterly-compliance
+name: monthly-close
 version: "1.0"
 
 memory:
   semantic_namespaces:
-    - company_policies
-    - compliance_rules
-    - billing_domain
+    - house_rules
+    - tax_rules
+    - ledger_terms
   working_memory:
     archive_on_completion: true
     max_entries_per_task: 50
@@ -47,31 +47,31 @@ memory:
     eviction_policy: lru
 
 agents:
-  billing-agent:
-    capabilities: [billing, invoicing]
+  bookkeeper:
+    capabilities: [invoices]
     permissions: private
     episodic_memory:
       capacity: 200
-      pinned_namespaces: [learned_patterns]
-  data-agent:
-    capabilities: [data-analysis, sql]
+      pinned_namespaces: [habits]
+  collector:
+    capabilities: [spreadsheets]
     permissions: private
 
 plan:
-  - task: gather-financial-data
-    agent: data-agent
+  - task: collect-figures
+    agent: collector
     memory_policy:
       archive_on_completion: true
       inherit_from_parent: false
-    outputs: [financial_summary]
+    outputs: [figures]
 
-  - task: process-billing
-    agent: billing-agent
-    depends_on: [gather-financial-data]
+  - task: write-invoices
+    agent: bookkeeper
+    depends_on: [collect-figures]
     memory_policy:
       archive_on_completion: true
       max_entries: 100
-    outputs: [billing_report]
+    outputs: [invoices]
 """
 
 
@@ -89,15 +89,15 @@ def test_the_documents_example_is_read_as_it_stands():
 def test_the_block_of_the_rfc_is_read_as_it_stands():
     """Shared namespaces, limits of working memory and of each agent, pinned namespaces, a plan with policies."""
     workflow = loads(RFC)
-    assert workflow.name == "quarterly-compliance"
-    assert workflow.semantic_namespaces == ("company_policies", "compliance_rules", "billing_domain")
+    assert workflow.name == "monthly-close"
+    assert workflow.semantic_namespaces == ("house_rules", "tax_rules", "ledger_terms")
     assert (workflow.policy, workflow.capacity) == (Policy(archive_on_completion=True, max_entries=50), 500)
-    billing = AgentBlock(name="billing-agent", capacity=200, pinned_namespaces=("learned_patterns",))
-    assert workflow.agents["billing-agent"] == billing
+    billing = AgentBlock(name="bookkeeper", capacity=200, pinned_namespaces=("habits",))
+    assert workflow.agents["bookkeeper"] == billing
     gather, process = workflow.phases
     assert gather.policy == Policy(archive_on_completion=True, inherit_from_parent=False)
     assert process.policy.over(workflow.policy) == Policy(archive_on_completion=True, max_entries=100)
-    assert workflow.order() == [("gather-financial-data",), ("process-billing",)]
+    assert workflow.order() == [("collect-figures",), ("write-invoices",)]
 
 
 def test_the_header_of_that_package_is_taken():
