@@ -2,119 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.changes import Put
-from commonplace.domain.documents import Chunk, Document, DocumentKind
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import ANY_STATE, Filter, Query, Word
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.stores.sqlite import SqliteStore
-
-ADA = Scope.of(("user", "ada"))
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self, start=datetime(2026, 1, 1, 12, tzinfo=UTC)):
-        self.now = start
-
-    def __call__(self):
-        return self.now
-
-    def forward(self, by=timedelta(seconds=1)):
-        """Move on, and say what time it is then."""
-        self.now += by
-        return self.now
-
-
-class Maker:
-    """Builds what tests put into stores and ask of them; whatever is not said has a plain default."""
-
-    scope = ADA
-
-    def __init__(self, clock):
-        self.clock = clock
-
-    def __call__(self, content="the sky is blue", **fields):
-        """Build a record."""
-        given = {"scope": self.scope, "kind": Kind.SEMANTIC, "trust": Trust.USER, "id": new_id(self.clock())}
-        given |= {"source": Source(channel=Channel.USER), "created_at": self.clock(), "updated_at": self.clock()}
-        return Record(content=content, **given | fields)
-
-    def put(self, record="the sky is blue", **options):
-        """Build the change that keeps a record, found by its words."""
-        record = self(record) if isinstance(record, str) else record
-        return Put(record=record, **{"terms": words(record.content)} | options)
-
-    def update(self, record, **fields):
-        """Build the change that puts a record's next version, written now."""
-        return self.put(record.replace(updated_at=self.clock(), **fields), expect=record.version)
-
-    def where(self, *scopes, **fields):
-        """Build a filter: live now, and in Ada's scope unless others are given."""
-        return Filter(scopes=frozenset(scopes or {self.scope}), at=self.clock(), **fields)
-
-    def anything(self, *scopes, **fields):
-        """Build a filter for records in whatever state."""
-        return self.where(*scopes, states=ANY_STATE, **fields)
-
-    def document(self, name="notes", **fields):
-        """Build a document."""
-        given = {"scope": self.scope, "kind": DocumentKind.SESSION, "digest": "d1", "trust": Trust.AGENT}
-        given |= {"source": Source(channel=Channel.CAPTURE), "created_at": self.clock(), "updated_at": self.clock()}
-        return Document(name=name, **given | fields)
-
-    def chunks(self, document, *texts):
-        """Build the chunks of a document and their terms, as ``PutDocument`` wants them."""
-        identity = {"scope": document.scope, "kind": document.kind, "document": document.name, "trust": document.trust}
-        chunks = tuple(Chunk(seq=seq, ref=str(seq), text=text, **identity) for seq, text in enumerate(texts))
-        return {"chunks": chunks, "terms": tuple(words(text) for text in texts)}
-
-
-def words(text):
-    """Cut a text as plainly as can be: a store takes the terms it is given."""
-    return tuple(text.lower().split())
-
-
-def sqlite_file(folder):
-    """A store in a file of its own."""
-    return SqliteStore(os.fspath(folder / "memory.db"))
-
-
-def sqlite_memory(_folder):
-    """A store that is gone when it is closed."""
-    return SqliteStore(":memory:")
-
-
-#: The address of a PostgreSQL for tests, and what to do when there is none.
-POSTGRES = "COMMONPLACE_TEST_POSTGRES"
-NO_POSTGRES = f"no PostgreSQL to test on: set {POSTGRES} to its address, or run `scripts/postgres run COMMAND`"
-_numbers = itertools.count()
-
-
-def postgres(_folder):
-    """A store in a schema of its own; ``forget`` drops it."""
-    from commonplace.stores.postgres import PostgresStore  # noqa: PLC0415 - only with the extra
-
-    return PostgresStore(os.environ[POSTGRES], schema=f"test_{os.getpid()}_{next(_numbers)}")
-
-
-def forget(store):
-    """Close a store and leave nothing of it on a server that outlives the test."""
-    store.close()
-    if (connections := getattr(store, "_connections", None)) is not None:
-        with connections.alone() as db:
-            db.execute(f'drop schema if exists "{connections.schema}" cascade')
-
+from commonplace.domain.queries import Query, Word
+from stands import *  # noqa: F403 - a program in a process of its own finds all of it here
+from stands import NO_POSTGRES, POSTGRES, Clock, Maker, forget, postgres, sqlite_file, sqlite_memory, words
 
 STORES = [sqlite_file, sqlite_memory, pytest.param(postgres, marks=pytest.mark.postgres)]
 
@@ -140,20 +36,86 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{missed} tests were NOT run: {NO_POSTGRES}", red=True, bold=True)
 
 
-@pytest.fixture(params=STORES, ids=lambda maker: maker.__name__)
-def new_store(request, tmp_path_factory):
-    """Make stores of one sort, as many as a test wants; every sort there is, one after the other."""
-    if request.param is postgres and not os.environ.get(POSTGRES):
+def stores_of(maker, folders):
+    """Make stores of one sort, as many as a test wants, and take them away after it."""
+    if maker is postgres and not os.environ.get(POSTGRES):
         pytest.fail(NO_POSTGRES)
     made = []
 
     def new_store():
-        made.append(request.param(tmp_path_factory.mktemp("store")))
+        made.append(maker(folders.mktemp("store")))
         return made[-1]
 
     yield new_store
     for store in made:
         forget(store)
+
+
+@pytest.fixture(params=STORES, ids=lambda maker: maker.__name__)
+def new_store(request, tmp_path_factory):
+    """Make stores of one sort, as many as a test wants; every sort there is, one after the other."""
+    yield from stores_of(request.param, tmp_path_factory)
+
+
+class Places:
+    """Makes places for stores that several processes can open: each a path, or an address."""
+
+    def __init__(self, folders, sorts):
+        self._folders, self._sorts, self._made = folders, sorts, []
+
+    def __call__(self, sort=None):
+        """A place where nothing is yet; of the first sort unless told otherwise."""
+        folder = self._folders.mktemp("place")
+        made = (sort or self._sorts[0])(folder)
+        made.close()
+        self._made.append(made)
+        return _place(made)
+
+    @property
+    def pair(self):
+        """Two places, of the two sorts."""
+        return self(self._sorts[0]), self(self._sorts[-1])
+
+    def forget(self):
+        """Leave nothing behind."""
+        for store in self._made:
+            forget(store)
+
+
+def _place(store):
+    """Where a store is, as whoever opens it names it."""
+    schema = getattr(store, "schema", None)
+    given = os.environ.get(POSTGRES, "")
+    return store.path if schema is None else f"{given}{'&' if '?' in given else '?'}schema={schema}"
+
+
+def _places(sorts, folders):
+    if postgres in sorts and not os.environ.get(POSTGRES):
+        pytest.fail(NO_POSTGRES)
+    made = Places(folders, sorts)
+    yield made
+    made.forget()
+
+
+ON_POSTGRES = pytest.mark.postgres
+PAIRS = [
+    pytest.param((sqlite_file, sqlite_file), id="sqlite-sqlite"),
+    pytest.param((sqlite_file, postgres), id="sqlite-postgres", marks=ON_POSTGRES),
+    pytest.param((postgres, sqlite_file), id="postgres-sqlite", marks=ON_POSTGRES),
+    pytest.param((postgres, postgres), id="postgres-postgres", marks=ON_POSTGRES),
+]
+
+
+@pytest.fixture(params=PAIRS)
+def new_place(request, tmp_path_factory):
+    """Make places for stores; every pair of sorts in turn."""
+    yield from _places(request.param, tmp_path_factory)
+
+
+@pytest.fixture(params=[sqlite_file, pytest.param(postgres, marks=ON_POSTGRES)], ids=lambda maker: maker.__name__)
+def new_home(request, tmp_path_factory):
+    """Make places for stores that several processes can open; every sort in turn."""
+    yield from _places((request.param,), tmp_path_factory)
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import CATEGORIES, Channel, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.engine.words import terms
+from commonplace.opening import store_at
 from commonplace.pipelines.artifacts import stored
 from commonplace.pipelines.consolidate import consolidate
 from commonplace.pipelines.workplace import Workplace
-from commonplace.stores.sqlite import SqliteStore
 
 SHOP = Scope.of(("project", "shop"))
 PROMPTS = Path(__file__).parents[1] / "src" / "commonplace" / "pipelines" / "prompts"
@@ -49,9 +49,9 @@ class Scripted:
 class Shop:
     """One project with its store and its folder."""
 
-    def __init__(self, folder, clock, *, store=None, scope=SHOP, model=None, **learning):
+    def __init__(self, folder, clock, *, store=None, place=None, scope=SHOP, model=None, **learning):
         self.folder, self.clock, self.scope = Path(folder) / "files", clock, scope
-        self.store = store or SqliteStore(os.fspath(Path(folder) / "memory.db"))
+        self.store = store or store_at(place or os.fspath(Path(folder) / "memory.db"))
         self.model = model
         self.place = Workplace(
             store=self.store, scope=scope, folder=str(self.folder), bind=self.binding, clock=clock, model=self.role,

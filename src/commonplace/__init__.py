@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from commonplace.domain.errors import (
+        CapacityExceeded,
         CommonplaceError,
         ConfigError,
         Conflict,
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
     from commonplace.domain.scopes import Scope
     from commonplace.engine.asynchronous import AsyncMemory
     from commonplace.engine.memory import Memory
+    from commonplace.faces.client import AsyncClient, Client
     from commonplace.opening import open  # noqa: A004 - `commonplace.open` is what it is called
 
 __version__ = version.VERSION
 
 _HOMES = {
+    "AsyncClient": "faces.client",
     "AsyncMemory": "engine.asynchronous",
+    "Client": "faces.client",
     "Hit": "domain.queries",
     "Kind": "domain.records",
     "Memory": "engine.memory",
@@ -46,15 +50,18 @@ _HOMES = {
     "open": "opening",
 } | dict.fromkeys(
     (
-        "CommonplaceError", "ConfigError", "Conflict", "DimensionMismatch", "EmbeddingModelChanged", "Forbidden",
-        "InvalidInput", "LeaseLost", "NotFound", "ProviderError", "SchemaTooNew", "StoreBusy", "StoreDamaged",
-        "StoreError",
+        "CapacityExceeded", "CommonplaceError", "ConfigError", "Conflict", "DimensionMismatch",
+        "EmbeddingModelChanged", "Forbidden", "InvalidInput", "LeaseLost", "NotFound", "ProviderError",
+        "SchemaTooNew", "StoreBusy", "StoreDamaged", "StoreError",
     ),
     "domain.errors",
 )  # fmt: skip
 
 __all__ = [
+    "AsyncClient",
     "AsyncMemory",
+    "CapacityExceeded",
+    "Client",
     "CommonplaceError",
     "ConfigError",
     "Conflict",

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from commonplace.config.places import CONFIG
+from commonplace.config.places import CONFIG, DATABASE, home, is_address
 from commonplace.config.project import ASSISTANT, PROJECT, Context, context
 from commonplace.domain.binding import Binding
 from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput, ProviderError, StoreError
-from commonplace.domain.ports import Clock, Embedder, Keeper, Tell, silent
+from commonplace.domain.ports import Clock, Embedder, Keeper, Store, Tell, silent
 from commonplace.domain.records import Channel, Kind
 from commonplace.domain.scopes import Scope
-from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.memory import Memory, bound, now_utc
 from commonplace.markdown.mirror import MirroredStore
 from commonplace.pipelines.look import Look
 from commonplace.pipelines.recall import Brief, brief
 from commonplace.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from commonplace.domain.ports import Model
+    from commonplace.domain.moving import Mover
+    from commonplace.domain.ports import Model, Store
+    from commonplace.engine.forgetting import Erasure
+    from commonplace.engine.intents import Intents
     from commonplace.markdown.plan import Action
     from commonplace.pipelines.embedding import Report as Reembedded
     from commonplace.pipelines.inject import Injection
     from commonplace.pipelines.reading import Shelf
     from commonplace.pipelines.sync import Report
     from commonplace.pipelines.workplace import Workplace
+    from commonplace.stores.postgres import PostgresStore
+
+    Database: TypeAlias = SqliteStore | PostgresStore
 
 LOCAL = "local"  # the embedder of this package
 CONFIGURED = "configured"  # whichever the user's settings name
@@ -48,19 +54,28 @@ class Here:
         self.clock = clock
         self.embedder = embedder
         self.secret = secret_in(where.home)
-        self.database = SqliteStore(where.database, vec=env.get(VEC))
+        self.database = store_at(where.database, env=env, machine=lambda: machine_in(where.home))
         for scope, folder in where.folders.items():
             if scope == where.assistant:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
         self.store = MirroredStore(self.database, where.folders)
         self.binding = where.bind(channel)
-        self.memory = Memory(self.store, self.binding, clock=clock, embedder=embedder, secret=self.secret)
-        self.look = Look(self.store, os.path.join(where.home, "looked"))
+        self.memory = Memory(
+            self.store, self.binding, clock=clock, embedder=embedder, secret=self.secret, erased=self._forgotten
+        )
+        self.look = Look(self.store, os.path.join(where.home, _looked(where)))
 
     def narrowed(self, scope: Scope) -> Memory:
         """The same memory, which sees one scope alone."""
-        binding = self.binding.replace(reads=(scope,))
-        return Memory(self.store, binding, clock=self.clock, embedder=self.embedder, secret=self.secret)
+        return bound(self.memory, self.binding.replace(reads=(scope,)))
+
+    def _forgotten(self, erasure: Erasure | None) -> None:
+        """Take erased words out of the project's artifacts as well; those of other projects follow when they learn."""
+        if not self.where.on(PROJECT) or self.where.project not in self.where.folders:
+            return
+        from commonplace.pipelines.artifacts import forgotten  # noqa: PLC0415 - no recall erases
+
+        forgotten(workplace(self), erasure)
 
     def recall(self, query: str, **options: Any) -> Brief:
         """Recall with a look at the files first; ``options`` are those of ``Memory.recall``."""
@@ -161,9 +176,7 @@ class Here:
     @property
     def keeper(self) -> Keeper:
         """Checks, repairs, backups."""
-        from commonplace.stores.sqlite_upkeep import SqliteKeeper  # noqa: PLC0415 - no recall needs it
-
-        return SqliteKeeper(self.database)
+        return keeper_of(self.database)
 
     def restored(self, path: str) -> int:
         """Put a backup in the place of what is stored, and let the files follow; returns the number of records."""
@@ -280,6 +293,107 @@ def model_in(where: Context, env: Mapping[str, str]) -> Callable[[str], Model]:
     return model
 
 
+def store_at(place: str, *, env: Mapping[str, str] = os.environ, machine: Callable[[], str] = str) -> Database:
+    """The store in a file, or at the address of a PostgreSQL database.
+
+    ``machine`` says what this machine is called, where one store knows the folders of several.
+    """
+    if not is_address(place):
+        return SqliteStore(place, vec=env.get(VEC))
+    from commonplace.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra, and only what is used is loaded
+
+    return PostgresStore(place, machine=machine())
+
+
+def lance_store(folder: str, *, env: Mapping[str, str] = os.environ) -> SqliteStore:
+    """The store in a folder, with an index of its vectors in LanceDB beside the records."""
+    from commonplace.stores.lance import LanceStore  # noqa: PLC0415 - only what is used is loaded
+
+    return LanceStore(folder, vec=env.get(VEC))
+
+
+def lance_needed() -> None:
+    """Refuse to go on without LanceDB, before anything is made."""
+    from commonplace.stores.lance_index import needed  # noqa: PLC0415 - likewise
+
+    needed()
+
+
+def carried(source: str, target: str) -> int:
+    """Copy the database in a file to where there is none yet; returns the number of records.  The source stays.
+
+    It is copied beside its place and linked there when it is whole: of two who do so at once, one is too late.
+    """
+    beside = f"{target}.{os.urandom(8).hex()}"
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    store = SqliteStore(beside)
+    try:
+        count = keeper_of(store).restore(source)
+        store.close()
+        with suppress(FileExistsError):
+            os.link(beside, target)
+    finally:
+        store.close()
+        for side in ("", "-wal", "-shm", ".lock"):
+            with suppress(FileNotFoundError):
+                os.unlink(beside + side)
+    return count
+
+
+def reindex(store: Store, *, tell: Tell = silent) -> int:
+    """Write the index beside a store anew, if it has one; returns how many vectors are in it."""
+    from commonplace.stores.lance import LanceStore  # noqa: PLC0415 - likewise
+
+    return store.rebuild(tell=tell) if isinstance(store, LanceStore) else 0
+
+
+def lance_tables(folder: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The tables of a LanceDB store that the public implementation of role memory wrote, row by row."""
+    from commonplace.stores.lance_reader import tables  # noqa: PLC0415 - likewise
+
+    return tables(folder)
+
+
+def keeper_of(store: Database) -> Keeper:
+    """What looks after a store."""
+    if isinstance(store, SqliteStore):
+        from commonplace.stores.sqlite_upkeep import SqliteKeeper  # noqa: PLC0415 - no recall needs it
+
+        return SqliteKeeper(store)
+    from commonplace.stores.postgres_upkeep import PostgresKeeper  # noqa: PLC0415 - likewise
+
+    return PostgresKeeper(store)
+
+
+def mover_of(store: Database) -> Mover:
+    """What carries a store to another one, row by row."""
+    if isinstance(store, SqliteStore):
+        from commonplace.stores.sqlite_moving import SqliteMover  # noqa: PLC0415 - no recall needs it
+
+        return SqliteMover(store)
+    from commonplace.stores.postgres_moving import PostgresMover  # noqa: PLC0415 - likewise
+
+    return PostgresMover(store)
+
+
+def machine_in(folder: str) -> str:
+    """What this machine is called in a store that it shares: a name by chance, kept in the data folder."""
+    path = os.path.join(folder, "machine")
+    try:
+        return (_read(path) or _make(path)).hex()[:16]
+    except OSError as error:
+        raise StoreError(f"{path!r} cannot be used: {error.strerror}") from error
+
+
+def _looked(where: Context) -> str:
+    """The folder that says which files were seen; what one store has seen says nothing of another."""
+    if where.database == os.path.join(where.home, DATABASE):
+        return "looked"
+    from hashlib import sha256  # noqa: PLC0415 - the usual store must open without
+
+    return f"looked-{sha256(where.database.encode()).hexdigest()[:16]}"
+
+
 def set_aside(where: Context) -> str:
     """Move a database that cannot be opened out of the way; the next one is made anew.  Returns where it is now."""
     aside, number = f"{where.database}.damaged", 0
@@ -301,9 +415,9 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
 ) -> Memory:
     """Open a memory: one file of your own, or without a path what the command sees from the working directory.
 
-    ``":memory:"`` keeps nothing.  In a file of your own any category is allowed.  ``embedder`` finds what says the same
-    in other words: the built-in one unless you name another, such as ``"openai:text-embedding-3-small"``; None searches
-    by words alone.
+    ``":memory:"`` keeps nothing; ``"postgresql://host/name"`` is a database that several machines share.  In a store of
+    your own any category is allowed.  ``embedder`` finds what says the same in other words: the built-in one unless you
+    name another, such as ``"openai:text-embedding-3-small"``; None searches by words alone.
     """
     if path is None:
         return here(clock=clock, embedder=CONFIGURED if embedder == LOCAL else embedder).memory
@@ -314,10 +428,44 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
         reads=(scope,),
         transcripts=frozenset({scope}),
     )
-    secret = bytes if path == ":memory:" else secret_in(os.path.dirname(os.path.abspath(path)))
     chosen = embedder_named(embedder, os.environ)
-    store = SqliteStore(path, vec=os.environ.get(VEC))
-    return Memory(store, binding, clock=clock, embedder=chosen, secret=secret)
+    store = store_at(path)
+    return Memory(store, binding, clock=clock, embedder=chosen, secret=secret_beside(path))
+
+
+def intents(
+    place: str | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    clock: Clock = now_utc,
+    embedder: Embedder | str | None = LOCAL,
+    capacity: int | None = None,
+) -> Intents:
+    """Open intent memory: a file of your own, the address of a database, or without either the store of the command.
+
+    ``capacity`` is how many episodic entries an agent may have in one namespace.
+    """
+    from commonplace.engine.intents import EPISODIC_CAPACITY, Intents  # noqa: PLC0415 - no recall needs it
+
+    known, most = os.environ if env is None else env, capacity or EPISODIC_CAPACITY
+    if place is not None:
+        chosen = embedder_named(embedder, known)
+        store: Store = store_at(place, env=known)
+        return Intents(store, clock=clock, embedder=chosen, secret=secret_beside(place), capacity=most)
+    where = context(os.getcwd(), known)
+    if embedder == LOCAL:
+        chosen = configured(where.user_settings, known, file=os.path.join(where.home, CONFIG))
+    else:
+        chosen = embedder_named(embedder, known)
+    store = store_at(where.database, env=known, machine=lambda: machine_in(where.home))
+    return Intents(store, clock=clock, embedder=chosen, secret=secret_in(where.home), capacity=most)
+
+
+def secret_beside(place: str) -> Callable[[], bytes]:
+    """The key of redaction marks for a store of one's own: beside its file, or in the data folder."""
+    if place == ":memory:":
+        return bytes
+    return secret_in(home(os.environ) if is_address(place) else os.path.dirname(os.path.abspath(place)))
 
 
 def secret_in(folder: str) -> Callable[[], bytes]:

@@ -15,7 +15,7 @@ from commonplace.agents.role import Conversation, RoleAgent
 from commonplace.agents.role_memory import role_memory
 from commonplace.config.role import parse
 from commonplace.domain.records import Kind
-from loopback import LoopbackServer, fails, hangs, says
+from loopback import LoopbackServer, calls, fails, hangs, says
 
 
 class Somebody:
@@ -197,3 +197,12 @@ def test_an_agent_without_a_memory_has_nothing_to_show(place, server):
     assert somebody.heard == "hello\n"
     assert somebody.notes == ["this agent has no memory"]
     assert "tools" not in server.chats[0].body
+
+
+def test_a_conversation_records_no_episode_by_itself(place, server):
+    """Only what the agent is asked to record becomes one, whatever was said."""
+    server.add("hello", "fine", calls(("record_episode", {"content": "They said hello"})), "noted")
+    place.type("hi", "how are you?")
+    assert list(place.held.memory().list(kinds=[Kind.EPISODIC])) == []
+    place.type("record that")
+    assert [record.content for record in place.held.memory().list(kinds=[Kind.EPISODIC])] == ["They said hello"]

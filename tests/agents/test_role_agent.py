@@ -83,14 +83,14 @@ def place(tmp_path, server):
         yield place
 
 
-def test_the_model_gets_the_roles_words_and_the_five_tools_and_two_more(place, server):
+def test_the_model_gets_the_roles_words_and_the_five_tools_and_three_more(place, server):
     """What goes over the wire has the role's prompt and every memory tool of the kinds that are on."""
     server.add("hello")
     [turn] = place.say(place.talk(), "hi")
     assert (turn.output, turn.tokens, turn.finished) == ("hello", 18, None)
     assert server.chats[0].system == place.prompt
     assert [tool["function"]["name"] for tool in server.chats[0].body["tools"]] == [
-        "remember", "learn_procedure", "record_episode", "recall", "list_memories", "forget", "update",
+        "remember", "learn_procedure", "record_episode", "recall", "list_memories", "forget", "update", "replace",
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from commonplace.config.places import Place, canonical, find, home, identity
+from commonplace.config.places import Place, canonical, database, find, home, identity
 from commonplace.domain.errors import ConfigError
 
 ADDRESSES = {
@@ -227,3 +227,19 @@ def test_the_data_folder_is_where_the_platform_keeps_data(platform, env, folder)
 def test_a_relative_data_folder_is_made_whole():
     """What is said relative to here stays there when somebody changes folders."""
     assert home({"COMMONPLACE_HOME": "mem"}) == os.path.join(os.getcwd(), "mem")
+
+
+@pytest.mark.parametrize(
+    ("env", "said", "expected"),
+    [
+        ({}, None, "/data/commonplace.db"),
+        ({}, "team.db", "/data/team.db"),
+        ({}, "/srv/team.db", "/srv/team.db"),
+        ({}, "postgresql://db/memory", "postgresql://db/memory"),
+        ({"COMMONPLACE_STORE": "postgres://db/other"}, "postgresql://db/memory", "postgres://db/other"),
+        ({"COMMONPLACE_STORE": "/srv/one.db"}, "postgresql://db/memory", "/srv/one.db"),
+    ],
+)
+def test_the_store_is_what_stands_nearest(env, said, expected):
+    """The environment before the settings before the data folder; a path or an address."""
+    assert database({"COMMONPLACE_HOME": "/data"} | env, said) == expected

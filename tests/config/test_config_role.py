@@ -202,11 +202,36 @@ def test_a_store_outside_of_the_data_folder_has_to_be_allowed(role, path):
     assert os.path.basename(role(allowed).store("/data")) == "memory.db"
 
 
-@pytest.mark.parametrize("backend", ["lancedb", "postgres"])
-def test_a_backend_that_is_not_built_is_refused_in_one_sentence(role, backend):
-    """The schema knows it; opening says that it is not there yet."""
-    with pytest.raises(ConfigError, match=f"memory.store_backend: '{backend}' is not there yet"):
-        role(FLAT + f"memory:\n  store_backend: {backend}\n").store("/data")
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        ("store_backend: postgres", "should be the address of a PostgreSQL database"),
+        ("store_backend: postgres\n  store_path: memory.db", "should be the address of a PostgreSQL database"),
+        ("store_path: postgresql://ada:secret@db/memory", "is outside of the data folder; .*restrict_db_paths: false"),
+    ],
+)
+def test_a_database_elsewhere_has_an_address_and_is_allowed(role, memory, said):
+    """A role from somewhere else cannot send memories away; what is refused is not shown, a password may be in it."""
+    with pytest.raises(ConfigError, match=f"memory.store_path: {said}") as caught:
+        role(FLAT + f"memory:\n  {memory}\n").store("/data")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_database_elsewhere_is_named_by_its_address(role):
+    """Whoever has the same database has the same memories."""
+    text = FLAT + "memory:\n  store_path: postgresql://ada@db/memory?schema=team\n"
+    allowed = role(text + "security:\n  tools:\n    restrict_db_paths: false\n")
+    assert allowed.store("/data") == "postgresql://ada@db/memory?schema=team"
+    assert str(allowed.scope("/data")) == "namespace:memory"
+
+
+def test_a_lance_store_is_a_folder_with_a_name_of_its_own(role):
+    """It lies where the file would, and is the same memory to whoever calls it by the same name."""
+    lance = role(FLAT + "memory:\n  store_backend: lancedb\n")
+    assert lance.store("/data") == f"/data/memory/{lance.name}.lance"
+    assert lance.scope("/data") == role(FLAT + "memory: {}\n").scope("/data")
+    with pytest.raises(ConfigError, match="outside of the data folder"):
+        role(FLAT + "memory:\n  store_backend: lancedb\n  store_path: /tmp/a.lance\n").store("/data")
 
 
 def test_a_binding_writes_only_the_kinds_that_are_on_each_within_its_limit(role):

@@ -11,7 +11,14 @@ from commonplace.domain.errors import ConfigError
 BLOCKS = {block.name: {one.name: one.default for one in block.settings} for block in (MEMORIES, MODELS)}
 FLAT = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
 DEFAULTS = FLAT | BLOCKS
-OWN = {"user": None, "enabled": True, "embedder": "local", "embedder_base_url": None, "embedder_api_key_env": None}
+OWN = {
+    "user": None,
+    "enabled": True,
+    "store": None,
+    "embedder": "local",
+    "embedder_base_url": None,
+    "embedder_api_key_env": None,
+}
 OWN |= {"embedder_dimensions": None}
 
 

@@ -7,7 +7,7 @@ import random
 import time
 from datetime import UTC, datetime, timedelta
 
-from commonplace.domain.changes import AdoptEmbedder, Delete, Finish, Put, Supersede
+from commonplace.domain.changes import AdoptEmbedder, Delete, Enqueue, Finish, Put, Supersede
 from commonplace.domain.errors import Conflict, LeaseLost
 from commonplace.domain.ids import new_id
 from commonplace.domain.jobs import Claim, Job, Reason
@@ -15,20 +15,21 @@ from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.queries import ANY_STATE, Filter, Order, Query, Word
 from commonplace.domain.records import Channel, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.opening import keeper_of, store_at
 
 ADA = Scope.parse("user:ada")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYTHING = Filter(scopes=frozenset({ADA}), at=NOW, states=ANY_STATE)
 DIMENSIONS = 8
+LEASE_SECONDS = 0.5  # so long a job is a dead worker's
 
 #: Processes are forked from a clean one that has loaded all this already: they start in milliseconds and share nothing.
 LIVES = multiprocessing.get_context("forkserver")
 LIVES.set_forkserver_preload(["lives"])
 
-#: What hangs on records beside the index: every row of the first must be in the second, and the other way round.
-LINKS = {
+#: What hangs on records in a file, beside the index, and a keeper does not look at: every row of the first must be in
+#: the second, and the other way round.
+_LINKS = {
     "tags": (
         "select record, tag from tag",
         "select r.row, t.value from record r, json_each(r.tags) t",
@@ -44,6 +45,30 @@ LINKS = {
 }
 
 
+def _file_torn(store):
+    with store.using() as connection:
+        for what, pair in _LINKS.items():
+            rows, expected = (sorted(connection.db.execute(sql)) for sql in pair)
+            if rows != expected:
+                yield f"the {what} do not agree with the records"
+
+
+def _taken_turn(store):
+    with store.writing():
+        pass
+
+
+#: How each sort of store ends what a dead process has begun: a file is scrubbed, a server is waited for.
+SETTLES = {"SqliteStore": lambda store: store.scrub(), "PostgresStore": _taken_turn}
+#: What is looked at beside what a keeper looks at.
+LOOKS = {"SqliteStore": _file_torn, "PostgresStore": lambda _store: ()}
+
+
+def settled(store):
+    """Come back when nothing that a dead process has begun is under way any more."""
+    SETTLES[type(store).__name__](store)
+
+
 def plain(text, **fields):
     """A record that says this."""
     given = {"scope": ADA, "kind": Kind.SEMANTIC, "trust": Trust.USER, "source": Source(channel=Channel.USER)}
@@ -56,9 +81,9 @@ def put(record, **options):
     return Put(record=record, terms=tuple(record.content.split()), **{"vector": vector} | options)
 
 
-def opened(path):
-    """The store at that path, ready for vectors."""
-    store = SqliteStore(os.fspath(path))
+def opened(place):
+    """The store at that path or address, ready for vectors."""
+    store = store_at(os.fspath(place))
     store.apply([AdoptEmbedder(identity=EmbedderIdentity(name="lengths", dimensions=DIMENSIONS))])
     return store
 
@@ -71,13 +96,8 @@ def state(store):
 
 def unhealthy(store):
     """Whatever is torn: rows and their hashes, index, statistics, tags, parents, vectors."""
-    found = [problem.what for problem in SqliteKeeper(store).check()]
-    with store.using() as connection:
-        for what, pair in LINKS.items():
-            rows, expected = (sorted(connection.db.execute(sql)) for sql in pair)
-            if rows != expected:
-                found.append(f"the {what} do not agree with the records")
-    return found
+    found = [problem.what for problem in keeper_of(store).check()]
+    return [*found, *LOOKS[type(store).__name__](store)]
 
 
 def step(chance, known):
@@ -191,3 +211,96 @@ def work_off(path, keys, seconds):
                 store.apply([put(plain(f"{key} word ")), Finish(claim=claim)])
         elif claim.reason in (Reason.UP_TO_DATE, Reason.EXHAUSTED):
             left.remove(key)
+
+
+# Servers: some write, some work
+
+
+def ask_for_ever(place, seed, wire):
+    """Leave something to learn from and a job for it, in one write, over and over; say each before and after it."""
+    store, number = opened(place), 0
+    while True:
+        key = f"{seed}-{number}"
+        wire.send((False, key))
+        store.apply([put(plain(f"{key} said ", kind=Kind.EPISODIC)), Enqueue(job=job(key))])
+        wire.send((True, key))
+        number += 1
+        time.sleep(0.002)
+
+
+def work_for_ever(place, seconds):
+    """Do whatever job is due, each under a lease of so many seconds: what is learned and the job's end in one write."""
+    store, chance = opened(place), random.Random(os.getpid())
+    while True:
+        due = [one.job for one in store.jobs([ADA]) if one.done is None]
+        for one in chance.sample(due, min(len(due), 5)):
+            claim = store.claim(one, lease=timedelta(seconds=seconds), now=datetime.now(UTC))
+            if isinstance(claim, Claim):
+                time.sleep(chance.uniform(0, 0.01))  # where a model would think
+                with contextlib.suppress(LeaseLost):
+                    store.apply([put(plain(f"{one.key} learned ")), Finish(claim=claim, at=datetime.now(UTC))])
+        time.sleep(0.005)
+
+
+def servers(place, chance):
+    """Two workers and a writer; one worker is killed in mid-work and comes again; returns what was surely asked for."""
+    opened(place).close()
+    wire, theirs = LIVES.Pipe(duplex=False)
+    writer = _started(ask_for_ever, place, chance.randrange(10**9), theirs)
+    workers = [_started(work_for_ever, place, LEASE_SECONDS) for _ in range(2)]
+    theirs.close()
+    sure = [_heard(wire) for _ in range(20)]
+    time.sleep(chance.uniform(0, 0.2))
+    workers[0].kill()
+    workers[0].join()
+    sure += [_heard(wire) for _ in range(20)]
+    workers[0] = _started(work_for_ever, place, LEASE_SECONDS)
+    time.sleep(chance.uniform(0, 0.1))
+    writer.kill()
+    writer.join()
+    with contextlib.suppress(EOFError):
+        while True:
+            sure.append(_heard(wire))
+    until_done(place)
+    for worker in workers:
+        worker.kill()
+        worker.join()
+    return sure
+
+
+def _started(function, *given):
+    process = LIVES.Process(target=function, args=given)
+    process.start()
+    return process
+
+
+def _heard(wire):
+    """The next thing that was said to be done."""
+    while True:
+        done, key = wire.recv()
+        if done:
+            return key
+
+
+def until_done(place, seconds=30):
+    """Come back when no job is due any more."""
+    store, end = opened(place), time.monotonic() + seconds
+    settled(store)
+    while [one for one in store.jobs([ADA]) if one.done is None]:
+        assert time.monotonic() < end, "jobs are left undone"
+        time.sleep(0.02)
+    store.close()
+
+
+def check_servers(place, sure):
+    """Nothing is lost, nothing done twice, and the store is sound."""
+    store = opened(place)
+    settled(store)
+    said = [record.content.split() for record in store.find(EVERYTHING, order=Order.ID, limit=-1)]
+    asked, learned = (sorted(key for key, what in said if what == word) for word in ("said", "learned"))
+    assert set(sure) <= set(asked), "what was acknowledged is lost"
+    assert learned == asked, "a job was not done, or done twice"
+    assert len(asked) - len(sure) in (0, 1)  # the last one may have been made and not been told
+    assert unhealthy(store) == []
+    store.close()
+    return len(asked)

@@ -28,7 +28,7 @@ sys.path.insert(0, sys.argv[2])
 from workshop import Now, Shop
 from commonplace.pipelines.consolidate import consolidate
 from datetime import timedelta
-shop = Shop(sys.argv[1], Now(timedelta(hours=int(sys.argv[3]))))
+shop = Shop(sys.argv[1], Now(timedelta(hours=int(sys.argv[3]))), place=sys.argv[4])
 sys.stdin.readline()
 print(consolidate(shop.place).status)
 """
@@ -67,10 +67,10 @@ class Mortal:
         return done
 
 
-def build(folder, **options):
+def build(folder, place, **options):
     """A project, consolidated once, in which much has happened since: new facts, replaced ones, a hand edit."""
     folder.mkdir()
-    shop = Shop(folder, Clock(), **options)
+    shop = Shop(folder, Clock(), place=place, **options)
     shop.keep("We use npm", metadata={"subject": "pm"})
     shop.keep("Release: 1. tag 2. push", "procedures", metadata={"subject": "release"})
     shop.extracted("s1", "raw words")
@@ -105,21 +105,26 @@ def state(shop):
     return [*texts, records, str(shop.job.status)]
 
 
-def whole(folder):
+def marks(shop):
+    """Which records are replaced, and which were taken up by a consolidation."""
+    return {one.id: (one.superseded_by, one.consolidated_at) for one in shop.records.values()}
+
+
+def whole(folder, place):
     """How often an undisturbed run claims and applies, and the state in which it ends."""
-    shop = dying(build(folder), at=0, after=False)
+    shop = dying(build(folder, place), at=0, after=False)
     assert shop.run().status == "consolidated"
     shop.store.close()
     return shop.place.store.calls, state(shop)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_death_at_any_claim_or_apply_ends_in_one_state(tmp_path, after):
+def test_a_death_at_any_claim_or_apply_ends_in_one_state(tmp_path, new_home, after):
     """The lease runs out, the next process does the work or what is left of it, and nobody can tell the difference."""
-    count, ended = whole(tmp_path / "whole")
+    count, ended = whole(tmp_path / "whole", new_home())
     assert count >= 3
     for at in range(1, count + 1):
-        shop = dying(build(tmp_path / str(at)), at=at, after=after)
+        shop = dying(build(tmp_path / str(at), new_home()), at=at, after=after)
         with pytest.raises(Died):
             shop.run()
         revived(shop).run()
@@ -130,9 +135,9 @@ def test_a_death_at_any_claim_or_apply_ends_in_one_state(tmp_path, after):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_a_death_while_a_model_fails_loses_nothing(tmp_path, at, after):
+def test_a_death_while_a_model_fails_loses_nothing(tmp_path, new_home, at, after):
     """Also where the failure itself could not be written down any more."""
-    shop = Shop(tmp_path, Clock(), model=Scripted("garbage"))
+    shop = Shop(tmp_path, Clock(), place=new_home(), model=Scripted("garbage"))
     shop.keep("Use pnpm, not npm")
     shop.extracted("s1", "raw")
     with suppress(Died):
@@ -146,41 +151,42 @@ def test_a_death_while_a_model_fails_loses_nothing(tmp_path, at, after):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", [1, 2, 3, 4])
-def test_a_death_while_undoing_leaves_all_or_nothing_undone(tmp_path, at, after):
+def test_a_death_while_undoing_leaves_all_or_nothing_undone(tmp_path, new_home, at, after):
     """As before the undo or as after it, never between; files follow."""
-    shop = build(tmp_path / "shop")
-    first = shop.artifacts
+    shop = build(tmp_path / "shop", new_home())
+    first, first_marks = shop.artifacts, marks(shop)
     shop.run()
-    second, replaced = shop.artifacts, {one.id for one in shop.records.values() if one.superseded_by}
+    second, second_marks = shop.artifacts, marks(shop)
+    assert first_marks != second_marks
     with suppress(Died):
         undo(dying(shop, at=at, after=after).place)
     publish(revived(shop).place)
-    still = {one.id for one in shop.records.values() if one.superseded_by}
     found = {name: text.replace("My own words.\n\n", "") for name, text in shop.artifacts.items()}
     second = {name: text.replace("My own words.\n\n", "") for name, text in second.items()}
 
-    assert (found, still) in ((first, set()), (second, replaced))
+    assert (found, marks(shop)) in ((first, first_marks), (second, second_marks))
     assert "My own words." in shop.text()
     assert shop.files == shop.artifacts
     shop.store.close()
 
 
-def started(program, folder, *, ahead=0):
+def started(program, folder, place, *, ahead=0):
     """A process that waits to be told, its clock so many hours ahead."""
     return subprocess.Popen(
-        [sys.executable, "-c", program, str(folder), TESTS, str(ahead)],
+        [sys.executable, "-c", program, str(folder), TESTS, str(ahead), place],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
-def test_two_processes_that_start_at_once_do_the_work_once(tmp_path):
+def test_two_processes_that_start_at_once_do_the_work_once(tmp_path, new_home):
     """One consolidates, the others skip, and there is one receipt."""
-    shop = Shop(tmp_path, Now())
+    place = new_home()
+    shop = Shop(tmp_path, Now(), place=place)
     for number in range(200):
         shop.keep(f"Fact number {number} is so")
-    workers = [started(WORKER, tmp_path) for _ in range(3)]
+    workers = [started(WORKER, tmp_path, place) for _ in range(3)]
     time.sleep(1)
     ended = sorted(worker.communicate("go\n", timeout=60)[0].strip() for worker in told(workers))
 
@@ -198,13 +204,14 @@ def told(workers):
     return workers
 
 
-def test_a_killed_process_leaves_what_the_next_one_finishes(tmp_path):
+def test_a_killed_process_leaves_what_the_next_one_finishes(tmp_path, new_home):
     """Kill -9 while it consolidates, again and again: the store is whole, and the files follow."""
-    shop = Shop(tmp_path, Now())
+    place = new_home()
+    shop = Shop(tmp_path, Now(), place=place)
     for number in range(50):
         shop.keep(f"Fact number {number} is so")
     for turn in range(4):
-        [worker] = told([started(RESTLESS, tmp_path, ahead=turn)])
+        [worker] = told([started(RESTLESS, tmp_path, place, ahead=turn)])
         known, deadline = receipts(shop.place)[:1], time.monotonic() + 20
         while receipts(shop.place)[:1] == known and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -85,7 +85,7 @@ def state(shop, env):
 
 
 @pytest.fixture
-def fresh(tmp_path):
+def fresh(tmp_path, new_home):
     """A project with sessions that nobody has looked at."""
 
     def fresh(name):
@@ -96,7 +96,8 @@ def fresh(tmp_path):
         for session, turns in SAID.items():
             told = [{"role": "user", "content": text, "time": f"{day}T09:00:00Z"} for day, text in turns]
             (shop / "sessions" / f"{session}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in told))
-        return shop, {"COMMONPLACE_HOME": str(tmp_path / name / "home"), "USER": "ada", "HOME": str(tmp_path)}
+        env = {"COMMONPLACE_HOME": str(tmp_path / name / "home"), "USER": "ada", "HOME": str(tmp_path)}
+        return shop, env | {"COMMONPLACE_STORE": new_home()}
 
     return fresh
 

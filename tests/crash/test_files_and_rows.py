@@ -128,11 +128,12 @@ def assert_agreement(opened):
 
 
 @pytest.fixture
-def shop(tmp_path):
+def shop(tmp_path, new_home):
     """A project's folder, and what a process knows that works there."""
     (tmp_path / "shop" / ".commonplace").mkdir(parents=True)
     (tmp_path / "shop" / ".commonplace" / "config.yaml").write_text("project: github.com/acme/shop\n")
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada", "HOME": str(tmp_path)}
+    env |= {"COMMONPLACE_STORE": new_home()}
     return tmp_path / "shop", os.environ | env
 
 

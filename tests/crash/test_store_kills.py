@@ -12,7 +12,7 @@ from itertools import product
 
 import lives
 import pytest
-from lives import EVERYTHING, LIVES, after, job, opened, plain, put, state, unhealthy
+from lives import EVERYTHING, LIVES, after, job, opened, plain, put, settled, state, unhealthy
 
 from commonplace.domain.changes import Finish
 from commonplace.domain.jobs import Claim, Reason, Skipped
@@ -41,19 +41,18 @@ class Writer:
             return sure, after(sure, maybe)
 
 
-def kill_writers(folder, *, kills, seed):
+def kill_writers(new_home, *, kills, seed):
     """Kill writer after writer, two at a time, and look at the store after each pair."""
-    chance, known, acknowledged = random.Random(seed), {}, 0
+    chance, path, known, acknowledged = random.Random(seed), None, {}, 0
     for turn in range(kills // 2):
-        path = folder / f"{turn // 20}.db"
-        known = known if turn % 20 else {}
+        path, known = (path, known) if turn % 20 else (new_home(), {})
         writers = [Writer(path, seed * kills + turn * 2 + number) for number in (0, 1)]
         if chance.random() < 0.7:  # else the store itself may be in the making
             assert all(writer.wire.poll(30) for writer in writers)
         time.sleep(chance.uniform(0, 0.1))
         ends = [writer.killed() for writer in writers]
         with closing(opened(path)) as store:
-            store.scrub()  # an erasure that was killed is ended by who comes next
+            settled(store)  # an erasure that was killed is ended by who comes next
             found, sick = state(store), unhealthy(store)
         assert sick == [], turn
         assert any(found == known | one | other for one, other in product(*ends)), turn
@@ -61,15 +60,15 @@ def kill_writers(folder, *, kills, seed):
     return acknowledged
 
 
-def test_what_was_acknowledged_survives_kill_9(tmp_path):
+def test_what_was_acknowledged_survives_kill_9(new_home):
     """Writers are killed at random moments; no acknowledged write is lost and nothing is torn."""
-    assert kill_writers(tmp_path, kills=20, seed=1)
+    assert kill_writers(new_home, kills=20, seed=1)
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_many_kills(tmp_path):
+def test_what_was_acknowledged_survives_many_kills(new_home):
     """The same, two hundred times."""
-    assert kill_writers(tmp_path, kills=200, seed=2)
+    assert kill_writers(new_home, kills=200, seed=2)
 
 
 def crowd(path, *, writers, turns, readers, seconds):
@@ -83,9 +82,9 @@ def crowd(path, *, writers, turns, readers, seconds):
 @pytest.mark.parametrize(
     ("writers", "turns", "seconds"), [(4, 20, 1), pytest.param(8, 500, 20, marks=pytest.mark.slow)]
 )
-def test_many_processes_write_and_read_at_once(tmp_path, writers, turns, seconds):
+def test_many_processes_write_and_read_at_once(new_home, writers, turns, seconds):
     """Nobody gets an error, nothing is lost, no id is handed out twice, and the store is sound."""
-    path = tmp_path / "memory.db"
+    path = new_home()
     opened(path).close()
     left, reads = crowd(path, writers=writers, turns=turns, readers=2, seconds=seconds)
     with closing(opened(path)) as store:
@@ -96,33 +95,33 @@ def test_many_processes_write_and_read_at_once(tmp_path, writers, turns, seconds
 
 
 @pytest.mark.parametrize(("writers", "turns"), [(4, 15), pytest.param(8, 150, marks=pytest.mark.slow)])
-def test_no_increment_is_lost(tmp_path, writers, turns):
+def test_no_increment_is_lost(new_home, writers, turns):
     """Compare-and-set from many processes: the counter is the number of successes, its past one chain without gaps."""
-    counter = plain("0")
-    with closing(opened(tmp_path / "memory.db")) as store:
+    counter, path = plain("0"), new_home()
+    with closing(opened(path)) as store:
         store.apply([put(counter)])
         with ProcessPoolExecutor(writers, mp_context=LIVES) as pool:
-            jobs = [pool.submit(lives.increment, tmp_path / "memory.db", counter.id, turns) for _ in range(writers)]
+            jobs = [pool.submit(lives.increment, path, counter.id, turns) for _ in range(writers)]
             assert sum(future.result() for future in jobs) == writers * turns
         past = store.find(EVERYTHING.replace(versions=True), order=Order.ID, limit=-1)
         numbers = [(record.version, record.content) for record in reversed(past)]
         assert numbers == [(number + 1, str(number)) for number in range(writers * turns + 1)]
 
 
-def test_of_two_processes_one_gets_the_job(tmp_path):
+def test_of_two_processes_one_gets_the_job(new_home):
     """However close together they come, each job is claimed once."""
-    keys = [str(number) for number in range(40)]
-    opened(tmp_path / "memory.db").close()
+    keys, path = [str(number) for number in range(40)], new_home()
+    opened(path).close()
     with ProcessPoolExecutor(2, mp_context=LIVES) as pool:
-        one, other = pool.map(lives.claim_all, [tmp_path / "memory.db"] * 2, [keys, keys])
+        one, other = pool.map(lives.claim_all, [path] * 2, [keys, keys])
     assert sorted(one + other) == sorted(keys)
 
 
-def test_a_frozen_worker_cannot_publish_after_its_lease(tmp_path):
+def test_a_frozen_worker_cannot_publish_after_its_lease(new_home):
     """A worker that was stopped past its lease loses to the one that took over, and writes nothing."""
-    wire, theirs = LIVES.Pipe()
-    with closing(opened(tmp_path / "memory.db")) as store:
-        frozen = LIVES.Process(target=lives.claim_and_wait, args=(tmp_path / "memory.db", "k", 0.2, theirs))
+    (wire, theirs), path = LIVES.Pipe(), new_home()
+    with closing(opened(path)) as store:
+        frozen = LIVES.Process(target=lives.claim_and_wait, args=(path, "k", 0.2, theirs))
         frozen.start()
         assert wire.recv() == "claimed"
         os.kill(frozen.pid, signal.SIGSTOP)
@@ -137,9 +136,9 @@ def test_a_frozen_worker_cannot_publish_after_its_lease(tmp_path):
 
 
 @pytest.mark.slow
-def test_every_job_is_done_once_whatever_happens_to_its_workers(tmp_path):
+def test_every_job_is_done_once_whatever_happens_to_its_workers(new_home):
     """Workers are killed and frozen past their lease; no job is applied twice, and none is forgotten."""
-    chance, path, keys = random.Random(3), tmp_path / "memory.db", [f"job{number}" for number in range(150)]
+    chance, path, keys = random.Random(3), new_home(), [f"job{number}" for number in range(150)]
     opened(path).close()
 
     def hire():

@@ -10,6 +10,7 @@ from commonplace.domain.binding import Binding
 from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.records import CATEGORIES, Channel, Kind
 from commonplace.domain.scopes import Scope
+from commonplace.engine.intents import Caller, EntryFilter, Intents
 from commonplace.engine.memory import Memory
 
 PROJECT = Scope.of(("project", "github.com/acme/shop"))
@@ -36,6 +37,39 @@ class Meanings:
             counts[int.from_bytes(hashed[:4], "big") % len(counts)] += 1.0
         length = sum(count * count for count in counts) ** 0.5 or 1.0
         return [count / length for count in counts]
+
+
+class Acting:
+    """One caller, at one intent memory: ``ada.store("key", 1)``."""
+
+    def __init__(self, intents, caller):
+        self.intents = intents
+        self.caller = caller
+        self.agent = caller.agent
+
+    def store(self, key, value="something", tier="episodic", **options):
+        """Keep something of one's own."""
+        return self.intents.store(self.caller, self.agent, key, value, tier=tier, **options)
+
+    def get(self, key, *, of=None, **options):
+        """Read by key, of oneself unless of somebody else."""
+        return self.intents.get(self.caller, of or self.agent, key, **options)
+
+    def recall(self, query=None, *, of=None, **options):
+        """Look for entries; what is found, by key."""
+        found = self.intents.recall(self.caller, of or self.agent, query=query, **options)
+        return [entry.key for entry in found]
+
+    def listed(self, **where):
+        """List entries; what is there, by key."""
+        page = self.intents.page(self.caller, EntryFilter(**where))
+        assert page.total == len(page)
+        return [entry.key for entry in page]
+
+    def told(self, **options):
+        """What one hears of, shortly."""
+        events = self.intents.events(self.caller, **options)
+        return [(event.what.removeprefix("memory."), event.key) for event in events]
 
 
 @pytest.fixture
@@ -80,3 +114,27 @@ def anything(through):
 def embedder():
     """Builds embedders: each argument is a list of words that mean the same."""
     return Meanings
+
+
+@pytest.fixture
+def intents(store, clock):
+    """Intent memory over every sort of store."""
+    return Intents(store, clock=clock, capacity=5)
+
+
+@pytest.fixture
+def ada(intents):
+    """An agent with a key of her own."""
+    return Acting(intents, Caller(agent="ada"))
+
+
+@pytest.fixture
+def bob(intents):
+    """Another one."""
+    return Acting(intents, Caller(agent="bob"))
+
+
+@pytest.fixture
+def eve(intents):
+    """One that has no business with the others."""
+    return Acting(intents, Caller(agent="eve"))

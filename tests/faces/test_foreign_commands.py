@@ -35,7 +35,8 @@ def test_guidance_comes_in_with_its_origin_and_least_trust(guided):
 def test_a_second_import_brings_nothing_back(guided):
     """Twice is once; what was archived or edited since stays so; only news come in."""
     guided.ok("import", ".", "--from", "agents-md")
-    [pnpm] = [hit["id"] for hit in guided.ok("recall", "pnpm", "--format", "json").json["hits"] if "pnpm" in hit["text"]]
+    hits = guided.ok("recall", "pnpm", "--format", "json").json["hits"]
+    [pnpm] = [hit["id"] for hit in hits if "pnpm" in hit["text"]]
     guided.ok("record", "archive", pnpm)
     Path("AGENTS.md").write_text(GUIDE + "- Tabs are four wide.\n", encoding="utf-8")
     assert guided.ok("import", ".", "--from", "agents-md").out == "1 record kept, 3 there already, from 2 files\n"

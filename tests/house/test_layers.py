@@ -28,7 +28,7 @@ ALLOWED = {
     "adapters": {"agents", "tools", "opening", "config", "pipelines", "engine", "domain"},
     "faces": {"hosts", "agents", "tools", "opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
     "version": set(),
-    "__init__": {"opening", "engine", "domain", "version"},
+    "__init__": {"faces", "opening", "engine", "domain", "version"},  # the client is a face, loaded when it is named
 }
 #: Libraries and the only layer that may know them.
 LIBRARIES = {

@@ -12,9 +12,10 @@ import pytest
 from commonplace.domain.changes import Archive, Delete
 from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.domain.queries import Filter
+from commonplace.engine.blocks import blocks, joined
 from commonplace.markdown.artifacts import checked
 from commonplace.pipelines.artifacts import publish
-from commonplace.pipelines.consolidate_text import Edits, blocks, edited, joined, woven
+from commonplace.pipelines.consolidate_text import Edits, edited, woven
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Shop

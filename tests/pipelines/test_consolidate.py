@@ -395,6 +395,30 @@ def test_undo_leaves_words_that_the_consolidation_had_taken_in(shop):
     assert shop.run().reason == "up to date"
 
 
+def test_undo_takes_its_own_marks_back_and_no_others(shop):
+    """What the run had taken up waits again; what an earlier one had taken up does not."""
+    earlier = shop.keep("One is first")
+    shop.run()
+    mark = shop.records["One is first"].consolidated_at
+    fresh = shop.keep("Two is second")
+    shop.run()
+    done = undo(shop.place)
+
+    assert done.unmarked == (fresh.id,)
+    assert shop.store.get(fresh.id).consolidated_at is None
+    assert shop.store.get(earlier.id).consolidated_at == mark
+    shop.run(force=True)
+    assert shop.store.get(fresh.id).consolidated_at == shop.clock()
+
+
+def test_undo_after_a_marked_record_was_erased_takes_the_others_back(shop):
+    """The mark of what is gone is gone with it."""
+    gone, stays = shop.keep("One is first"), shop.keep("Two is second")
+    shop.run()
+    shop.store.apply([Delete(where=Filter(scopes=frozenset({shop.scope}), at=shop.clock(), ids=frozenset({gone.id})))])
+    assert undo(shop.place, force=True).unmarked == (stays.id,)
+
+
 def test_undo_goes_back_one_by_one_and_then_ends(shop):
     """Two consolidations can be taken back, a third cannot."""
     shop.keep("One is first")

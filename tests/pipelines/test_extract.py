@@ -305,6 +305,18 @@ def test_what_a_person_has_forgotten_does_not_come_back(opened, learn):
     assert ["main" in record.content for record in opened.memory.list()] == [True]
 
 
+def test_the_raw_text_does_not_tell_what_a_person_has_forgotten(opened, learn, place):
+    """Nor does the summary, though the transcript still says it."""
+    learn("a", lines(PNPM))
+    opened.memory.forget(opened.memory.list()[0].id)
+    learn("a", lines(PNPM, "Never commit directly to main."))
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION}))
+    [kept] = place.store.documents(where, limit=2)
+
+    assert "pnpm" not in f"{kept.content} {kept.metadata}".lower()
+    assert "commit directly to main" in kept.content
+
+
 def test_what_a_person_has_archived_does_not_come_back(opened, learn):
     """It is known already."""
     learn("a", lines(PNPM))

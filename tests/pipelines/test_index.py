@@ -228,6 +228,75 @@ def test_what_memory_injected_is_not_indexed(place, write, chunks):
     assert report.injected == 2
 
 
+def asked(command, output, tool="bash"):
+    """A call of a tool and its answer, as two messages."""
+    return [
+        message("assistant", None, tool_calls=[{"name": tool, "arguments": command}]),
+        message("tool", output, name=tool),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("bash", {"command": "commonplace recall 'package manager'"}),
+        ("bash", {"command": "cd shop && COMMONPLACE_HOME=/x /opt/bin/commonplace --json record list | head"}),
+        ("bash", {"command": ["bash", "-lc", "uvx commonplace read memory://root"]}),
+        ("bash", '{"command": ["bash", "-lc", "commonplace brief"]}'),
+        ("bash", {"command": "python -m commonplace record get 01"}),
+        ("bash", {"command": "cat .commonplace/MEMORY.md"}),
+        ("Read", {"file_path": "/home/ada/shop/.commonplace/decisions/pnpm.md"}),
+    ],
+)
+def test_what_an_agent_asked_memory_in_its_shell_is_not_indexed(place, write, chunks, tool, given):
+    """It comes back without a fence, as the tool's words: it is known by the call that it answers."""
+    said = [*asked(given, "0.91  decisions  Use yarn  (record 0)", tool), *asked({"command": "make"}, "all green")]
+    report = index(place, [write("a.jsonl", lines(*said))])
+
+    assert [chunk.text for chunk in chunks("a") if chunk.speaker == "tool"] == ["all green"]
+    assert (report.injected, report.filtered) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "command", ["grep -rn commonplace README.md", "cd commonplace && ls", "git clone https://x.example/commonplace"]
+)
+def test_what_only_speaks_of_memory_is_indexed(place, write, chunks, command):
+    """A word is no command."""
+    index(place, [write("a.jsonl", lines(*asked({"command": command}, "a finding")))])
+    assert [chunk.text for chunk in chunks("a") if chunk.speaker == "tool"] == ["a finding"]
+
+
+def test_an_answer_is_told_from_others_by_its_call(place, write, chunks):
+    """Several calls at once: by their ids in whatever order, else in the order of the calls."""
+    calls = [
+        {"name": "bash", "id": "1", "arguments": {"command": "make"}},
+        {"name": "bash", "id": "2", "arguments": {"command": "commonplace recall yarn"}},
+        {"name": "bash", "arguments": {"command": "commonplace recall tea"}},
+        {"name": "bash", "arguments": {"command": "make check"}},
+    ]
+    answers = [
+        message("tool", "memory says", name="bash", id="2"),
+        message("tool", "made", name="bash", id="1"),
+        message("tool", "memory says", name="bash"),
+        message("tool", "checked", name="bash"),
+    ]
+    index(place, [write("a.jsonl", lines(message("assistant", "Let me see.", tool_calls=calls), *answers))])
+    assert [chunk.text for chunk in chunks("a") if chunk.speaker == "tool"] == ["made", "checked"]
+
+
+def test_a_call_is_remembered_when_its_answer_comes_in_the_next_piece(place, write, chunks):
+    """The transcript was indexed between the two."""
+    call, answer = asked({"command": "commonplace recall yarn"}, "Use yarn")
+    path = write("a.jsonl", lines("hello", call))
+    index(place, [path])
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(lines(answer, "go on"))
+    report = index(place, [path])
+
+    assert (report.files[0].state, report.injected) == ("grown", 1)
+    assert [chunk.speaker for chunk in chunks("a")] == ["user", "assistant", "user"]
+
+
 def test_secrets_are_taken_out_before_anything_is_kept(opened, place, write, chunks):
     """The mark stands in their place, and the report says how many of which kind."""
     secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"

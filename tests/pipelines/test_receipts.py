@@ -233,3 +233,62 @@ def test_an_unknown_session_is_a_clear_sentence(opened):
     """Nothing was shown to it, and nothing of it is indexed."""
     with pytest.raises(NotFound, match="nothing is known of session 's9'"):
         receipts.used(opened.memory, "s9")
+
+
+# Recalls
+
+
+@pytest.fixture
+def recalled(opened, clock):
+    """Let a session recall something; returns the receipt's name and what is to be told."""
+
+    def recalled(query="pnpm", session="s1", store=None):
+        hits = opened.memory.recall(query).hits
+        return receipts.recall_kept_quietly(
+            store or opened.store, query, hits, tokens=12, session=session, scope=opened.where.project, secret=b"key",
+            now=clock.forward(),
+        )  # fmt: skip
+
+    return recalled
+
+
+def test_a_receipt_tells_what_a_session_has_recalled(opened, kept, recalled, said):
+    """It is its own sort, holds no word, and is followed like what was injected."""
+    record, _ = kept("We use pnpm in this repository")
+    name, notes = recalled()
+    said(f"As {record.short} has it.")
+    report = receipts.used(opened.memory, "s1")
+
+    assert (notes, [(one.name, one.what, one.tokens) for one in report.shown]) == ((), [(name, "recall", 12)])
+    assert [(fate.item.id, fate.cited) for fate in report.fates] == [(record.id, ("1",))]
+    assert "pnpm" not in repr(documents(opened))
+
+
+def test_a_recall_of_nobody_or_of_nothing_leaves_no_receipt(opened, kept, recalled):
+    """Nobody could ask for it by its session."""
+    assert recalled("quite another thing") == (None, ())
+    kept("We use pnpm in this repository")
+    assert recalled(session=None) == (None, ())
+    assert documents(opened) == []
+
+
+def test_recalls_do_not_push_receipts_of_briefs_out(opened, kept, shown, recalled):
+    """Of each sort the newest are kept."""
+    kept("We use pnpm in this repository")
+    brief, first = shown(), recalled()[0]
+    [like] = [document for document in documents(opened) if document.name == first]
+    spare = [like.replace(name=f"recall/old/{number:04}") for number in range(receipts.KEEP)]
+    opened.store.apply([PutDocument(document=document) for document in spare])
+    newest = recalled()[0]
+
+    left = {document.name for document in documents(opened)}
+    assert len(left) == receipts.KEEP + 1
+    assert {brief, newest} <= left
+
+
+def test_a_store_that_takes_nothing_answers_a_recall_all_the_same(kept, recalled, tmp_path):
+    """With a note instead of a receipt."""
+    kept("We use pnpm in this repository")
+    store = ReadOnly(str(tmp_path / "other.db"))
+    assert recalled(store=store) == (None, ("no receipt of this recall was kept: the disk is read-only",))
+    store.close()

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commonplace.domain.records import CATEGORIES
+from commonplace.engine.blocks import blocks, joined
 from commonplace.engine.text import clean, plain_line
-from commonplace.pipelines.consolidate_text import Edits, blocks, edited, harmless, joined, woven
+from commonplace.pipelines.consolidate_text import Edits, edited, harmless, woven
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from conftest import Clock

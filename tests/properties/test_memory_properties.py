@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from commonplace.domain.binding import Binding
 from commonplace.domain.errors import InvalidInput
@@ -17,7 +17,6 @@ from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
 from commonplace.engine.text import clean
 from commonplace.engine.words import terms
-from commonplace.stores.sqlite import SqliteStore
 
 HERE, THERE = Scope.of(("project", "here")), Scope.of(("project", "there"))
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=300)
@@ -90,9 +89,9 @@ def memory_in(store, scope=HERE, clock=None):
 
 
 @pytest.fixture(scope="module")
-def stocked():
+def stocked(fresh):
     """A memory with a little of everything, asked again and again."""
-    memory = memory_in(SqliteStore(":memory:"))
+    memory = memory_in(fresh())
     for content in (
         "Use pnpm, not npm",
         "deploy the server with foo_bar v2.1",
@@ -118,9 +117,9 @@ def test_any_text_is_a_legal_question(stocked, query):
 
 @settings(deadline=None)
 @given(ANYTHING)
-def test_any_text_is_kept_or_refused(text):
+def test_any_text_is_kept_or_refused(fresh, text):
     """What is kept is the cleaned text, found by its own words; what is refused says why."""
-    with memory_in(SqliteStore(":memory:")) as memory:
+    with memory_in(fresh()) as memory:
         try:
             kept = memory.remember(text)
         except InvalidInput as error:
@@ -136,9 +135,9 @@ def test_any_text_is_kept_or_refused(text):
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, max_size=6), WORDS)
-def test_nobody_else_moves_an_answer(ours, theirs, asked):
+def test_nobody_else_moves_an_answer(fresh, ours, theirs, asked):
     """Whatever is written into another scope, the same question gives the same hits with the same scores."""
-    store = SqliteStore(":memory:")
+    store = fresh()
     memory, stranger = memory_in(store), memory_in(store, THERE)
     for words in ours:
         memory.remember(" ".join(words))
@@ -152,9 +151,9 @@ def test_nobody_else_moves_an_answer(ours, theirs, asked):
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(WORDS, min_size=1, max_size=6, unique_by=tuple), WORDS, st.randoms(use_true_random=False))
-def test_the_order_of_words_does_not_matter(ours, asked, random):
+def test_the_order_of_words_does_not_matter(fresh, ours, asked, random):
     """A question is a set of words."""
-    with memory_in(SqliteStore(":memory:")) as memory:
+    with memory_in(fresh()) as memory:
         for words in ours:
             memory.remember(" ".join(words))
         before = [hit.id for hit in memory.recall(" ".join(asked), count=False)]
@@ -168,10 +167,10 @@ class Verbs(RuleBasedStateMachine):
 
     ids = Bundle("ids")
 
-    def __init__(self):
+    def __init__(self, store):
         super().__init__()
         self.clock = Clock()
-        self.memory = memory_in(SqliteStore(":memory:"), clock=self.clock)
+        self.memory = memory_in(store, clock=self.clock)
         self.picture = {}  # id -> [content, state]
         self.versions = {}
         self.past = []  # (moment, the live contents at it)
@@ -251,7 +250,9 @@ class Verbs(RuleBasedStateMachine):
             assert {hit.id: hit.text for hit in self.memory.recall("", as_of=moment, limit=99)} == then
 
 
-class TestVerbs(Verbs.TestCase):
-    """The machine, run."""
-
-    settings = settings(deadline=None, max_examples=25, stateful_step_count=25)
+@pytest.mark.parametrize(("examples", "steps"), [(8, 20), pytest.param(25, 25, marks=pytest.mark.slow)])
+def test_any_run_of_verbs_leaves_what_it_should(fresh, examples, steps):
+    """Whatever is done in whatever order, memory is what the picture says, and the past stays as it was."""
+    checks = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    checks = settings(checks, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(lambda: Verbs(fresh()), settings=checks)

@@ -1,123 +1,26 @@
-"""Role memory end to end: the document's YAML and commands, the real command, and a model that records what it is sent.
-
-The model's address is the document's provider's, moved here by the environment: the files are as the document has them.
-"""
+"""Role memory end to end: the document's YAML and commands through the real command, and what reached the model."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pexpect
 import pytest
 
-from loopback import LoopbackServer, calls, says
-
-COMMAND = str(Path(sys.executable).with_name("commonplace"))
-PROCEDURES = "## Learned Procedures and Policies"
-RECALLED = "## Recalled Memories (from previous sessions)"
-
-QUICK_START = """\
-apiVersion: initrunner/v1
-kind: Agent
-metadata:
-  name: assistant
-  description: Agent with rich memory
-spec:
-  role: |
-    You are a helpful assistant with long-term memory.
-    Use the remember() tool to save important facts.
-    Use the recall() tool to search your memories before answering.
-    Use the learn_procedure() tool to record useful patterns.
-  model:
-    provider: openai
-    name: gpt-4o-mini
-  memory:
-    max_sessions: 10
-    max_resume_messages: 20
-    semantic:
-      max_memories: 1000
-    episodic:
-      max_episodes: 500
-    procedural:
-      max_procedures: 100
-    consolidation:
-      enabled: true
-      interval: after_session
-"""
-MINIMAL = QUICK_START[: QUICK_START.index("    max_sessions")] + "    semantic:\n      max_memories: 1000\n"
-
-
-def model(request):
-    """A model that does with its memory what its prompt asks for, and says what it knows."""
-    messages = request.body["messages"]
-    if "tools" not in request.body:  # the consolidation
-        return says("preference: The user drinks green tea [1]")
-    if messages[-1]["role"] == "tool":
-        return says(f"Done: {messages[-1]['content'].splitlines()[-1]}")
-    said, *rest = request.prompt.split(": ", 1)
-    tools = {"fact": "remember", "rule": "learn_procedure", "event": "record_episode"}
-    if said in tools:
-        return calls((tools[said], {"content": rest[0], "category": "User Preferences"}))
-    if said == "find":
-        return calls(("recall", {"query": rest[0]}))
-    if said == "finish":
-        return calls(("finish_task", {"summary": rest[0]}))
-    earlier = [message["content"] for message in messages if message["role"] == "user"][:-1]
-    return says(f"You told me: {' / '.join(earlier) or 'nothing'}")
-
-
-class Desk:
-    """A folder with a role in it, a data folder, and the real command."""
-
-    def __init__(self, folder, server):
-        self.folder, self.server = folder, server
-        ours = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST")}
-        self.env = ours | {
-            "HOME": str(folder), "COMMONPLACE_HOME": str(folder / "home"), "OPENAI_API_KEY": "sk-test",
-            "OPENAI_BASE_URL": server.base_url, "TERM": "dumb", "NO_COLOR": "1",
-        }  # fmt: skip
-        self.writes(QUICK_START)
-
-    def writes(self, role, name="role.yaml"):
-        """Put a role into a file."""
-        (self.folder / name).write_text(role)
-
-    def __call__(self, *arguments, stdin=""):
-        """Run the command to its end."""
-        done = subprocess.run(
-            [COMMAND, *arguments], cwd=self.folder, env=self.env, input=stdin, capture_output=True, text=True,
-            timeout=60, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done
-
-    def sits_down(self, *arguments):
-        """Run the command at a terminal."""
-        child = pexpect.spawn(
-            COMMAND, list(arguments), cwd=str(self.folder), env=self.env, encoding="utf-8", timeout=30, echo=False
-        )
-        child.expect("/quit ends it")
-        child.expect("> ")
-        return child
-
-    @property
-    def last(self):
-        """What the model was sent last, by an agent."""
-        return [chat for chat in self.server.chats if "tools" in chat.body][-1]
+from commonplace.tools.role import answered, tools
+from desk import COMMAND, MINIMAL, PROCEDURES, QUICK_START, RECALLED, Desk, model
+from loopback import LoopbackServer, fails, says
 
 
 @pytest.fixture
 def desk(tmp_path):
     """A desk, with a model that answers."""
-    with LoopbackServer(answers=model) as server:
+    with LoopbackServer(answers=model, dimensions=1536) as server:
         yield Desk(tmp_path, server)
 
 
@@ -253,11 +156,153 @@ def test_without_a_file_memory_is_on_unless_it_is_switched_off(desk):
 @pytest.mark.slow
 def test_as_many_sessions_stay_as_the_role_says_however_many_turns_they_have(desk):
     """Three conversations, one of them long, two to keep: two are there, the newest whole (defects 7 and 8)."""
-    from commonplace.agents.role_memory import role_memory  # noqa: PLC0415 - only to look
-    from commonplace.config.role import load  # noqa: PLC0415
-
     desk.writes(QUICK_START.replace("max_sessions: 10", "max_sessions: 2"))
     for turns in (1, 1, 6):
         desk("run", "role.yaml", "-i", stdin="".join(f"turn {turn}\n" for turn in range(turns)))
-    with role_memory(load(str(desk.folder / "role.yaml")), env=desk.env) as held:
+    with desk.memory() as held:
         assert [saved.messages for saved in held.sessions.all()] == [12, 2]
+
+
+# The document's commands
+
+
+@pytest.fixture
+def filled(desk):
+    """An assistant that knows one thing of each sort, and has talked once."""
+    with desk.memory() as held:
+        offered = tools(held.memory())
+        for tool, content in (
+            ("remember", "The user prefers dark mode."),
+            ("record_episode", "Deployed v2.1 to staging successfully."),
+            ("learn_procedure", "Always run tests before deploying to production"),
+        ):
+            answered(offered, tool, {"content": content, "category": "User Preferences"})
+        held.sessions.save(
+            "0123456789ab", [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}]
+        )
+    return desk
+
+
+@pytest.mark.slow
+def test_list_shows_what_the_document_shows(filled):
+    """``memory list`` and its options: newest first, with type and category (defect 9)."""
+    lines = filled("memory", "list", "role.yaml").stdout.splitlines()
+    shown = [re.fullmatch(r"#\w+ \[(\w+:\w+)\] \(\S+\+00:00\) (.+)", line).groups() for line in lines[:-1]]
+    assert shown == [
+        ("procedural:user_preferences", "Always run tests before deploying to production"),
+        ("episodic:user_preferences", "Deployed v2.1 to staging successfully."),
+        ("semantic:user_preferences", "The user prefers dark mode."),
+    ]
+    assert lines[-1] == "3 memories shown."
+    assert "1 memories shown." in filled("memory", "list", "role.yaml", "--type", "episodic").stdout
+    assert "1 memories shown." in filled("memory", "list", "role.yaml", "--type", "procedural").stdout
+    assert filled("memory", "list", "role.yaml", "--category", "deployment").stdout == "No memories found.\n"
+    assert "3 memories shown." in filled("memory", "list", "role.yaml", "--limit", "50").stdout
+    refused = filled("memory", "list", "role.yaml", "--type", "dream", code=1)
+    assert refused.stderr == "commonplace: Invalid type 'dream'. Use: episodic, semantic, procedural\n"
+
+
+@pytest.mark.slow
+def test_clear_takes_what_the_document_says_and_nothing_else(filled):
+    """Each form of ``memory clear``: one type leaves the other types and the sessions (defect 10)."""
+    asked = filled("memory", "clear", "role.yaml", stdin="n\n")
+    assert "Clear all memory data for assistant? [y/N]" in asked.stderr
+    assert asked.stdout == "Aborted.\n"
+    done = filled("memory", "clear", "role.yaml", "--type", "semantic", "--force")
+    assert done.stdout == "Cleared memory for assistant.\n"
+    assert "2 memories shown." in filled("memory", "list", "role.yaml").stdout
+    filled("memory", "clear", "role.yaml", "--type", "episodic", "--what", "sessions", "--force", code=1)
+    with filled.memory() as held:
+        assert len(held.sessions.all()) == 1
+    filled("memory", "clear", "role.yaml", "--what", "sessions", "--force")
+    with filled.memory() as held:
+        assert (held.sessions.all(), len(held.memory().list())) == ([], 2)
+    filled("memory", "clear", "role.yaml", "--what", "memories", "--force")
+    assert filled("memory", "list", "role.yaml").stdout == "No memories found.\n"
+    filled("memory", "clear", "role.yaml", "--what", "all", "--force")
+
+
+@pytest.mark.slow
+def test_the_documents_round_trip_between_two_agents(filled):
+    """``memory export`` and ``memory import``: the shape, other embedders, twice as once (defects 14 and 15)."""
+    (filled.folder / "roles").mkdir()
+    other = QUICK_START.replace("name: assistant", "name: agent-b").replace("    max_sessions", LOCALLY, 1)
+    filled.writes(QUICK_START, "roles/agent-a.yaml")
+    filled.writes(other, "roles/agent-b.yaml")
+    file = str(filled.folder / "mem.json")
+    assert filled("memory", "export", "roles/agent-a.yaml", "-o", file).stdout == f"Exported 3 memories to {file}.\n"
+    entries = json.loads((filled.folder / "mem.json").read_text())
+    assert list(entries[0]) == ["id", "content", "category", "created_at", "memory_type", "metadata"]
+    assert filled("memory", "import", "roles/agent-b.yaml", file).stdout == "Imported 3 memories into agent-b.\n"
+    again = filled("memory", "import", "roles/agent-b.yaml", file).stdout
+    assert again == "Imported 0 memories into agent-b. 3 known already.\n"
+    filled("memory", "export", "roles/agent-b.yaml")
+    kept = json.loads((filled.folder / "memories.json").read_text())
+    assert [{**entry, "id": 0} for entry in kept] == [{**entry, "id": 0} for entry in entries]
+    assert filled("run", "roles/agent-b.yaml", "-p", "find: dark mode").stdout == "Done: The user prefers dark mode.\n"
+
+
+LOCALLY = "    embeddings: {provider: local}\n    max_sessions"
+
+
+@pytest.mark.slow
+def test_consolidate_makes_facts_with_the_roles_own_model(filled):
+    """``memory consolidate`` works whatever the interval is, once for each episode (defect 11)."""
+    done = filled("memory", "consolidate", "role.yaml")
+    assert done.stdout == "Created 1 semantic memories from episodic data.\n"
+    assert "- [user_preferences] (" in filled.server.chats[-1].prompt
+    assert "The user drinks green tea" in filled("memory", "list", "role.yaml").stdout
+    assert filled("memory", "consolidate", "role.yaml").stdout == "No episodic memories to consolidate.\n"
+
+
+@pytest.mark.slow
+def test_consolidate_that_fails_says_so_with_its_exit_code(tmp_path):
+    """Never `nothing to consolidate`, never a traceback; the episodes wait (defects 11 and 12)."""
+    with LoopbackServer(answers=lambda _request: fails(400, "no such model"), dimensions=1536) as server:
+        desk = Desk(tmp_path, server)
+        with desk.memory() as held:
+            answered(tools(held.memory()), "record_episode", {"content": "Deployed v2.1 to staging."})
+        for _ in range(2):
+            done = desk("memory", "consolidate", "role.yaml", code=6)
+            assert (done.stdout, "answered 400: no such model" in done.stderr) == ("", True)
+            assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_commands_of_a_role_without_a_store_or_without_a_memory(desk):
+    """Nothing is made by looking; a role without the section gets a hint and exit code 1."""
+    assert desk("memory", "clear", "role.yaml").stdout == "No memory store found.\n"
+    assert desk("memory", "export", "role.yaml").stdout == "No memory store found.\n"
+    assert desk("memory", "consolidate", "role.yaml").stdout == "No episodic memories to consolidate.\n"
+    assert not (desk.folder / "home" / "memory").exists()
+    desk.writes(QUICK_START[: QUICK_START.index("  memory:")])
+    for command in (["list"], ["clear"], ["export"], ["consolidate"], ["reembed"]):
+        assert "spec.memory: is missing" in desk("memory", *command, "role.yaml", code=1).stderr
+
+
+@pytest.mark.slow
+def test_init_writes_a_role_that_runs(desk):
+    """``init --name assistant --template memory``, then a run of what it wrote."""
+    (desk.folder / "role.yaml").unlink()
+    desk("init", "--name", "assistant", "--template", "memory")
+    assert desk("run", "role.yaml", "-p", "fact: Tea").stdout.startswith("Done: Remembered (id=")
+    for tool in ("remember()", "recall()", "list_memories()"):
+        assert tool in desk.last.system
+
+
+@pytest.mark.slow
+def test_memories_that_had_no_vector_get_one_at_the_next_run(tmp_path):
+    """An embedder that failed is asked again when an agent starts, and that is one quiet line."""
+    with LoopbackServer(answers=model, embeddings=[fails(400, "no")] * 4) as server:
+        desk = Desk(tmp_path, server)
+        custom = f"    embeddings: {{model: embed, base_url: '{server.base_url}'}}\n    max_sessions"
+        desk.writes(QUICK_START.replace("    max_sessions", custom, 1))
+        desk("run", "role.yaml", "-p", "fact: The user prefers dark mode.")
+        server._embeddings.clear()
+        before = len(server.embedded)
+        done = desk("run", "role.yaml", "-p", "hi")
+        assert "· 1 text that had no vector yet got one\n" in done.stderr
+        assert any("The user prefers dark mode." in one.texts for one in server.embedded[before:])
+        before = len(server.embedded)
+        assert "vector" not in desk("run", "role.yaml", "-p", "hi").stderr
+        assert not any("The user prefers dark mode." in one.texts for one in server.embedded[before:])

@@ -304,3 +304,9 @@ def test_the_past_of_an_erased_record_is_erased(store, make, keep):
     store.apply([Delete(where=make.where())])
     assert texts(store, make.anything(as_of=written)) == []
     assert texts(store, make.anything(versions=True)) == []
+
+
+def test_a_negative_limit_is_none(store, keep, make):
+    """Whoever wants everything says so with -1."""
+    kept = {keep(str(number)).id for number in range(5)}
+    assert {record.id for record in store.find(make.where(), order=Order.ID, limit=-1)} == kept

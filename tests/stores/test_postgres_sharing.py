@@ -111,7 +111,7 @@ def test_no_recall_is_lost_in_the_count(pg, others, make):
 def test_scopes_do_not_wait_for_each_other(pg, others, make):
     """While somebody writes in one scope, others write in another; who waits too long hears that it is busy."""
     with pg._connections.writing(durable=True) as db:
-        take_turn(db, pg._connections.schema, [str(make.scope)])
+        take_turn(db, pg.turn, [str(make.scope)])
         others[0].apply([make.put(make("meanwhile", scope=BOB))])
         with others[0]._connections.using() as hurried:
             hurried.execute("set lock_timeout = 100")
@@ -125,7 +125,7 @@ def test_a_write_with_a_vector_does_not_stop_the_others(pg, others, make):
     named = AdoptEmbedder(identity=EmbedderIdentity(name="compass", dimensions=2))
     pg.apply([named])
     with pg._connections.writing(durable=True) as db:
-        db.execute("select pg_advisory_xact_lock_shared(hashtextextended(%s, 0))", [pg._connections.schema])
+        db.execute("select pg_advisory_xact_lock_shared(hashtextextended(%s, 0))", [pg.turn])
         others[0].apply([named, make.put("meanwhile", vector=(1.0, 0.0))])
 
 

@@ -74,9 +74,9 @@ def test_an_erased_record_leaves_no_byte(full, make, tmp_path):
 
 @pytest.mark.parametrize("chunks", [(), (f"{TOKEN} one", f"two {TOKEN}")])
 def test_erased_documents_leave_no_byte(file_store, make, tmp_path, chunks):
-    """Documents that are deleted, trimmed or dropped with their scope are gone with their chunks."""
+    """Documents that are deleted or dropped with their scope are gone with their chunks."""
     meant = DocumentFilter(scopes=frozenset({make.scope}))
-    for change in (DeleteDocuments(where=meant), TrimDocuments(where=meant, keep=0), DropScope(scope=make.scope)):
+    for change in (DeleteDocuments(where=meant), DropScope(scope=make.scope)):
         document = make.document(f"name {TOKEN}", content=TOKEN, metadata={"m": TOKEN})
         file_store.apply([PutDocument(document=document, **make.chunks(document, *chunks))])
         assert left(tmp_path, TOKEN)
@@ -90,9 +90,18 @@ def test_a_dropped_scope_leaves_no_byte(full, make, tmp_path):
     assert left(tmp_path, TOKEN, "other text") == 0
 
 
-def test_a_trimmed_record_leaves_no_byte(full, make, tmp_path):
-    """Eviction erases as well."""
-    full.apply([Trim(where=make.where(), keep=0, order=Order.OLDEST)])
+def test_what_made_room_is_gone_from_every_answer_and_leaves_with_the_next_erasure(full, make, tmp_path):
+    """Eviction does not wait for the disk; the bytes of what was evicted are out of the file by the next scrub."""
+    full.apply([PutDocument(document=make.document(f"name {TOKEN}", content=TOKEN))])
+    [trimmed, documents] = full.apply(
+        [
+            Trim(where=make.where(), keep=0, order=Order.OLDEST),
+            TrimDocuments(where=DocumentFilter(scopes=frozenset({make.scope})), keep=0),
+        ]
+    )
+    assert (trimmed.erasing, documents.erasing) == (False, False)
+    assert full.find(make.anything(), order=Order.ID, limit=9) == []
+    assert full.scrub()
     assert left(tmp_path, TOKEN, "other text") == 0
 
 

@@ -48,7 +48,7 @@ def id_of(answer):
 
 def test_the_tools_are_those_of_the_kinds_that_are_on(held_by):
     """Those that write come and go with their kind; those that read are always there."""
-    always = {"recall", "list_memories", "forget", "update"}
+    always = {"recall", "list_memories", "forget", "update", "replace"}
     off = KindSettings(enabled=False, keep=1)
     assert {tool.name for tool in held_by()} == always | {"remember", "learn_procedure", "record_episode"}
     assert {tool.name for tool in held_by(semantic=off)} == always | {"learn_procedure", "record_episode"}
@@ -60,7 +60,7 @@ def test_every_tool_describes_itself_as_function_calling_wants_it(held_by):
     """Names, descriptions and schemas are plain JSON."""
     schemas = {tool.name: tool.schema() for tool in held_by()}
     assert schemas["recall"]["parameters"]["required"] == ["query"]
-    assert list(schemas["recall"]["parameters"]["properties"]) == ["query", "top_k", "memory_types"]
+    assert list(schemas["recall"]["parameters"]["properties"])[:3] == ["query", "top_k", "memory_types"]
     assert list(schemas["remember"]["parameters"]["properties"]) == ["content", "category"]
     assert list(schemas["list_memories"]["parameters"]["properties"])[:3] == ["category", "limit", "memory_type"]
     assert all(schema["description"] for schema in schemas.values())
@@ -159,6 +159,9 @@ def test_twenty_are_listed_unless_another_number_is_said(call):
         ("remember", {"content": None}, "content must be a string"),
         ("forget", {"id": "nonsense!"}, "there is no record 'nonsense!'"),
         ("update", {"id": "0000000000"}, "update needs content or category"),
+        ("replace", {"id": "0000000000", "content": "x"}, "there is no record '0000000000'"),
+        ("replace", {"id": "0000000000"}, "replace needs 'content'"),
+        ("list_memories", {"metadata": "cron"}, "metadata must be an object of names and values, not 'cron'"),
         ("dream", {}, "there is no tool 'dream'; there are remember, "),
     ],
 )
@@ -208,6 +211,73 @@ def test_a_memory_can_be_corrected_by_its_id(call, store):
     assert call("update", id=kept, category="Drinks") == f"Updated (id={kept}, category=drinks)"
     assert call("list_memories").endswith("[semantic:drinks] (2026-01-01T12:00:00+00:00) the user likes coffee")
     assert (store.get(kept).version, store.get(kept).state(store.get(kept).updated_at)) == (3, State.LIVE)
+
+
+def test_a_fact_can_take_the_place_of_one_that_holds_no_longer(call, store):
+    """Only the new one is recalled and listed; the old one is kept, and leads to it."""
+    old = id_of(call("remember", content="The user prefers dark mode.", category="preferences"))
+    answer = call("replace", id=old, content="The user prefers light mode.")
+    new = id_of(answer)
+    assert answer == f"Remembered (id={new}, category=preferences) in place of (id={old})"
+    assert "dark" not in call("recall", query="which mode does the user prefer?") + call("list_memories")
+    assert (store.get(old).superseded_by, store.get(old).content) == (new, "The user prefers dark mode.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"), [("learn_procedure", "Learned procedure"), ("record_episode", "Recorded episode")]
+)
+def test_what_takes_the_place_of_another_is_of_its_kind(call, tool, said):
+    """A procedure is followed by a procedure; the category may be another."""
+    old = id_of(call(tool, content="Deploy on Fridays."))
+    answer = call("replace", id=f"#{old}", content="Never deploy on Fridays.", category="Policy!")
+    assert re.fullmatch(rf"{said} \(id={ID}, category=policy\) in place of \(id={old}\)", answer)
+
+
+def test_a_memory_is_replaced_once(call):
+    """Who names one that was replaced, or says the same again, hears which one holds now."""
+    old = id_of(call("remember", content="The office is in Kiel."))
+    new = id_of(call("replace", id=old, content="The office is in Bremen."))
+    assert call("replace", id=old, content="The office is in Ulm.") == (
+        f"Error: '{old}' was replaced by '{new}' already; replace that one"
+    )
+    assert call("replace", id=new, content="The office is in Bremen.") == f"Error: '{new}' says that already"
+
+
+def test_what_a_person_said_is_not_replaced_by_an_agent(call, store, clock):
+    """The new one waits for a person beside the old one, and the answer says so."""
+    role = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings())
+    person = Memory(store, role.bind(Channel.USER, home="/data"), clock=clock)
+    kept = person.remember("I live in Kiel.", kind=Kind.SEMANTIC).record
+    answer = call("replace", id=kept.id, content="The user lives in Bremen.")
+    why = f"; it is trusted less than {kept.short}, so it is held for review and replaces nothing yet"
+    assert re.fullmatch(rf"Remembered \(id={ID}, category=general\){why}", answer)
+    assert call("list_memories").endswith(") I live in Kiel.")
+
+
+def test_ids_can_be_asked_for_with_what_is_recalled(call):
+    """Whoever wants to change a memory can search for it; without asking, the format is the document's."""
+    kept = id_of(call("remember", content="The user prefers dark mode."))
+    assert call("recall", query="dark mode", show_ids=True).startswith(f"#{kept} [Type: semantic | ")
+    assert call("recall", query="dark mode").startswith("[Type: semantic | ")
+
+
+def test_memories_can_be_listed_by_their_metadata(held_by, store, clock):
+    """What a trigger brought is told from the rest, however old it is."""
+    held = held_by()
+    role = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings())
+    memory = Memory(store, role.bind(Channel.AGENT, home="/data"), clock=clock)
+    for number, trigger in enumerate(["cron", "webhook", "cron"]):
+        memory.remember(f"Run {number}.", kind=Kind.EPISODIC, metadata={"trigger_type": trigger})
+        clock.forward()
+    listed = answered(held, "list_memories", {"metadata": {"trigger_type": "cron"}})
+    assert [line.rpartition(") ")[2] for line in listed.splitlines()] == ["Run 2.", "Run 0."]
+    assert answered(held, "list_memories", {"metadata": {"trigger_type": "cron"}, "limit": 1}).endswith("Run 2.")
+    assert answered(held, "list_memories", {"metadata": {"trigger_type": "bell"}}) == "No memories found."
+
+
+def test_what_was_changed_on_the_way_is_told(call):
+    """Control characters are taken out, and the model hears of it."""
+    assert call("remember", content="a\x00b").endswith("category=general); 1 control characters were removed")
 
 
 def test_a_secret_is_taken_out_and_the_model_is_told(call):

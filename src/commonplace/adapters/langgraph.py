@@ -17,7 +17,7 @@ from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
 from commonplace.domain.queries import Filter, Hit, Order, State
 from commonplace.domain.records import Channel, Json, Kind, Record
 from commonplace.domain.scopes import Scope
-from commonplace.engine.memory import Memory
+from commonplace.engine.memory import Memory, bound
 
 try:
     from langgraph.store.base import (
@@ -93,7 +93,7 @@ class CommonplaceStore(BaseStore):
             channel=Channel.AGENT, writes={Kind.SEMANTIC: scopes[0]}, reads=scopes, also_writes=frozenset(scopes),
             content_bytes=CONTENT_BYTES_MOST, filed=False,
         )  # fmt: skip
-        return self._memory.bound(binding)
+        return bound(self._memory, binding)
 
     def _scope(self, namespace: Namespace) -> Scope:
         return Scope.of(self._root, *(("namespace", label) for label in namespace))

@@ -6,13 +6,13 @@ What it says it has done becomes an episode; its session is saved once, at the e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from commonplace.agents.quietly import Tell, quietly
 from commonplace.agents.role import Conversation, Hear, unheard
 from commonplace.agents.role_memory import RoleMemory
 from commonplace.domain.errors import Forbidden
-from commonplace.domain.records import Channel, Kind
+from commonplace.domain.records import EMPTY, Channel, Json, Kind
 from commonplace.domain.values import Value
 
 CATEGORY = "autonomous_run"
@@ -71,9 +71,19 @@ async def autonomous(
     return Outcome(summary=None, steps=most, tokens=used, stopped=why)
 
 
-def capture(held: RoleMemory | None, summary: str, *, session: str, tell: Tell) -> None:
+def capture(
+    held: RoleMemory | None,
+    summary: str,
+    *,
+    session: str,
+    tell: Tell,
+    category: str = CATEGORY,
+    metadata: Mapping[str, Json] = EMPTY,
+) -> None:
     """Record what a run came to, if there is a memory of what happened; that it fails is told and ends nothing."""
     if held is None or Kind.EPISODIC not in held.memory().binding.writes:
         return
     with quietly(UNRECORDED, tell=tell):
-        held.memory(Channel.CAPTURE).remember(summary, kind=Kind.EPISODIC, category=CATEGORY, ref=session)
+        held.memory(Channel.CAPTURE).remember(
+            summary, kind=Kind.EPISODIC, category=category, metadata=metadata, ref=session
+        )

@@ -6,7 +6,7 @@ on the first turn and on every later one, resumed or not, and none of them is pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commonplace.agents.models import TEST, Spoken, spoken
@@ -20,6 +20,7 @@ from commonplace.domain.values import Value
 from commonplace.engine.memory import Memory
 from commonplace.engine.render import quoted_line
 from commonplace.engine.text import clean, one_line
+from commonplace.pipelines import embedding
 from commonplace.tools.role import BREAK, LIST, RECALL, answered, list_memories, tools
 from commonplace.tools.tool import Tool
 
@@ -47,6 +48,16 @@ UNPRUNED = "old sessions were not erased"
 UNCONSOLIDATED = "episodes were not consolidated, and wait for the next time"
 UNTOLD = "the agent runs without what it remembers"
 INTERRUPTED = "(interrupted)"
+UNEMBEDDED = "older memories are found by their words alone"
+CAUGHT_UP = 256  # texts that get their vectors when an agent starts: a second or two, the rest the next time
+PROMPTED: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "prompt": {"type": "string", "description": "What is asked: it knows nothing of this conversation."}
+    },
+    "required": ["prompt"],
+    "additionalProperties": False,
+}
 
 
 class Call(Value):
@@ -55,15 +66,17 @@ class Call(Value):
     tool: str
     arguments: Mapping[str, Any]
     answer: str
+    agent: str = ""  #: who made it, if it is not the one that somebody talks with
 
     def __str__(self) -> str:
         """The call in one quiet line; what was found is counted and not repeated."""
+        made = f"{self.agent}: {self.tool}" if self.agent else self.tool
         if self.tool == RECALL and self.answer.startswith("[Type: "):
-            return f"{self.tool}: {_memories(len(self.answer.split(BREAK)))}"
+            return f"{made}: {_memories(len(self.answer.split(BREAK)))}"
         if self.tool == LIST and self.answer.startswith(("[", "#")):
-            return f"{self.tool}: {_memories(len(self.answer.splitlines()))}"
+            return f"{made}: {_memories(len(self.answer.splitlines()))}"
         told = one_line(self.answer)
-        return f"{self.tool}: {told[: CALL_CHARS - 3] + '...' if len(told) > CALL_CHARS else told}"
+        return f"{made}: {told[: CALL_CHARS - 3] + '...' if len(told) > CALL_CHARS else told}"
 
 
 class Turn(Value):
@@ -72,12 +85,27 @@ class Turn(Value):
     output: str  #: what the agent said at last
     finished: str | None = None  #: the summary it gave to finish_task; None: it did not call it
     messages: tuple[Message, ...] = ()  #: the whole history, as JSON has it
-    tokens: int = 0  #: of this run, as the provider counts them
+    tokens: int = 0  #: of this run and of those that it asked others for, as providers count them
     cut: bool = False  #: the model used up its tokens before it had said everything
 
 
 Watch = Callable[[Call], None]
 Hear = Callable[[str], None]
+
+
+class Asked(Value):
+    """What another agent said."""
+
+    answer: str
+    tokens: int = 0
+
+
+class Helper(Value):
+    """Another agent, as the one that may ask it sees it."""
+
+    tool: str  #: what the call is named
+    description: str
+    ask: Callable[[str], Awaitable[Asked]]  #: never raises what a model could act on
 
 
 def unwatched(_call: Call) -> None:
@@ -98,12 +126,15 @@ class RoleAgent:
         *,
         env: Mapping[str, str],
         watch: Watch = unwatched,
+        helpers: Sequence[Helper] = (),
     ) -> None:
-        """Of a role and what it remembers, if it does.  Raises ``ProviderError`` where there is no key."""
+        """Of a role, what it remembers, if it does, and whom it may ask.  Raises ``ProviderError`` without its key."""
         self.role = role
         self.held = held
         self.memory = held.memory() if held else None
         self._tools = tools(self.memory) if self.memory else ()
+        self.env = env  #: as its role sees it
+        self._helpers = tuple(helpers)
         self._watch = watch
         self._who = speaking(role, env)
 
@@ -129,7 +160,8 @@ class RoleAgent:
         """
         from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError  # noqa: PLC0415 - see speaking
 
-        agent = self._agent(finishing=finishing)
+        elsewhere: list[int] = []
+        agent = self._agent(elsewhere, finishing=finishing)
         try:
             async with agent:
                 result = await agent.run(
@@ -145,7 +177,7 @@ class RoleAgent:
         return Turn(
             output=result.output.summary if ended else str(result.output),
             finished=result.output.summary if ended else None,
-            messages=tuple(written(result.all_messages())), tokens=result.usage.total_tokens,
+            messages=tuple(written(result.all_messages())), tokens=result.usage.total_tokens + sum(elsewhere),
             cut=result.response.finish_reason == "length",
         )  # fmt: skip
 
@@ -161,12 +193,15 @@ class RoleAgent:
         """Its newest memories, one line each."""
         return NO_MEMORY if self.memory is None else list_memories(self.memory, limit=limit, show_ids=True)
 
-    def _agent(self, *, finishing: bool) -> Agent[None, Any]:
+    def _agent(self, elsewhere: list[int], *, finishing: bool) -> Agent[None, Any]:
+        """The framework's agent; ``elsewhere`` gets the tokens of those that it asks."""
         from pydantic_ai import Agent, ToolOutput  # noqa: PLC0415 - see speaking
 
+        offered = [self._offered(tool) for tool in self._tools]
+        offered += [self._asking(helper, elsewhere) for helper in self._helpers]
         return Agent(
             self._who.model, name=self.name, instructions=self.role.prompt, retries=RETRIES,
-            tools=[self._offered(tool) for tool in self._tools], model_settings=_wishes(self.role.model),
+            tools=offered, model_settings=_wishes(self.role.model),
             output_type=[str, ToolOutput(finish_task, name=FINISH)] if finishing else str,
             end_strategy="exhaustive",  # what it calls beside finish_task is done too
         )  # fmt: skip
@@ -182,6 +217,18 @@ class RoleAgent:
 
         # One after the other: what is recalled beside a remember should know of it.
         return Offered.from_schema(call, tool.name, tool.description, dict(tool.parameters), sequential=True)
+
+    def _asking(self, helper: Helper, elsewhere: list[int]) -> OfferedTool[None]:
+        """Another agent as PydanticAI wants it; several that are asked at once work at once."""
+        from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see speaking
+
+        async def call(prompt: str) -> str:
+            told = await helper.ask(prompt)
+            elsewhere.append(told.tokens)
+            self._watch(Call(tool=helper.tool, arguments={"prompt": prompt}, answer=told.answer))
+            return told.answer
+
+        return Offered.from_schema(call, helper.tool, helper.description, dict(PROMPTED))
 
     def _limits(self, tokens: int | None) -> UsageLimits:
         from pydantic_ai.usage import UsageLimits  # noqa: PLC0415 - see speaking
@@ -275,6 +322,23 @@ class Conversation:
         if held is None or model is None or model.provider == TEST or not both <= held.memory().binding.writes.keys():
             return 0
         return held.consolidate().created
+
+
+def catch_up(held: RoleMemory, *, tell: Tell) -> int:
+    """Give memories the vectors that they lack, since their embedder could not be asked; returns how many got one.
+
+    Nobody is asked if nothing is missing.  An embedder that still fails is tried the next time.
+    """
+    stored = held.store.embedder()
+    missing = held.store.lacking(stored) if stored else len(held.memory().list(limit=1))
+    if held.embedder is None or not missing:
+        return 0
+    try:
+        return embedding.catch_up(held.store, held.embedder, most=CAUGHT_UP)
+    except ProviderError as error:
+        if not held.notes:  # else it has been said
+            tell(f"{UNEMBEDDED}: {error}")
+        return 0
 
 
 def _memories(count: int) -> str:

@@ -7,14 +7,16 @@ one where it could not work, and says so.  A store keeps to the embedder of its 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 
 from commonplace import opening
-from commonplace.agents.sessions import Sessions
-from commonplace.config.places import home
-from commonplace.config.role import ModelSettings, Role, environment, model_settings
+from commonplace.agents.sessions import MOST, Sessions
+from commonplace.config.places import home, is_address
+from commonplace.config.role import LANCEDB, ModelSettings, Role, environment, model_settings
 from commonplace.domain.changes import Delete, Trim
+from commonplace.domain.documents import DocumentKind
 from commonplace.domain.errors import (
     ConfigError,
     DimensionMismatch,
@@ -23,11 +25,11 @@ from commonplace.domain.errors import (
     ProviderError,
 )
 from commonplace.domain.ports import Clock, Embedder, EmbedderIdentity, Model, Store, Tell, silent
-from commonplace.domain.queries import ANY_STATE, Filter, Order
+from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.domain.records import Channel, Kind
 from commonplace.domain.values import Value
 from commonplace.engine.memory import Memory, now_utc
-from commonplace.pipelines import embedding, role_consolidate, role_transfer
+from commonplace.pipelines import embedding, lance_import, role_consolidate, role_transfer
 from commonplace.providers.embedders import DEFAULTS, LOCAL, ONNX, embedder_of
 from commonplace.providers.services import key_of
 
@@ -39,6 +41,14 @@ class Chosen(Value):
 
     embedder: Embedder
     notes: tuple[str, ...] = ()
+
+
+class TakenOver(Value):
+    """What came of taking over another program's store."""
+
+    memories: role_transfer.Imported
+    sessions: int  #: that are new
+    present: int  #: sessions that were there already
 
 
 class RoleMemory:
@@ -54,6 +64,7 @@ class RoleMemory:
         clock: Clock,
         secret: Callable[[], bytes],
         chosen: Chosen | None,
+        notes: Sequence[str] = (),
     ) -> None:
         """See a store as this role does; ``env`` has its .env in it already."""
         self.role = role
@@ -63,7 +74,7 @@ class RoleMemory:
         self.clock = clock
         self.secret = secret
         self.embedder = chosen.embedder if chosen else None
-        self.notes = chosen.notes if chosen else ()  #: what to tell people, once
+        self.notes = (*notes, *(chosen.notes if chosen else ()))  #: what to tell people, once
         self.scope = role.scope(home)
         self.sessions = Sessions(store, self.scope, role.name, clock=clock, secret=secret)
 
@@ -96,8 +107,13 @@ class RoleMemory:
             raise ConfigError(str(error), file=self.role.file, path=self.role.path("model")) from error
 
     def reembed(self, *, tell: Tell = silent) -> embedding.Report:
-        """Embed every text with the role's embedder; the old vectors answer until all new ones are there."""
-        return embedding.reembed(self.store, self._embedding(), tell=tell)
+        """Embed every text with the role's embedder; the old vectors answer until all new ones are there.
+
+        An index beside the records is written anew, also where nothing had to be embedded.
+        """
+        done = embedding.reembed(self.store, self._embedding(), tell=tell)
+        opening.reindex(self.store, tell=tell)
+        return done
 
     def import_(self, text: str, *, tell: Tell = silent) -> role_transfer.Imported:
         """Keep the memories of an export."""
@@ -106,6 +122,25 @@ class RoleMemory:
             self.store, text, binding=binding, scope=self.scope, clock=self.clock, embedder=self.embedder,
             secret=self.secret(), tell=tell,
         )  # fmt: skip
+
+    def take_over(self, found: lance_import.Found, *, limited: bool, tell: Tell = silent) -> TakenOver:
+        """Keep what another program's store holds, once; ``limited``: within the role's limits."""
+        binding = self.role.bind(Channel.IMPORT, home=self.home)
+        done = lance_import.take_over(
+            self.store, found.memories, binding=binding if limited else binding.replace(limits={}), scope=self.scope,
+            clock=self.clock, embedder=self.embedder, secret=self.secret(), tell=tell,
+        )  # fmt: skip
+        there = frozenset({DocumentKind.SESSION})
+        held = self.store.documents(DocumentFilter(scopes=frozenset({self.scope}), kinds=there), limit=MOST)
+        names = {document.name for document in held}
+        new = [one for one in found.conversations if one.id not in names]
+        for one in new:  # as of the moment at which they were saved; one to come would be the newest for ever
+            then = partial(min, one.at, self.clock())
+            sessions = Sessions(
+                self.store, self.scope, one.agent, clock=then, secret=self.secret, channel=Channel.IMPORT
+            )
+            sessions.save(one.id, [dict(message) for message in one.messages])
+        return TakenOver(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
 
     def clear(self, kinds: frozenset[Kind] | None = None) -> tuple[int, bool]:
         """Erase memories of these kinds, or all; returns how many, and whether bytes of them are still held.
@@ -120,6 +155,11 @@ class RoleMemory:
         if self.embedder is None:
             raise InvalidInput("this memory was opened without an embedder")
         return self.embedder
+
+
+def lance_found(folder: str) -> lance_import.Found:
+    """What a LanceDB store of the public implementation holds, checked; nothing is kept yet."""
+    return lance_import.read(opening.lance_tables(folder))
 
 
 def consolidating(role: Role) -> ModelSettings:
@@ -140,7 +180,9 @@ def consolidating(role: Role) -> ModelSettings:
 
 def exists(role: Role, *, env: Mapping[str, str] | None = None) -> bool:
     """Whether the role has a store; asking makes none."""
-    return os.path.exists(role.store(home(os.environ if env is None else env)))
+    data = home(os.environ if env is None else env)
+    store = role.store(data)
+    return is_address(store) or os.path.exists(store) or _elsewhere(role, data) is not None
 
 
 @contextmanager
@@ -162,15 +204,50 @@ def role_memory(
     path = role.store(data)
     merged = environment(role, known, home=data)
     os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
-    with opening.open(path, embedder=None) as opened:
-        stored = opened.store.embedder()
+    carried = _carried(role, data)
+    with closing(_opened(role, path, merged)) as store:
+        stored = store.embedder()
         chosen = embedder_for(role, merged, None if anew else stored) if embedded else None
         if chosen and not anew:
             agreeing(role, stored, chosen.embedder)
         yield RoleMemory(
-            role, opened.store, home=data, env=merged, clock=clock,
-            secret=opening.secret_in(data), chosen=chosen,
+            role, store, home=data, env=merged, clock=clock,
+            secret=opening.secret_in(data), chosen=chosen, notes=carried,
         )  # fmt: skip
+
+
+def _database(place: str, *, lance: bool) -> str:
+    """The file that holds the records of a store."""
+    return os.path.join(place, "records.db") if lance else place
+
+
+def _elsewhere(role: Role, data: str) -> str | None:
+    """The database that the role had with another backend, where it has none with this one and names no place."""
+    settings, own = role.remembering(), role.store(data)
+    lance = settings.store_backend == LANCEDB
+    if settings.store_path or is_address(own) or os.path.exists(_database(own, lance=lance)):
+        return None
+    place = os.path.join(data, "memory", f"{role.name}.{'db' if lance else 'lance'}")
+    found = _database(place, lance=not lance)
+    return found if os.path.exists(found) else None
+
+
+def _carried(role: Role, data: str) -> tuple[str, ...]:
+    """Start with what the role remembered so far: a change of backend must not look like having lost it."""
+    other, own = _elsewhere(role, data), role.store(data)
+    if other is None:
+        return ()
+    if role.remembering().store_backend == LANCEDB:
+        opening.lance_needed()  # a copy that nobody can use yet would be an old one when somebody can
+    count = opening.carried(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
+    return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
+
+
+def _opened(role: Role, place: str, env: Mapping[str, str]) -> Store:
+    """The store of a role, by its backend."""
+    if role.remembering().store_backend == LANCEDB and not is_address(place):
+        return opening.lance_store(place, env=env)
+    return opening.store_at(place, env=env)
 
 
 def agreeing(role: Role, stored: EmbedderIdentity | None, embedder: Embedder) -> None:

@@ -65,14 +65,22 @@ class Sessions:
     """The sessions of one agent; agents may share a scope and do not see each other's."""
 
     def __init__(
-        self, store: Store, scope: Scope, agent: str, *, clock: Clock = now_utc, secret: Callable[[], bytes] = bytes
+        self,
+        store: Store,
+        scope: Scope,
+        agent: str,
+        *,
+        clock: Clock = now_utc,
+        secret: Callable[[], bytes] = bytes,
+        channel: Channel = Channel.CAPTURE,
     ) -> None:
-        """``secret`` gives the key of redaction marks."""
+        """``secret`` gives the key of redaction marks, ``channel`` says how conversations come in."""
         self.agent = agent
         self._store = store
         self._scope = scope
         self._clock = clock
         self._secret = secret
+        self._channel = channel
 
     def save(self, id: str, messages: Sequence[Message]) -> None:
         """Keep a session as it is now, in place of what was kept of it before."""
@@ -83,7 +91,7 @@ class Sessions:
         document = Document(
             scope=self._scope, kind=DocumentKind.SESSION, name=id, content=content, metadata=described,
             digest=sha256(f"{now.isoformat()}\n{content}".encode()).hexdigest(),  # saved again it is the newest again
-            source=Source(channel=Channel.CAPTURE, ref=id), trust=CEILING[Channel.CAPTURE],
+            source=Source(channel=self._channel, ref=id), trust=CEILING[self._channel],
             created_at=now, updated_at=now,
         )  # fmt: skip
         self._store.apply([PutDocument(document=document)])

@@ -15,6 +15,9 @@ from commonplace.domain.values import Value
 
 FOLDER = ".commonplace"
 CONFIG = "config.yaml"
+DATABASE = "commonplace.db"  # in the data folder, unless another store is named
+STORE = "COMMONPLACE_STORE"  # names another one: a file, or the address of a PostgreSQL database
+ADDRESSES = ("postgresql://", "postgres://")
 GIT_SECONDS = 5.0
 
 
@@ -39,6 +42,23 @@ def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
         said = env.get("XDG_DATA_HOME", "")  # the specification has relative ones ignored
         base = said if os.path.isabs(said) else os.path.join(user, ".local", "share")
     return os.path.join(base, "commonplace")
+
+
+def is_address(store: str) -> bool:
+    """Whether a store is named by its address, not by its path."""
+    return store.startswith(ADDRESSES)
+
+
+def database(env: Mapping[str, str], said: str | None) -> str:
+    """The store: what the environment names, else what the settings say, else a file in the data folder.
+
+    A relative path of the settings is one in the data folder; one of the environment starts where the command runs.
+    """
+    if given := env.get(STORE):
+        return given if is_address(given) else os.path.abspath(os.path.expanduser(given))
+    if said and is_address(said):
+        return said
+    return os.path.normpath(os.path.join(home(env), os.path.expanduser(said or DATABASE)))
 
 
 def find(directory: str) -> Place | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commonplace.config import settings
-from commonplace.config.places import CONFIG, Place, find, home, identity
+from commonplace.config.places import CONFIG, Place, database, find, home, identity
 from commonplace.domain.binding import Binding
 from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.domain.records import CATEGORIES, Channel, Kind
@@ -31,11 +31,7 @@ class Context(Value):
     assistant: Scope
     project_settings: Mapping[str, Any]
     user_settings: Mapping[str, Any]
-
-    @property
-    def database(self) -> str:
-        """The file of the store."""
-        return os.path.join(self.home, "commonplace.db")
+    database: str  #: the file of the store, or its address, in which a password may be
 
     @property
     def folders(self) -> dict[Scope, str]:
@@ -135,6 +131,7 @@ def context(directory: str, env: Mapping[str, str]) -> Context:
         assistant=_scope("user", own["user"] or _login(env), file=os.path.join(data, CONFIG)),
         project_settings=project,
         user_settings=own,
+        database=database(env, own["store"]),
     )
 
 

@@ -12,6 +12,20 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from commonplace import strict_yaml
+from commonplace.config.envelope import (
+    FILE_BYTES,
+    METADATA,
+    items,
+    mapping,
+    named,
+    needed,
+    opened,
+    said_in,
+    section,
+    text,
+    text_of,
+)
+from commonplace.config.places import is_address
 from commonplace.config.role_schema import AUTONOMY, GUARDRAILS, MEMORY, MODEL, SECURITY, SHARED, TOOLS, TRIGGERS, Sort
 from commonplace.config.settings import Schema, checked
 from commonplace.domain.binding import Binding, Limit
@@ -20,11 +34,7 @@ from commonplace.domain.records import Channel, Kind
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
 
-FILE_BYTES = 262_144  # prompts are long
-FILE_DEPTH = 12
-VERSIONS = ("commonplace/v1", "initrunner/v1")  # the second is what the public dialect writes
 PROVIDERS = ("openai", "anthropic", "google", "ollama", "test")  # test asks nobody: for trying a role out
-METADATA = ("name", "description", "tags", "author", "version")
 SPEC = ("role", "model", "memory", "tools", "triggers", "autonomy", "guardrails", "security")
 EPHEMERAL = "ephemeral"  # what an agent without a file is called
 DOTENV = ".env"
@@ -32,9 +42,8 @@ UNREMEMBERING = (
     "is missing, so this role has no memory; add `memory:` with `semantic:` and `max_memories: 1000` below it"
 )
 MOVED = "is now `semantic.max_memories`: write `semantic:` and below it `max_memories: {0}`"
-UNBUILT = "is not there yet; leave it out, or say sqlite"
+LANCEDB, POSTGRES = "lancedb", "postgres"  # the other stores than sqlite
 
-_name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _variable = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -93,7 +102,7 @@ class MemorySettings(Value):
     max_sessions: int = 10
     max_resume_messages: int = 20
     store_backend: str = "sqlite"
-    store_path: str | None = None  #: None: ``memory/<name>.db`` in the data folder
+    store_path: str | None = None  #: None: ``memory/<name>.db`` in the data folder, or ``.lance``
     embeddings: EmbeddingSettings = EmbeddingSettings()
     semantic: KindSettings = KindSettings(keep=1000)
     episodic: KindSettings = KindSettings(keep=500)
@@ -150,6 +159,7 @@ class SharedMemory(Value):
 
     store_path: str
     max_memories: int = 1000
+    store_backend: str = "sqlite"  #: one for all of them, whatever their own is
 
 
 class Delegate(Value):
@@ -224,15 +234,16 @@ class Role(Value):
         """The same role with a store that others use as well: its own settings stay, but where and how much."""
         memory = self.memory or MemorySettings()
         semantic = memory.semantic.replace(keep=shared.max_memories)
-        return self.replace(memory=memory.replace(store_path=shared.store_path, semantic=semantic))
+        place = {"store_path": shared.store_path, "store_backend": shared.store_backend}
+        return self.replace(memory=memory.replace(semantic=semantic, **place))
 
     def store(self, home: str) -> str:
-        """The file of its store; a relative path is one in the data folder."""
+        """The file of its store, its folder or its address; a relative path is one in the data folder."""
         memory = self.remembering()
-        if memory.store_backend != "sqlite":
-            reason = f"{memory.store_backend!r} {UNBUILT}"
-            raise ConfigError(reason, file=self.file, path=self.path("memory.store_backend"))
-        said = memory.store_path or os.path.join("memory", f"{self.name}.db")
+        if memory.store_backend == POSTGRES or is_address(memory.store_path or ""):
+            return self._address(memory)
+        ending = "lance" if memory.store_backend == LANCEDB else "db"
+        said = memory.store_path or os.path.join("memory", f"{self.name}.{ending}")
         path = os.path.normpath(os.path.join(home, os.path.expanduser(said)))
         if self.restrict_db_paths and not _inside(path, home):
             reason = (
@@ -241,9 +252,23 @@ class Role(Value):
             raise ConfigError(reason, file=self.file, path=self.path("memory.store_path"))
         return path
 
+    def _address(self, memory: MemorySettings) -> str:
+        """The address of its database; a file from elsewhere must not send memories away unasked."""
+        said = memory.store_path or ""
+        if not is_address(said):
+            reason = "should be the address of a PostgreSQL database, such as postgresql://host/name"
+        elif self.restrict_db_paths:
+            reason = "is outside of the data folder; `security.tools.restrict_db_paths: false` allows it"
+        else:
+            return said
+        raise ConfigError(reason, file=self.file, path=self.path("memory.store_path"))
+
     def scope(self, home: str) -> Scope:
         """Where its memories live: whoever has the same store has the same ones."""
-        return Scope.of(("namespace", os.path.splitext(os.path.basename(self.store(home)))[0]))
+        store = self.store(home)
+        if is_address(store):  # its database is called so; one without a name is the role's own
+            return Scope.of(("namespace", store.partition("?")[0].partition("://")[2].partition("/")[2] or self.name))
+        return Scope.of(("namespace", os.path.splitext(os.path.basename(store))[0]))
 
     def bind(self, channel: Channel, *, home: str) -> Binding:
         """What comes in by this channel may be kept: the kinds that are on, each within its limit."""
@@ -259,23 +284,12 @@ class Role(Value):
 
 def load(file: str) -> Role:
     """Read a role from its file."""
-    try:
-        with open(file, encoding="utf-8") as source:
-            text = source.read(FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("cannot be read: it is not UTF-8", file=file) from error
-    return read(text, file=file)
+    return read(text_of(file), file=file)
 
 
 def read(text: str, *, file: str) -> Role:
     """Read a role from the text of its file."""
-    try:
-        said = strict_yaml.load(text, file=file, max_bytes=FILE_BYTES, max_depth=FILE_DEPTH)
-    except strict_yaml.YamlError as error:
-        raise ConfigError(f"line {error.line}: {error.reason}", file=file) from error
-    return parse(said, file=file)
+    return parse(said_in(text, file=file), file=file)
 
 
 def scaffold(template: str, **values: str) -> str:
@@ -286,24 +300,24 @@ def scaffold(template: str, **values: str) -> str:
 def parse(said: Any, *, file: str) -> Role:
     """Check what a file says, with the envelope or without."""
     flat = isinstance(said, dict) and "spec" not in said
-    metadata, spec = _flat(said, file) if flat else _envelope(said, file)
+    metadata, spec = _flat(said, file) if flat else opened(said, file, kind="Agent", spec=SPEC)
     within = "" if flat else "spec."
 
-    def section(name: str, schema: Schema) -> dict[str, Any]:
-        return checked(_section(spec, name, file, within), schema, file, within=f"{within}{name}.")
+    def settings(name: str, schema: Schema) -> dict[str, Any]:
+        return checked(section(spec, name, file, within), schema, file, within=f"{within}{name}.")
 
     return Role(
-        name=_named(metadata, file, "" if flat else "metadata."),
-        description=_text(metadata, "description", file, "" if flat else "metadata."),
+        name=named(metadata, file, "" if flat else "metadata."),
+        description=text(metadata, "description", file, "" if flat else "metadata."),
         file=file,
-        prompt=_needed(spec, "role", file, within),
+        prompt=needed(spec, "role", file, within),
         model=_model(spec.get("model"), file, f"{within}model"),
         memory=_memory(spec.get("memory"), file, f"{within}memory"),
-        tools=tuple(_tool(one, file, where) for one, where in _items(spec, "tools", file, within)),
-        triggers=tuple(_trigger(one, file, where) for one, where in _items(spec, "triggers", file, within)),
-        autonomy=Autonomy(**section("autonomy", AUTONOMY)),
-        guardrails=Guardrails(**section("guardrails", GUARDRAILS)),
-        restrict_db_paths=section("security", SECURITY)["tools"]["restrict_db_paths"],
+        tools=tuple(_tool(one, file, where) for one, where in items(spec, "tools", file, within)),
+        triggers=tuple(_trigger(one, file, where) for one, where in items(spec, "triggers", file, within)),
+        autonomy=Autonomy(**settings("autonomy", AUTONOMY)),
+        guardrails=Guardrails(**settings("guardrails", GUARDRAILS)),
+        restrict_db_paths=settings("security", SECURITY)["tools"]["restrict_db_paths"],
         flat=flat,
     )
 
@@ -375,62 +389,9 @@ def _inside(path: str, folder: str) -> bool:
 # The parts of a file
 
 
-def _envelope(said: Any, file: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    top = _mapping(said, file, "", ("apiVersion", "kind", "metadata", "spec"))
-    if (version := top.get("apiVersion", VERSIONS[0])) not in VERSIONS:
-        raise ConfigError(f"should be one of {', '.join(VERSIONS)}, not {version!r}", file=file, path="apiVersion")
-    if (kind := top.get("kind", "Agent")) != "Agent":
-        raise ConfigError(f"should be Agent, not {kind!r}", file=file, path="kind")
-    return (
-        _mapping(top.get("metadata") or {}, file, "metadata", METADATA),
-        _mapping(top.get("spec"), file, "spec", SPEC),
-    )
-
-
 def _flat(said: Any, file: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    top = _mapping(said, file, "", (*METADATA, *SPEC))
+    top = mapping(said, file, "", (*METADATA, *SPEC))
     return {key: top[key] for key in top if key in METADATA}, {key: top[key] for key in top if key in SPEC}
-
-
-def _mapping(said: Any, file: str, path: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(said, Mapping):
-        raise ConfigError(f"should be a mapping with {', '.join(known)}", file=file, path=path)
-    for name in said:
-        if name not in known:
-            where = f"{path}.{name}" if path else str(name)
-            raise ConfigError(f"is not known here; there are {', '.join(known)}", file=file, path=where)
-    return said
-
-
-def _section(spec: Mapping[str, Any], name: str, file: str, within: str) -> Mapping[str, Any]:
-    said = spec.get(name)
-    if said is not None and not isinstance(said, Mapping):
-        raise ConfigError(f"should be lines of `key: value` below it, not {said!r}", file=file, path=f"{within}{name}")
-    return said or {}
-
-
-def _text(said: Mapping[str, Any], name: str, file: str, within: str) -> str:
-    value = said.get(name)
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ConfigError(f"should be text, not {value!r}", file=file, path=f"{within}{name}")
-    return str(value)
-
-
-def _needed(said: Mapping[str, Any], name: str, file: str, within: str) -> str:
-    value = _text(said, name, file, within)
-    if not value.strip():
-        raise ConfigError("is missing", file=file, path=f"{within}{name}")
-    return value
-
-
-def _named(metadata: Mapping[str, Any], file: str, within: str) -> str:
-    name = _needed(metadata, "name", file, within).strip()
-    if not _name.fullmatch(name):
-        reason = f"should be letters, digits, `-`, `_` and `.`, at most 100 of them, not {name!r}"
-        raise ConfigError(reason, file=file, path=f"{within}name")
-    return name
 
 
 def _model(said: Any, file: str, path: str) -> ModelSettings | None:
@@ -470,18 +431,6 @@ def _memory(said: Any, file: str, path: str) -> MemorySettings | None:
     )  # fmt: skip
 
 
-def _items(spec: Mapping[str, Any], name: str, file: str, within: str) -> list[tuple[Mapping[str, Any], str]]:
-    """The members of a list of mappings, each with its place."""
-    said = spec.get(name) or []
-    if not isinstance(said, list):
-        raise ConfigError("should be a list", file=file, path=f"{within}{name}")
-    placed = [(one, f"{within}{name}[{number}]") for number, one in enumerate(said)]
-    for one, where in placed:
-        if not isinstance(one, Mapping):
-            raise ConfigError(f"should be lines of `key: value`, not {one!r}", file=file, path=where)
-    return placed
-
-
 def _typed(said: Mapping[str, Any], file: str, where: str, known: Mapping[str, Sort]) -> tuple[str, dict[str, Any]]:
     """What sort of thing it is, and the rest of it, checked; keys that hold mappings are as they were said."""
     sort = str(said.get("type"))
@@ -513,18 +462,18 @@ def _trigger(said: Mapping[str, Any], file: str, where: str) -> Trigger:
 
 def _tool(said: Mapping[str, Any], file: str, where: str) -> DelegateTool:
     _, given = _typed(said, file, where, TOOLS)
-    shared = _section(said, "shared_memory", file, f"{where}.")
+    shared = section(said, "shared_memory", file, f"{where}.")
     agents = [_delegate(one, file, f"{where}.agents[{number}]") for number, one in enumerate(given["agents"])]
     return DelegateTool(**given | {"agents": tuple(agents), "shared_memory": _shared(shared, file, where)})
 
 
 def _delegate(said: Any, file: str, where: str) -> Delegate:
-    known = _mapping(said, file, where, ("name", "role_file", "description"))
+    known = mapping(said, file, where, ("name", "role_file", "description"))
     within = f"{where}."
     return Delegate(
-        name=_needed(known, "name", file, within),
-        role_file=_needed(known, "role_file", file, within),
-        description=_text(known, "description", file, within),
+        name=needed(known, "name", file, within),
+        role_file=needed(known, "role_file", file, within),
+        description=text(known, "description", file, within),
     )
 
 

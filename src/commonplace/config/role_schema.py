@@ -99,7 +99,12 @@ SECURITY: Schema = (
 SHARED: Schema = (
     Setting(name="store_path", default=None, kind=str, help="the file of the shared store"),
     Setting(name="max_memories", default=1000, kind=int, least=1, most=MOST, help="facts that it may hold"),
-)
+    Setting(
+        name="store_backend", default="sqlite", kind=str, choices=("sqlite", "lancedb", "postgres"),
+        help="what keeps it",
+    ),
+)  # fmt: skip
+SHARED_BY_FLOW: Schema = (Setting(name="enabled", default=False, kind=bool, help="all agents have one store"), *SHARED)
 
 
 class Sort(Value):

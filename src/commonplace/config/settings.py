@@ -178,6 +178,10 @@ USER: Schema = (
         help="false: nothing is kept in the assistant's memory and nothing recalled from it",
     ),
     Setting(
+        name="store", default=None, kind=str,
+        help="a file, or the address of a PostgreSQL database; empty: commonplace.db in the data folder",
+    ),
+    Setting(
         name="embedder", default="local", kind=str,
         help="finds what is near in meaning: local, onnx, openai:NAME, google:NAME, ollama:NAME; none: words only",
     ),

@@ -38,6 +38,7 @@ class Binding(Value):
     temporary: frozenset[str] | None = None  #: the categories that may expire; None: any
     limits: Mapping[Kind, Limit] = MappingProxyType({})
     content_bytes: int = CONTENT_BYTES
+    filed: bool = True  #: a Markdown file may have to hold what it writes, and holds smaller, flatter values
 
     def may_write(self, scope: Scope) -> bool:
         """Whether it may write there at all."""

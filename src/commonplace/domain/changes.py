@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.jobs import Claim, Job
@@ -17,6 +17,9 @@ from commonplace.domain.queries import DocumentFilter, Filter, Order, Vector
 from commonplace.domain.records import Record
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
+
+if TYPE_CHECKING:  # no recall tells anybody anything
+    from commonplace.domain.events import Event, Happened
 
 Terms: TypeAlias = tuple[str, ...]
 
@@ -29,6 +32,7 @@ class Put(Value):
     vector: Vector | None = None  #: None: none yet; an embedder may catch up
     expect: int = 0  #: 0: it must be new; n: it must be at version n
     dedupe: bool = False  #: drop the write if a live record of the same scope and kind says the same
+    tell: bool = False  #: note it as an event
 
 
 class Load(Value):
@@ -73,13 +77,14 @@ class Delete(Value):
     """Erase records for good: rows, versions, index, vectors, and what was derived from them alone."""
 
     where: Filter
+    tell: Happened | None = None  #: note it for each of them, as this
 
 
 class Consolidated(Value):
-    """Mark records as taken up by a consolidation."""
+    """Mark records as taken up by a consolidation, or take the mark back."""
 
     ids: tuple[str, ...]
-    at: datetime
+    at: datetime | None  #: None: no consolidation has taken them up, after all
 
 
 class Touch(Value):
@@ -95,6 +100,22 @@ class Trim(Value):
     where: Filter
     keep: int
     order: Order
+    spare: tuple[str, ...] = ()  #: ids that count and stay as well: what makes the room necessary is not what goes
+    tell: bool = False  #: note it for each of them
+
+
+class Cap(Value):
+    """Go on only if there are no more of the records meant than that; else ``CapacityExceeded``."""
+
+    where: Filter
+    most: int | None = None  #: records
+    most_bytes: int | None = None  #: of what they say
+
+
+class Emit(Value):
+    """Note an event that no other change tells."""
+
+    event: Event
 
 
 class DropScope(Value):
@@ -219,6 +240,8 @@ Change: TypeAlias = (
     | Consolidated
     | Touch
     | Trim
+    | Cap
+    | Emit
     | DropScope
     | SetVectors
     | SwitchEmbedder

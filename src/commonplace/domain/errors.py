@@ -5,6 +5,7 @@ CommonplaceError
 ├─ NotFound (LookupError)         no such record, or none that this binding may see
 ├─ Conflict                       .current: the version that is there, or the record that holds the key
 ├─ Forbidden (PermissionError)    outside the binding
+├─ CapacityExceeded               .current, .most: there is no room, and nothing that may give way
 ├─ ConfigError (ValueError)       .file, .path, .reason
 ├─ EmbeddingModelChanged          .stored, .offered
 ├─ DimensionMismatch              .stored, .offered
@@ -44,6 +45,15 @@ class Conflict(CommonplaceError):
 
 class Forbidden(CommonplaceError, PermissionError):
     """The binding does not allow it."""
+
+
+class CapacityExceeded(CommonplaceError):
+    """There is no room, and nothing that may give way."""
+
+    def __init__(self, message: str, *, current: int, most: int) -> None:
+        super().__init__(message)
+        self.current = current
+        self.most = most
 
 
 class ConfigError(CommonplaceError, ValueError):

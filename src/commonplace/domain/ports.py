@@ -11,6 +11,7 @@ from commonplace.domain.values import Value
 if TYPE_CHECKING:
     from commonplace.domain.changes import Change, Outcome
     from commonplace.domain.documents import Chunk, Document, FileState
+    from commonplace.domain.events import Event
     from commonplace.domain.jobs import Claim, Job, JobState, Skipped
     from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
     from commonplace.domain.records import Kind, Record
@@ -87,6 +88,13 @@ class Tally(Value):
     bytes: int
 
 
+class Measure(Value):
+    """How much there is."""
+
+    count: int
+    bytes: int  #: of what the records say
+
+
 class Store(Protocol):
     """Where records live.  Every store does all of this, or is not a store."""
 
@@ -127,6 +135,18 @@ class Store(Protocol):
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         """What is stored where: a row for each scope, kind and state; what has expired by ``at`` is told apart."""
+
+    def measure(self, where: Filter) -> Measure:
+        """How many records are meant, and how much they say."""
+
+    def scopes(self, below: Scope | None = None) -> list[Scope]:
+        """That scope, if it is there, and every scope below it; all there are, if none is given; by path."""
+
+    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
+        """What was told of these scopes after that number, in the order in which it happened.
+
+        Whoever asks again after the last number that they saw misses nothing, whichever process tells it.
+        """
 
     def embedder(self) -> EmbedderIdentity | None:
         """Which embedder the vectors come from; None before the first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.values import Value
 
-KINDS = ("user", "project", "namespace", "pipeline", "agent", "task")
+KINDS = ("user", "project", "namespace", "pipeline", "agent", "task", "server")
 NAME_BYTES = 512  # a repository's remote address fits; a paragraph pasted by mistake does not
 
 

@@ -41,6 +41,7 @@ from commonplace.engine.words import plan, terms
 
 if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
     from commonplace.engine.admission import Admitted
+    from commonplace.engine.forgetting import Erasure
     from commonplace.engine.redact import Finding
 
 RECALL_LIMIT = 10
@@ -100,17 +101,18 @@ class Memory:
         clock: Clock = now_utc,
         embedder: Embedder | None = None,
         secret: Callable[[], bytes] = bytes,
+        erased: Callable[[Erasure | None], None] = lambda _: None,
     ) -> None:
-        """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed."""
+        """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed.
+
+        ``erased`` hears what was erased, None: a whole scope; whoever keeps files that repeat it rewrites them.
+        """
         self.store = store
         self.binding = binding
         self.clock = clock
         self.embedder = embedder
         self.secret = secret
-
-    def bound(self, binding: Binding) -> Memory:
-        """The same store, seen through another binding."""
-        return Memory(self.store, binding, clock=self.clock, embedder=self.embedder, secret=self.secret)
+        self.erased = erased
 
     # Writing
 
@@ -218,9 +220,11 @@ class Memory:
         return self.get(record.id)
 
     def forget(self, id: str) -> Forgotten:
-        """Erase a record for good, with its history and what was derived from it alone."""
-        record = self._writable(id)
-        [outcome] = self.store.apply([Delete(where=self._only(record))])
+        """Erase a record for good: its history, what was derived from it alone, and what memory has written of it."""
+        from commonplace.engine.forgetting import erase  # noqa: PLC0415 - no recall erases
+
+        outcome, erasure = erase(self.store, self._writable(id), reads=self.binding.reads, now=self.clock())
+        self.erased(erasure)
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
     def clear(self, scope: Scope) -> Forgotten:
@@ -229,6 +233,7 @@ class Memory:
         where = Filter(scopes=frozenset({scope}), at=self.clock(), states=ANY_STATE)
         documents = DeleteDocuments(where=DocumentFilter(scopes=frozenset({scope})))
         outcome, _ = self.store.apply([Delete(where=where), documents])
+        self.erased(None)
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
     def index(
@@ -585,3 +590,9 @@ def _author(after: Record, before: Record) -> tuple[Source, Trust]:
 def _searches_chunks(where: Filter) -> bool:
     """Chunks have no kind, category or tag and no past; whoever asks for those asks for records."""
     return where.kinds is None and where.categories is None and not where.tags and where.as_of is None
+
+
+def bound(memory: Memory, binding: Binding) -> Memory:
+    """The same memory, seen through another binding."""
+    clock, embedder, secret = memory.clock, memory.embedder, memory.secret
+    return Memory(memory.store, binding, clock=clock, embedder=embedder, secret=secret, erased=memory.erased)

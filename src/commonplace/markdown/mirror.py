@@ -11,16 +11,20 @@ import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from commonplace.domain.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
 from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.ids import is_id
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
-from commonplace.domain.ports import EmbedderIdentity, Store, Tally, Unembedded
+from commonplace.domain.ports import EmbedderIdentity, Measure, Store, Tally, Unembedded
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, Survey, Vector
 from commonplace.domain.records import CATEGORIES, Record
 from commonplace.domain.scopes import Scope
 from commonplace.markdown import files
+
+if TYPE_CHECKING:
+    from commonplace.domain.events import Event
 
 ERASING = (Delete, DropScope, Trim)
 UNNOTED_MOST = 64  # files written before their states are noted in one go
@@ -169,6 +173,18 @@ class MirroredStore:
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         """See ``Store``."""
         return self.store.census(at=at)
+
+    def measure(self, where: Filter) -> Measure:
+        """See ``Store``."""
+        return self.store.measure(where)
+
+    def scopes(self, below: Scope | None = None) -> list[Scope]:
+        """See ``Store``."""
+        return self.store.scopes(below)
+
+    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
+        """See ``Store``."""
+        return self.store.events(scopes, after=after, limit=limit)
 
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""

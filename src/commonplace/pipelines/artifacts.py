@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 
 from commonplace.domain.changes import Change, DropFiles, PutFiles
@@ -17,10 +18,12 @@ from commonplace.domain.queries import DocumentFilter
 from commonplace.domain.records import Json
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
+from commonplace.engine.blocks import Owned, blocks, references
+from commonplace.engine.forgetting import Erasure, unnamed
 from commonplace.engine.redact import Finding
 from commonplace.markdown import artifacts as disk
 from commonplace.markdown import files
-from commonplace.pipelines.consolidate_text import Edits, Owned, blocks, edited, woven
+from commonplace.pipelines.consolidate_text import Edits, edited, woven
 from commonplace.pipelines.workplace import Workplace
 
 MEMORY, SUMMARY, RAW, LEARNED = "MEMORY.md", "memory_summary.md", "raw_memories.md", "learned.md"
@@ -208,6 +211,25 @@ def _published(place: Workplace, folder: str) -> Published:
         changes: list[Change] = [PutFiles(folder=_key(folder), files=tuple(states))]
         place.store.apply([*changes, DropFiles(folder=_key(folder), paths=frozenset(gone))])
     return done
+
+
+def forgotten(place: Workplace, erasure: Erasure | None) -> Published:
+    """Bring the files up to an erasure, None: of everything; from a file that a person changed only what names it."""
+    done = publish(place)
+    for name in done.left if erasure else WOVEN:
+        _unnamed(place, name, erasure)
+    return done
+
+
+def _unnamed(place: Workplace, name: str, erasure: Erasure | None) -> None:
+    """Take what names erased records out of a file, and leave the rest of it for the next run as it is."""
+    if place.folder is None:
+        return
+    with files.locked(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
+        text = (disk.read(place.folder, name) or b"").decode()
+        left = unnamed(text, erasure or Erasure(ids=frozenset(references(text))))
+        if left != text:
+            disk.replace(place.folder, name, written(left) if left else b"")
 
 
 def written(text: str) -> bytes:

@@ -38,6 +38,7 @@ from commonplace.domain.ports import Tell, silent
 from commonplace.domain.records import Channel, Json, Kind, Record, Trust
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
+from commonplace.engine.blocks import references
 from commonplace.engine.text import estimate_tokens
 from commonplace.pipelines import consolidate_receipts as ledger
 from commonplace.pipelines.artifacts import (
@@ -79,7 +80,7 @@ from commonplace.pipelines.consolidate_rules import (
     superseded,
     written,
 )
-from commonplace.pipelines.consolidate_text import Edits, digest, harmless, references, said, woven
+from commonplace.pipelines.consolidate_text import Edits, digest, harmless, said, woven
 from commonplace.pipelines.workplace import Workplace
 
 TRIES = 3  # of a run whose records others change between the look and the commit
@@ -456,7 +457,8 @@ def _applied(place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim,
     now = place.clock()
     puts = _puts(place, inputs, outcome)
     names = tuple(put.document.name for put in puts)
-    changes: list[Change] = [
+    changes: list[Change] = [ledger.unerased(place, inputs.every.values())]
+    changes += [
         Supersede(id=one.old.id, by=one.new.id, at=said_at(one.new), now=now) for one in outcome.replaced
     ]
     closed = {one.old.id for one in outcome.replaced}
@@ -470,6 +472,7 @@ def _applied(place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim,
         status="unchanged" if quiet else "consolidated", written=names, removed=outcome.removed, seconds=seconds
     )
     told = _receipt(inputs, report) | {"fingerprint": ledger.live_after(place, without=closed)}
+    told |= {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
     changes += ledger.scrubbed(place, inputs.receipts, inputs.every.keys())
     receipt = ledger.kept(place, described(report), told, inputs.receipts)
     place.store.apply([*changes, *receipt, Finish(claim=claim, at=now)])

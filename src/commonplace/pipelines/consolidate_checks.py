@@ -12,11 +12,11 @@ from commonplace.domain.errors import InvalidInput
 from commonplace.domain.ids import SHORT
 from commonplace.domain.records import Record
 from commonplace.domain.values import Value
+from commonplace.engine.blocks import INTRO, Block, Owned, blocks, references, unreferenced
 from commonplace.engine.text import estimate_tokens
 from commonplace.engine.words import terms
 from commonplace.markdown.artifacts import checked
 from commonplace.pipelines.consolidate_rules import (
-    INTRO,
     TITLE,
     Line,
     frontmatter,
@@ -26,17 +26,7 @@ from commonplace.pipelines.consolidate_rules import (
     skill_name,
     written,
 )
-from commonplace.pipelines.consolidate_text import (
-    Block,
-    Edits,
-    Owned,
-    blocks,
-    digest,
-    harmless,
-    references,
-    unreferenced,
-    woven,
-)
+from commonplace.pipelines.consolidate_text import Edits, digest, harmless, woven
 
 MEMORY_BYTES = 262_144  # of a MEMORY.md that a model writes
 FILE_BYTES = 65_536  # of a skill's file

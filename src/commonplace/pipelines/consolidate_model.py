@@ -13,11 +13,12 @@ from commonplace.domain.documents import Document
 from commonplace.domain.learning import Learning
 from commonplace.domain.ports import Answer, Model, Tell
 from commonplace.domain.values import Value
+from commonplace.engine.blocks import Block, Owned, blocks, joined
 from commonplace.engine.render import fenced, keyed_digest
 from commonplace.engine.text import chunks, estimate_tokens, plain_line
 from commonplace.pipelines.consolidate_checks import Dropped, Reply, reply_of, titled
 from commonplace.pipelines.consolidate_rules import TITLE, Line, heading, written
-from commonplace.pipelines.consolidate_text import Block, Edits, Owned, blocks, harmless, joined, woven
+from commonplace.pipelines.consolidate_text import Edits, harmless, woven
 
 PROMPT = "consolidation.md"
 OUTPUT_TOKENS = 8192  # of one answer

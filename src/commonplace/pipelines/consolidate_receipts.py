@@ -7,7 +7,16 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from commonplace.domain.changes import Change, DeleteDocuments, Enqueue, Finish, PutDocument, Restore
+from commonplace.domain.changes import (
+    Change,
+    Consolidated,
+    DeleteDocuments,
+    Enqueue,
+    Finish,
+    PutDocument,
+    Require,
+    Restore,
+)
 from commonplace.domain.documents import Document, DocumentKind
 from commonplace.domain.errors import Conflict, NotFound
 from commonplace.domain.ids import SHORT, new_id
@@ -15,6 +24,7 @@ from commonplace.domain.jobs import Claim, Job, Status
 from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.domain.records import Channel, Json, Record
 from commonplace.domain.values import Value
+from commonplace.engine.blocks import blocks, joined, references
 from commonplace.pipelines.artifacts import (
     EVERYTHING,
     Held,
@@ -25,11 +35,12 @@ from commonplace.pipelines.artifacts import (
     publish,
     taken_in,
 )
-from commonplace.pipelines.consolidate_text import blocks, joined, references, woven
+from commonplace.pipelines.consolidate_text import woven
 from commonplace.pipelines.workplace import Workplace
 
 PREFIX = "consolidation/"
 KIND, KEY = "consolidate", "memory"  # the job of a project
+TRIES = 3  # of an undo whose records others erase between the look and the commit
 KEEP = 20  # receipts: so many consolidations can be looked at; only the last can be taken back
 
 
@@ -40,6 +51,7 @@ class Undone(Value):
     written: tuple[str, ...]  #: artifacts that are as they were before it
     removed: tuple[str, ...]  #: artifacts that it had made
     restored: tuple[str, ...]  #: ids of the records that it had replaced
+    unmarked: tuple[str, ...] = ()  #: ids of the records that it had taken up, and that wait for the next one again
     theirs: tuple[str, ...] = ()  #: artifacts in which a person's words stay
 
 
@@ -70,6 +82,13 @@ def _named(place: Workplace, kind: DocumentKind, names: Collection[str]) -> Docu
 def without(place: Workplace, names: Collection[str]) -> DeleteDocuments:
     """The change that erases these artifacts."""
     return DeleteDocuments(where=_named(place, DocumentKind.ARTIFACT, names))
+
+
+def unerased(place: Workplace, records: Collection[Record]) -> Require:
+    """Refuses what was made of records of which somebody has erased one meanwhile: forgotten is forgotten."""
+    ids = frozenset(one.id for one in records)
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)
+    return Require(where=where, count=len(ids))
 
 
 def before_texts(found: Iterable[Document]) -> list[str]:
@@ -110,35 +129,49 @@ def _less(text: str, known: Collection[str]) -> str:
 
 
 def undo(place: Workplace, *, force: bool = False) -> Undone:
-    """Take the last consolidation back: artifacts as they were, replaced records live again; leaves its own receipt.
+    """Take the last consolidation back: artifacts as they were, replaced records live again, the others unmarked.
 
-    What a person has written into artifacts stays, also what that consolidation has taken in.
+    What a person has written into artifacts stays, also what that consolidation has taken in.  Leaves its own receipt.
 
     Raises ``NotFound`` if there is none, ``Conflict`` if a person has edited since or another process is at work.
     """
     found = receipts(place)
     last = _last(found)
-    told: Any = last.metadata
     held = present(place, before_texts(found))
     changed = tuple(name for name, one in held.items() if one.edited)
     if changed and not force:
         raise Conflict(f"{', '.join(changed)} was edited since; --force takes the consolidation back all the same")
     claim = claimed(place)
+    for left in reversed(range(TRIES)):
+        try:
+            done = _taken_back(place, last, held, found, claim)
+            break
+        except NotFound:  # somebody has erased one of its records meanwhile: look again
+            if not left:
+                raise
+    publish(place)
+    return done
+
+
+def _taken_back(
+    place: Workplace, last: Document, held: Mapping[str, Held], found: Sequence[Document], claim: Claim
+) -> Undone:
+    told: Any = last.metadata
     back = {name: _as_it_was(was, held.get(name)) for name, was in told["before"].items()}
     put = {name: was for name, was in back.items() if was is not None}
     gone = sorted(back.keys() - put.keys())
-    again = _replaced(place, told["superseded"])
+    again, marked = _replaced(place, told["superseded"]), _marked(place, told.get("marked"))
     changes: list[Change] = [_put_back(place, name, was) for name, was in sorted(put.items())]
     changes += [without(place, gone)] if gone else []
+    changes += [Consolidated(ids=marked, at=None)] if marked else []
     changes += [*_restored(place, again), *taken_in(place, held.values())]
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
     receipt |= {"fingerprint": live_after(place, restored=again), "restored": [record.id for record in again]}
     text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
     place.store.apply([*changes, *kept(place, text, receipt, found), Finish(claim=claim, at=place.clock())])
-    publish(place)
     return Undone(
         receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
-        restored=tuple(record.id for record in again),
+        restored=tuple(record.id for record in again), unmarked=marked,
         theirs=tuple(name for name in sorted(put) if name in held and held[name].by_hand),
     )  # fmt: skip
 
@@ -184,6 +217,15 @@ def _replaced(place: Workplace, superseded: Sequence[Mapping[str, str]]) -> list
     """Of the records that were replaced those that still are, by the same one."""
     pairs = [(place.store.get(one["old"]), one["new"]) for one in superseded]
     return [record for record, by in pairs if record is not None and record.superseded_by == by]
+
+
+def _marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Of the records that were marked those that still bear this mark: what changed since has lost it by itself."""
+    if told is None or not told["ids"]:  # a receipt from before marks were told
+        return ()
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=frozenset(told["ids"]))
+    found = place.store.find(where, order=Order.ID, limit=EVERYTHING)
+    return tuple(one.id for one in found if one.consolidated_at and one.consolidated_at.isoformat() == told["at"])
 
 
 def _restored(place: Workplace, records: Sequence[Record]) -> list[Change]:

@@ -15,6 +15,7 @@ from commonplace.domain.documents import Document
 from commonplace.domain.ids import SHORT
 from commonplace.domain.records import Kind, Record
 from commonplace.domain.values import Value
+from commonplace.engine.blocks import INTRO
 from commonplace.engine.redact import redact
 from commonplace.engine.render import iso
 from commonplace.engine.text import estimate_tokens, one_line, plain_line
@@ -41,9 +42,6 @@ _COMMAND = re.compile(r"^\s*\$ \S|`[^`\n]{3,}`", re.MULTILINE)
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NEGATIONS = frozenset({"no", "not", "never", "dont", "without", "avoid", "cannot", "cant", "must", "stop"})
 
-INTRO = (
-    "What this project remembers, put together by Commonplace. Whatever you write or change here stays as you leave it."
-)
 TITLE, SUMMARY_TITLE = "# Memory", "# Memory summary"
 
 

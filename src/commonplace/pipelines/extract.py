@@ -7,7 +7,7 @@ lost its lease has written nothing; what fails is told, kept with its reason, an
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,10 +23,11 @@ from commonplace.domain.queries import DocumentFilter
 from commonplace.domain.records import Channel, Json
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
+from commonplace.engine.forgetting import Erasure, unsaid, unsaid_sentences
 from commonplace.engine.redact import Finding
 from commonplace.engine.render import keyed_digest
 from commonplace.engine.text import slug
-from commonplace.engine.transcripts import turns_of
+from commonplace.engine.transcripts import TOOL, Turn, turns_of
 from commonplace.pipelines.extract_gate import Gated, gated, said
 from commonplace.pipelines.thinking import Thought, Transcript, by_model, by_rules
 from commonplace.pipelines.workplace import Workplace
@@ -34,6 +35,10 @@ from commonplace.pipelines.workplace import Workplace
 JOB = "extract"
 CONSOLIDATE = ("consolidate", "memory")  # the kind and the key of the job that follows
 PAGE = 1000  # chunks that are read at once
+TOKEN_CHARS = 4  # at most, as tokens are counted here
+RULES_CHARS = 2_000_000  # of each end of a session: more than anybody types, and a bound all the same
+CHECK_CHARS = 4000  # of what a tool said: rules look at its end alone, for whether a check has passed
+OUTSIDE_CHARS = 200
 SLUG_CHARS = 40
 ERROR_CHARS = 500
 BEATS = 3  # in one lease: two may be missed
@@ -284,14 +289,65 @@ class Run:
 
 
 def transcript_of(place: Workplace, document: Document) -> Transcript:
-    """A session as it was indexed: redacted, filtered, without what memory injected."""
+    """A session as it was indexed: redacted, filtered, without what memory injected.
+
+    Of one that is too long its beginning and its end are held, more of both than a model is ever shown: however long a
+    session is, memory stays bounded.
+    """
+    by_rules = place.learning.mode == "rules"
+    ends = _Ends(RULES_CHARS if by_rules else place.learning.phase1_input_token_limit * TOKEN_CHARS)
+    for turn in _turns(place, document):
+        ends.add(turn.replace(text=turn.text[-CHECK_CHARS:]) if by_rules and turn.speaker == TOOL else turn)
+    return Transcript(name=document.name, turns=ends.turns)
+
+
+def _turns(place: Workplace, document: Document) -> Iterator[Turn]:
+    """The turns of a session one by one, read page by page; a turn may begin on one page and end on another."""
     where = DocumentFilter(
         scopes=frozenset({document.scope}), kinds=frozenset({document.kind}), names=frozenset({document.name})
     )
-    chunks: list[Chunk] = []
-    while page := place.store.chunks(where, limit=PAGE, after=chunks[-1].seq if chunks else -1):
-        chunks += page
-    return Transcript(name=document.name, turns=tuple(turns_of(chunks)))
+    last: Chunk | None = None
+    held: Turn | None = None
+    while page := place.store.chunks(where, limit=PAGE, after=last.seq if last else -1):
+        found = turns_of([last, *page] if last else page)
+        if last and held:
+            held = held.replace(text=held.text + found.pop(0).text[len(last.text) :])
+        if held and found:
+            yield held
+        yield from found[:-1]
+        held, last = (found[-1] if found else held), page[-1]
+    if held:
+        yield held
+
+
+class _Ends:
+    """The first turns and the last ones, each up to so many characters."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._first: list[Turn] = []
+        self._last: deque[Turn] = deque()
+        self._first_chars = self._last_chars = 0
+        self._outside: tuple[Turn, ...] = ()
+
+    def add(self, turn: Turn) -> None:
+        """Take the next turn, and let go of one in the middle if there are too many."""
+        if self._first_chars < self._most:
+            self._first.append(turn)
+            self._first_chars += len(turn.text)
+            return
+        self._last.append(turn)
+        self._last_chars += len(turn.text)
+        while self._last_chars - len(self._last[0].text) >= self._most:
+            gone = self._last.popleft()
+            self._last_chars -= len(gone.text)
+            if gone.speaker == TOOL and not self._outside:  # that a tool has spoken lowers trust, wherever it was
+                self._outside = (gone.replace(text=gone.text[:OUTSIDE_CHARS]),)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """What is held, in order."""
+        return (*self._first, *self._outside, *self._last)
 
 
 def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -> tuple[Taken | None, Sequence[Change]]:
@@ -307,6 +363,7 @@ def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -
         gone: list[Change] = [DeleteDocuments(where=extraction), Enqueue(job=due, force=True)] if earlier else []
         return None, [*gone, end]
     passed = gated(place, document.name, thought.proposals, earlier=earlier)
+    thought = _without_forgotten(thought, passed.unsayable)
     text = place.document(
         DocumentKind.EXTRACTION, document.name, thought.raw, Channel.EXTRACTION,
         _about(place, claim, thought, passed, earlier),
@@ -316,6 +373,17 @@ def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -
         replaced=passed.replaced, left_out=passed.left_out, redactions=passed.redactions,
     )  # fmt: skip
     return taken, [*passed.changes, text, Enqueue(job=due), end]
+
+
+def _without_forgotten(thought: Thought, words: frozenset[str]) -> Thought:
+    """What was thought, without the words of what a person has forgotten: they may still stand in the transcript."""
+    if not words:
+        return thought
+    erasure = Erasure(ids=frozenset(), words=words)
+    told = thought.slug if thought.slug and not erasure.is_in(thought.slug.replace("_", " ")) else None
+    return thought.replace(
+        raw=unsaid(thought.raw, erasure), summary=unsaid_sentences(thought.summary, erasure), slug=told
+    )
 
 
 def _about(

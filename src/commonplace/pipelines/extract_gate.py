@@ -17,6 +17,7 @@ from commonplace.domain.records import Channel, Draft, Json, Record, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Admitted
+from commonplace.engine.forgetting import only_in
 from commonplace.engine.redact import Finding
 from commonplace.engine.render import keyed_digest
 from commonplace.engine.rules import Proposal
@@ -45,6 +46,7 @@ class Gated(Value):
     replaced: tuple[str, ...] = ()  #: ids of records whose validity ends
     left_out: tuple[str, ...] = ()  #: why, for each proposal that came to nothing
     redactions: tuple[Finding, ...] = ()
+    unsayable: frozenset[str] = frozenset()  #: words that nothing but what a person has forgotten would tell
 
 
 def gated(place: Workplace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None) -> Gated:
@@ -56,7 +58,7 @@ def gated(place: Workplace, session: str, proposals: Sequence[Proposal], *, earl
     return Gated(
         changes=gate.decided(), records=tuple(gate.records), again=tuple(gate.again),
         replaced=tuple(gate.replaced), held=sum(record.held for record in gate.records),
-        left_out=tuple(gate.left_out), redactions=tuple(gate.redactions),
+        left_out=tuple(gate.left_out), redactions=tuple(gate.redactions), unsayable=gate.unsayable(),
     )  # fmt: skip
 
 
@@ -87,11 +89,16 @@ class _Gate:
         self.again: list[str] = []
         self.replaced: list[str] = []
         self.left_out: list[str] = []
+        self._unwanted: list[str] = []
         self.redactions: list[Finding] = []
 
     def decided(self) -> tuple[Change, ...]:
         """The changes, which hold only as long as nobody else has written."""
         return (self.unchanged, *self.changes) if self.changes else ()
+
+    def unsayable(self) -> frozenset[str]:
+        """Words by which the rest of what was thought would bring back what was forgotten."""
+        return only_in(self._unwanted, (text for _, text in self._known)) if self._unwanted else frozenset()
 
     def take(self, proposal: Proposal) -> None:
         """Keep a proposal, or say why not."""
@@ -115,6 +122,7 @@ class _Gate:
             self.again.append(same)
             return "known already"
         if keyed_digest(said(record), self._place.secret()) in self._forgotten:
+            self._unwanted += [proposal.content, proposal.quote]
             return "forgotten by a person"
         self._known[record.scope, said(record)] = record.id
         self._place_in_time(admitted)

@@ -16,7 +16,7 @@ from typing import Any
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.records import Json, Kind
 from commonplace.domain.values import Value
-from commonplace.pipelines.consolidate_text import Block, blocks, unreferenced
+from commonplace.engine.blocks import Block, blocks, unreferenced
 from commonplace.pipelines.extract_gate import worthless
 
 BEGIN, END = "<!-- commonplace:begin", "<!-- commonplace:end -->"  # around what we have written into somebody's file

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from commonplace.domain.changes import AdoptEmbedder, AppendChunks, PutDocument
 from commonplace.domain.documents import Chunk, Document, DocumentKind
@@ -23,7 +24,7 @@ from commonplace.domain.queries import DocumentFilter
 from commonplace.domain.records import CEILING, Channel, Json, Source
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
-from commonplace.engine.session_lines import Header, Message, read
+from commonplace.engine.session_lines import Called, Header, Message, read
 from commonplace.engine.text import one_line
 from commonplace.engine.transcripts import Turn, pieces_of, without_injected
 from commonplace.engine.words import terms
@@ -36,7 +37,7 @@ TICKET_BYTES = 4 * 1024 * 1024
 BLOCK_BYTES = 1024 * 1024
 BATCH_CHUNKS = 256  # kept in one go: enough that a commit is cheap by comparison, few enough to hold in memory
 TRIES = 3  # when somebody else indexes the same file at the same time
-_SEED = b"commonplace session 1\n"  # another number when messages are read differently: then all is indexed anew
+_SEED = b"commonplace session 2\n"  # another number when messages are read differently: then all is indexed anew
 
 
 class Indexed(Value):
@@ -71,20 +72,50 @@ class IndexReport(Value):
     filtered: int = 0  #: results of tools that are not kept
 
 
+class Lines(Protocol):
+    """A transcript in our form of lines; it is read on, or begun anew."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte; only to the beginning, or on."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The rest of the line, or so much of it."""
+
+
+class Log(Value):
+    """One transcript: where it is kept, and how to read it."""
+
+    path: str
+    session: str | None = None  #: what it is called; None: as its header says, else its file
+    stamp: Mapping[str, Json]  #: the same stamp is taken for the same words
+    modified: datetime
+    lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
+
+
 def index(place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
-    if place.scope not in place.bind(Channel.CAPTURE).transcripts:
-        raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
+    _takes_transcripts(place)
     found = list(_files(paths))
     if session is not None and [kind for _, kind in found] != [DocumentKind.SESSION]:
         raise InvalidInput(f"--session {session!r} names one session, so give one .jsonl file")
-    _adopt_embedder(place)
     work = _Indexing(place, tell)
-    done = [work.file(path, kind, session) for path, kind in found]
-    return IndexReport(
-        files=tuple(one for one in done if one), troubles=tuple(work.troubles), redactions=dict(work.redactions),
-        injected=work.injected, filtered=work.filtered,
-    )  # fmt: skip
+    return work.report([work.file(path, kind, session) for path, kind in found])
+
+
+def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+    """Make transcripts searchable that are kept in another form, such as a coding agent's."""
+    _takes_transcripts(place)
+    work = _Indexing(place, tell)
+    return work.report([work.log(log) for log in logs])
+
+
+def _takes_transcripts(place: Workplace) -> None:
+    if place.scope not in place.bind(Channel.CAPTURE).transcripts:
+        raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
+    _adopt_embedder(place)
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, DocumentKind]]:
@@ -127,10 +158,13 @@ class _Position(Value):
     turn: int = 0
     chunks: int = 0
     last: datetime | None = None  #: the time of the latest message
+    pending: tuple[Called, ...] = ()  #: calls of tools that wait for their results
 
     def as_json(self) -> dict[str, Json]:
         last = None if self.last is None else self.last.isoformat()
-        return {"offset": self.offset, "lines": self.line, "turns": self.turn, "chunks": self.chunks, "last": last}
+        pending: list[Json] = [[one.tool, one.own] for one in self.pending]
+        said: dict[str, Json] = {"offset": self.offset, "lines": self.line, "turns": self.turn, "chunks": self.chunks}
+        return {**said, "last": last, **({"pending": pending} if pending else {})}
 
 
 class _Indexing:
@@ -142,25 +176,47 @@ class _Indexing:
         self.redactions: Counter[str] = Counter()
         self.injected = self.filtered = self._messages = 0
 
+    def report(self, done: Sequence[Indexed | None]) -> IndexReport:
+        """What was done, and what was come upon."""
+        return IndexReport(
+            files=tuple(one for one in done if one), troubles=tuple(self.troubles), redactions=dict(self.redactions),
+            injected=self.injected, filtered=self.filtered,
+        )  # fmt: skip
+
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
         """Index one file; one that cannot be read is named, and the others are indexed."""
+        with self._naming(path), _opened(path) as file:
+            if kind is DocumentKind.TICKET:
+                return self._ticket(path, file)
+            status = os.fstat(file.fileno())
+            log = Log(path=path, session=session, stamp=stamped(status), modified=_modified(status), lines=lambda: file)
+            return self._patiently(log, file)
+        return None
+
+    def log(self, log: Log) -> Indexed | None:
+        """Index one transcript, wherever it is kept; one that cannot be read is named."""
+        with self._naming(log.path), log.lines() as lines:
+            return self._patiently(log, lines)
+        return None
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
         try:
-            with _opened(path) as file:
-                if kind is DocumentKind.TICKET:
-                    return self._ticket(path, file)
-                for attempt in range(TRIES):
-                    try:
-                        return self._session(path, file, session)
-                    except Conflict:  # somebody else has indexed more of it meanwhile: go on from there
-                        if attempt == TRIES - 1:
-                            raise
+            yield
         except tickets.TicketTrouble as trouble:
             self.troubles.append(Trouble(path=path, line=trouble.line, reason=trouble.reason))
         except OSError as error:
             self.troubles.append(Trouble(path=path, line=0, reason=f"cannot be read: {error.strerror}"))
         except InvalidInput as error:
             self.troubles.append(Trouble(path=path, line=0, reason=str(error)))
-        return None
+
+    def _patiently(self, log: Log, lines: Lines) -> Indexed:
+        for _ in range(TRIES - 1):
+            try:
+                return self._session(log, lines)
+            except Conflict:  # somebody else has indexed more of it meanwhile: go on from there
+                continue
+        return self._session(log, lines)
 
     # Tickets
 
@@ -188,14 +244,14 @@ class _Indexing:
 
     # Sessions
 
-    def _session(self, path: str, file: IO[bytes], session: str | None) -> Indexed:
+    def _session(self, log: Log, file: Lines) -> Indexed:
+        path = log.path
         file.seek(0)
         header = _header(file.readline(LINE_BYTES))
-        status = os.fstat(file.fileno())
         stem = os.path.splitext(os.path.basename(path))[0]
-        name = self._name(session or header.session or stem, Gate(self.place.secret()))
+        name = self._name(log.session or header.session or stem, Gate(self.place.secret()))
         held = self._held(DocumentKind.SESSION, name)
-        if held and _stamp(status).items() <= held.metadata.items():
+        if held and log.stamp.items() <= held.metadata.items():
             return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="unchanged")
         reader = _Reader(file, held)
         if held and reader.is_new:
@@ -205,7 +261,7 @@ class _Indexing:
         target = _Target(path=path, kind=DocumentKind.SESSION, name=name, about=about)
         before = reader.position
         for batch in self._batches(path, name, reader):
-            self._flush(target, reader, batch, status, held)
+            self._flush(target, reader, batch, log, held)
             held = self._held(DocumentKind.SESSION, name)
         turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks
         unchanged = state == "grown" and reader.position.offset == before.offset
@@ -238,7 +294,7 @@ class _Indexing:
     def _pieces(self, name: str, position: _Position, message: Message, gate: Gate) -> Sequence[Chunk]:
         """The chunks of one message: its own words under the number of its turn, results of tools beside them."""
         self.filtered += message.filtered
-        self.injected += any(without_injected(text) != text for _, text in message.spoken)
+        self.injected += bool(message.own) or any(without_injected(text) != text for _, text in message.spoken)
         turns: list[Turn] = []
         for speaker, text in message.spoken:
             beside = f"t{len(turns)}" if turns else ""
@@ -246,15 +302,14 @@ class _Indexing:
         return pieces_of(self.place.scope, DocumentKind.SESSION, name, turns, gate, first=position.chunks)
 
     def _flush(
-        self, target: _Target, reader: _Reader, batch: tuple[list[Chunk], Gate], status: os.stat_result,
-        held: Document | None,
-    ) -> None:  # fmt: skip
+        self, target: _Target, reader: _Reader, batch: tuple[list[Chunk], Gate], log: Log, held: Document | None
+    ) -> None:
         """Keep a batch, and how far the file has been read with it."""
         chunks, gate = batch
         position, digest = reader.position, reader.digest
-        whole = _stamp(status) if reader.at_end else {}
+        whole = log.stamp if reader.at_end else {}
         known = target.replace(about={**target.about, **whole, **position.as_json(), "sha256": digest})
-        document = self._document(known, digest, position.last or _modified(status), held, gate)
+        document = self._document(known, digest, position.last or log.modified, held, gate)
         if reader.is_new:
             self._keep(PutDocument, document, chunks, gate)
         else:
@@ -308,7 +363,7 @@ class _Indexing:
 class _Reader:
     """A transcript, read on from where it was left; or from its beginning, if that is another one by now."""
 
-    def __init__(self, file: IO[bytes], held: Document | None) -> None:
+    def __init__(self, file: Lines, held: Document | None) -> None:
         self._file = file
         self._hash = sha256(_SEED)
         self.position = _Position()
@@ -338,7 +393,9 @@ class _Reader:
             left -= len(block)
         line, turn, chunks = (int(str(count)) for count in counts)
         moment = datetime.fromisoformat(last) if isinstance(last, str) else None
-        self.position = _Position(offset=offset, line=line, turn=turn, chunks=chunks, last=moment)
+        waiting: Any = known.get("pending") or ()
+        pending = tuple(Called(tool=tool, own=own) for tool, own in waiting)
+        self.position = _Position(offset=offset, line=line, turn=turn, chunks=chunks, last=moment, pending=pending)
         return not left and self.digest == known.get("sha256")
 
     def messages(self, troubles: list[Trouble], path: str) -> Iterator[Message]:
@@ -352,14 +409,15 @@ class _Reader:
                 )
                 self._skip_line()
                 continue
-            said, reason = _said(data, first=self.position.line == 0)
+            said, reason = _said(data, first=self.position.line == 0, pending=self.position.pending)
             if said is None and reason and not data.endswith(b"\n"):
                 return  # somebody is still writing it: it is read when it is whole, and the stamp is not kept
             self._reached(data, turn=int(isinstance(said, Message) or bool(reason)))
             if reason:
                 troubles.append(Trouble(path=path, line=self.position.line, reason=reason))
             elif isinstance(said, Message):
-                self.position = self.position.replace(last=_latest(self.position.last, said.time))
+                last = _latest(self.position.last, said.time)
+                self.position = self.position.replace(last=last, pending=said.pending)
                 yield said
         self.at_end = True
 
@@ -397,13 +455,13 @@ def _header(line: bytes) -> Header:
     return said if isinstance(said, Header) else Header()
 
 
-def _said(line: bytes, *, first: bool) -> tuple[Header | Message | None, str | None]:
+def _said(line: bytes, *, first: bool, pending: Sequence[Called] = ()) -> tuple[Header | Message | None, str | None]:
     """What a line says, or why it says nothing; a blank one says nothing, and that is fine."""
     data = line.removeprefix(b"\xef\xbb\xbf") if first else line
     if not data.strip():
         return None, None
     try:
-        return read(data, first=first), None
+        return read(data, first=first, pending=pending), None
     except InvalidInput as error:
         return None, str(error)
 
@@ -412,7 +470,7 @@ def _latest(one: datetime | None, other: datetime | None) -> datetime | None:
     return max((moment for moment in (one, other) if moment), default=None)
 
 
-def _stamp(status: os.stat_result) -> dict[str, Json]:
+def stamped(status: os.stat_result) -> dict[str, Json]:
     """The same stamp is taken for the same bytes."""
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino}
 

@@ -8,7 +8,7 @@ of a session with what its agent then said: a citation names a thing, an echo on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -18,7 +18,7 @@ from commonplace.domain.documents import Chunk, Document, DocumentKind
 from commonplace.domain.errors import InvalidInput, NotFound, StoreError
 from commonplace.domain.ids import SHORT, new_id
 from commonplace.domain.ports import Store
-from commonplace.domain.queries import DocumentFilter
+from commonplace.domain.queries import DocumentFilter, Hit
 from commonplace.domain.records import Channel, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
@@ -29,9 +29,9 @@ from commonplace.engine.text import one_line
 from commonplace.pipelines.inject import Injection, described
 from commonplace.pipelines.reading import SCHEME, SUMMARY, address
 
-KEEP = 500  # injections of one project: months of work, and less than a megabyte
+KEEP = 500  # of each sort in one project: months of work, and less than a megabyte
 UNKNOWN = "unknown"  # the session of a brief that was asked for without one
-NAME = "injection"
+INJECTION, RECALL = "injection", "recall"  # what a session was given before it began, and what it asked for itself
 SESSION_CHARS = 200
 RECEIPTS_READ = 10_000  # of all sorts, when those of a session are looked for
 CHUNKS_READ = 500  # at once
@@ -58,6 +58,7 @@ class Shown(Value):
     """One receipt: what was shown at one time."""
 
     name: str
+    what: str  #: injection or recall
     session: str
     at: datetime
     tokens: int
@@ -89,10 +90,57 @@ def keep(store: Store, injection: Injection, *, session: str | None, scope: Scop
 
     Being shown is not counted as use: use moves the ranking, and the same brief a minute later would have other bytes.
     """
+    return keep_items(store, _items(injection, secret), session=session, scope=scope, secret=secret, now=now)
+
+
+def keep_recall(
+    store: Store, query: str, hits: Sequence[Hit], *, tokens: int, session: str, scope: Scope, secret: bytes,
+    now: datetime,
+) -> str:  # fmt: skip
+    """Keep a receipt of what a session has asked for and was told; returns its name.  Raises ``StoreError``."""
+    items = items_of(query, hits, secret=secret, tokens=tokens)
+    return keep_items(store, items, session=session, scope=scope, secret=secret, now=now, what=RECALL)
+
+
+def recall_kept_quietly(
+    store: Store, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None, scope: Scope, secret: bytes,
+    now: datetime,
+) -> tuple[str | None, tuple[str, ...]]:  # fmt: skip
+    """Keep a receipt of a recall if that can be done; of one that found nothing, or is nobody's, there is none."""
+    if not hits or not session:
+        return None, ()
+    try:
+        name = keep_recall(
+            store, query, hits, tokens=tokens, session=session, scope=scope, secret=secret, now=now
+        )  # fmt: skip
+    except StoreError as error:
+        return None, (f"no receipt of this recall was kept: {error}",)
+    return name, ()
+
+
+def items_of(query: str, hits: Sequence[Hit], *, secret: bytes, tokens: int) -> Mapping[str, Any]:
+    """What was recalled, without a word of it; for ``keep_items``."""
+    digest = {hit.id: keyed_digest(hit.text, secret) for hit in hits}
+    records = [hit.record for hit in hits if hit.record]
+    return {
+        "query": keyed_digest(query, secret),
+        "budget": None,
+        "tokens": tokens,
+        "records": [{"id": one.id, "version": one.version, "digest": digest[one.id]} for one in records],
+        "turns": [{"id": hit.id, "digest": digest[hit.id]} for hit in hits if hit.chunk],
+        "artifacts": [],
+    }
+
+
+def keep_items(
+    store: Store, items: Mapping[str, Any], *, session: str | None, scope: Scope, secret: bytes, now: datetime,
+    what: str = INJECTION,
+) -> str:  # fmt: skip
+    """Keep a receipt of things whose digests were taken when they were shown; see ``items_of``."""
     who = _session(session or UNKNOWN, secret)
-    name = f"{NAME}/{who}/{new_id(now)}"
-    document = _document(injection, name, session=who, scope=scope, secret=secret, now=now)
-    known = [receipt.name for receipt in _receipts(store, frozenset({scope}))]
+    name = f"{what}/{who}/{new_id(now)}"
+    document = _document({"session": who, **items}, name, scope=scope, now=now)
+    known = [receipt.name for receipt in _receipts(store, frozenset({scope})) if receipt.what == what]
     changes: list[Change] = [PutDocument(document=document)]
     if len(known) >= KEEP:
         where = DocumentFilter(
@@ -120,7 +168,7 @@ def used(memory: Memory, session: str) -> Used:
     document = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.SESSION}), names=frozenset({session}))
     indexed = bool(memory.store.documents(document, limit=1))
     if not shown and not indexed:
-        raise NotFound(f"nothing is known of session {session!r}: it was shown no brief, and it is not indexed")
+        raise NotFound(f"nothing is known of session {session!r}: it was shown nothing, and it is not indexed")
     turns = _turns(memory.store, document)
     items = {(item.kind, item.id, item.version): item for receipt in shown for item in receipt.items}
     fates = tuple(_fate(memory, item, turns) for item in items.values())
@@ -140,12 +188,12 @@ def _session(session: str, secret: bytes) -> str:
     return name
 
 
-def _document(injection: Injection, name: str, *, session: str, scope: Scope, secret: bytes, now: datetime) -> Document:
+def _items(injection: Injection, secret: bytes) -> Mapping[str, Any]:
+    """What an injection showed, without a word of it."""
     block = injection.guidance
     texts = {record.id: record.content for record in block.procedures} | {hit.id: hit.text for hit in block.hits}
     seen = described(injection)
-    metadata: dict[str, Any] = {
-        "session": session,
+    return {
         "query": keyed_digest(injection.query, secret),
         "budget": injection.budget,
         "tokens": block.tokens,
@@ -156,9 +204,12 @@ def _document(injection: Injection, name: str, *, session: str, scope: Scope, se
         "turns": [{"id": one, "digest": keyed_digest(texts[one], secret)} for one in seen["chunks"]],
         "artifacts": [{"id": page.url, "digest": keyed_digest(page.text, secret)} for page in injection.texts],
     }
+
+
+def _document(metadata: Mapping[str, Any], name: str, *, scope: Scope, now: datetime) -> Document:
     return Document(
         scope=scope, kind=DocumentKind.RECEIPT, name=name, digest=sha256(repr(metadata).encode()).hexdigest(),
-        metadata=metadata, source=Source(channel=Channel.AGENT, ref=session), trust=Trust.AGENT,
+        metadata=metadata, source=Source(channel=Channel.AGENT, ref=metadata["session"]), trust=Trust.AGENT,
         created_at=now, updated_at=now,
     )  # fmt: skip
 
@@ -166,7 +217,7 @@ def _document(injection: Injection, name: str, *, session: str, scope: Scope, se
 def _receipts(store: Store, scopes: frozenset[Scope]) -> list[Shown]:
     where = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.RECEIPT}))
     found = store.documents(where, limit=RECEIPTS_READ)
-    return [_shown(document) for document in found if document.name.startswith(f"{NAME}/")]
+    return [_shown(one) for one in found if one.name.partition("/")[0] in (INJECTION, RECALL)]
 
 
 def _shown(document: Document) -> Shown:
@@ -177,8 +228,9 @@ def _shown(document: Document) -> Shown:
         for one in said[name]
     ]
     return Shown(
-        name=document.name, session=said["session"], at=document.created_at, tokens=said["tokens"], items=tuple(items)
-    )
+        name=document.name, what=document.name.partition("/")[0], session=said["session"], at=document.created_at,
+        tokens=said["tokens"], items=tuple(items),
+    )  # fmt: skip
 
 
 # Comparing

@@ -73,7 +73,23 @@ def imported(
     tell: Tell = silent,
 ) -> Imported:
     """Keep what a file holds, under new ids.  Raises ``InvalidInput`` naming the record, and then keeps nothing."""
-    entries = read(text)
+    return keep(
+        store, read(text), binding=binding, scope=scope, clock=clock, embedder=embedder, secret=secret, tell=tell
+    )
+
+
+def keep(
+    store: Store,
+    entries: Sequence[Entry],
+    *,
+    binding: Binding,
+    scope: Scope,
+    clock: Clock,
+    embedder: Embedder | None = None,
+    secret: bytes = b"",
+    tell: Tell = silent,
+) -> Imported:
+    """Keep memories from elsewhere, under new ids; see ``imported``."""
     given = [entry for entry in entries if entry.content.strip()]
     admitted = [_admitted(entry, binding, scope, clock, secret) for entry in given]
     present, trouble = 0, None
@@ -101,6 +117,7 @@ class Entry(Value):
     created_at: datetime | None
     consolidated_at: datetime | None
     metadata: dict[str, Json]
+    ref: str | None = None  #: what it was elsewhere, if that has a name
 
 
 def read(text: str) -> list[Entry]:
@@ -113,21 +130,22 @@ def read(text: str) -> list[Entry]:
         raise InvalidInput("the file is not JSON that anybody wrote: it is nested too deeply") from None
     if not isinstance(said, list):
         raise InvalidInput("Expected a JSON array of memory objects.")
-    return [_checked(number, one) for number, one in enumerate(said)]
+    return [checked(number, one) for number, one in enumerate(said)]
 
 
-def _checked(number: int, said: Any) -> Entry:
+def checked(number: int, said: Any) -> Entry:
+    """One memory, if it is one.  Raises ``InvalidInput`` naming it."""
     if not isinstance(said, dict):
-        raise _wrong(number, f"expected an object, not {said!r}")
+        raise wrong(number, f"expected an object, not {said!r}")
     content, category = said.get("content", ""), said.get("category") or GENERAL
     if not isinstance(content, str) or not isinstance(category, str):
-        raise _wrong(number, "content and category should be text")
+        raise wrong(number, "content and category should be text")
     kind = said.get("memory_type") or Kind.SEMANTIC.value
     if kind not in KINDS:
-        raise _wrong(number, f"unknown memory_type {kind!r}. Use: {', '.join(KINDS)}")
+        raise wrong(number, f"unknown memory_type {kind!r}. Use: {', '.join(KINDS)}")
     metadata = said.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise _wrong(number, "metadata should be an object or null")
+        raise wrong(number, "metadata should be an object or null")
     dates = [_moment(number, name, said.get(name)) for name in ("created_at", "consolidated_at")]
     return Entry(
         number=number, content=content, category=category, kind=KINDS[kind], metadata=metadata,
@@ -143,23 +161,27 @@ def _moment(number: int, name: str, said: Any) -> datetime | None:
         moment = datetime.fromisoformat(said)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
-        raise _wrong(number, f"{name} should be an ISO 8601 date, not {said!r}") from None
+        raise wrong(number, f"{name} should be an ISO 8601 date, not {said!r}") from None
 
 
-def _wrong(number: int, reason: str) -> InvalidInput:
+def wrong(number: int, reason: str) -> InvalidInput:
+    """What is wrong with one memory."""
     return InvalidInput(f"Record {number}: {reason}")
 
 
 def _admitted(entry: Entry, binding: Binding, scope: Scope, clock: Clock, secret: bytes) -> Admitted:
     """What comes from a file passes the gate that everything passes, and keeps its dates."""
-    draft = Draft(content=entry.content, category=entry.category, kind=entry.kind, metadata=entry.metadata, scope=scope)
+    draft = Draft(
+        content=entry.content, category=entry.category, kind=entry.kind, metadata=entry.metadata, scope=scope,
+        ref=entry.ref,
+    )  # fmt: skip
     now = clock()
     if entry.kind not in binding.writes:
-        raise _wrong(entry.number, f"{entry.kind} memory is switched off in this role")
+        raise wrong(entry.number, f"{entry.kind} memory is switched off in this role")
     try:
         done = admit(draft, binding=binding, id=new_id(now), now=now, secret=secret)
     except (InvalidInput, Forbidden) as error:
-        raise _wrong(entry.number, str(error)) from error
+        raise wrong(entry.number, str(error)) from error
     # A date to come would be the newest for ever, and would never be evicted.
     dated = done.record.replace(created_at=min(entry.created_at or now, now), consolidated_at=entry.consolidated_at)
     return done.replace(record=dated)

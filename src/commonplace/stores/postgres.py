@@ -7,24 +7,27 @@ answers are those of ``SqliteStore``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from commonplace.domain.changes import AdoptEmbedder, Change, DropFiles, Enqueue, Outcome, PutFiles, SetVectors, Touch
 from commonplace.domain.documents import Chunk, Document, FileState
+from commonplace.domain.events import Event
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
-from commonplace.domain.ports import EmbedderIdentity, Tally, Unembedded
+from commonplace.domain.ports import EmbedderIdentity, Measure, Tally, Unembedded
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.domain.records import Kind, Record
 from commonplace.domain.scopes import Scope
 from commonplace.stores import postgres_documents as documents
+from commonplace.stores import postgres_events as events
 from commonplace.stores import postgres_jobs as jobs
 from commonplace.stores import postgres_search as search
 from commonplace.stores import postgres_vectors as vectors
 from commonplace.stores import postgres_writes as writes
-from commonplace.stores.postgres_connection import Broken, Connections, Db, Undone, every
-from commonplace.stores.postgres_filters import among, filter_sql, rows_of
+from commonplace.stores.postgres_connection import TENANT, Broken, Connections, Db, Undone, every, own_options
+from commonplace.stores.postgres_filters import among, filter_sql, most, rows_of
 from commonplace.stores.postgres_migrations import prepare
 from commonplace.stores.postgres_scopes import take_turns
 from commonplace.stores.postgres_survey import speakers, survey
@@ -41,10 +44,18 @@ _UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
 class PostgresStore:
     """A store in one schema of a database."""
 
-    def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
-        """Open the store at that address (``postgresql://host/name``), making its schema if there is none."""
-        self._connections = Connections(url, schema)
+    def __init__(self, url: str, *, schema: str | None = None, tenant: str | None = None, machine: str = "") -> None:
+        """Open the store at that address (``postgresql://host/name``), making its schema if there is none.
+
+        The address may say ``?schema=`` and ``?tenant=`` as well.  ``machine`` tells the folders of several machines
+        apart that one store knows.
+        """
+        address, said = own_options(url)
+        self._connections = Connections(
+            address, schema or said.get("schema") or SCHEMA, tenant or said.get("tenant") or TENANT
+        )
         self.path = self._connections.name
+        self.machine = machine
         prepare(self._connections)
 
     # Reading
@@ -61,7 +72,7 @@ class PostgresStore:
             f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
             f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
         )
-        return [row_record(row) for row in self._rows(sql, [*moments, *values, limit])]
+        return [row_record(row) for row in self._rows(sql, [*moments, *values, most(limit)])]
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
         """See ``Store``."""
@@ -89,7 +100,7 @@ class PostgresStore:
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """See ``Store``."""
-        condition, values = "folder = ?", [folder]
+        condition, values = "folder = ?", [self._folder(folder)]
         if records is not None:
             choice, wanted = among("record", records)
             condition, values = f"{condition} and {choice}", [*values, *wanted]
@@ -111,6 +122,20 @@ class PostgresStore:
             )
             for path, what, state, n, b in rows
         ]
+
+    def measure(self, where: Filter) -> Measure:
+        """See ``Store``."""
+        return self._look(lambda db: writes.measure(db, where))
+
+    def scopes(self, below: Scope | None = None) -> list[Scope]:
+        """See ``Store``."""
+        sql = "select path from scope" if below is None else f"{writes.BELOW} select path from below"
+        rows = self._rows(sql, [] if below is None else [str(below)])
+        return sorted((scope_at(path) for (path,) in rows), key=str)
+
+    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
+        """See ``Store``."""
+        return self._look(lambda db: events.listed(db, scopes, after=after, limit=limit))
 
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
@@ -138,8 +163,8 @@ class PostgresStore:
 
         def make(db: Db) -> list[Outcome]:
             named = vectors.embedder(db) if any(isinstance(change, AdoptEmbedder) for change in changes) else None
-            take_turns(db, changes, self._connections.schema, embedder=named)
-            return [writes.make(db, change) for change in changes]
+            take_turns(db, changes, self._connections.turn, embedder=named)
+            return [writes.make(db, self._placed(change)) for change in changes]
 
         return self._write(make, durable=durable)
 
@@ -147,7 +172,7 @@ class PostgresStore:
         """See ``Store``."""
 
         def take(db: Db) -> Claim | Skipped:
-            take_turns(db, [Enqueue(job=job)], self._connections.schema, embedder=None)
+            take_turns(db, [Enqueue(job=job)], self._connections.turn, embedder=None)
             return jobs.take(db, job, lease=lease, now=now)
 
         return self._write(take, durable=True)
@@ -156,7 +181,51 @@ class PostgresStore:
         """See ``Store``."""
         self._connections.close()
 
+    def size(self) -> int:
+        """How many bytes its tables and indexes take up."""
+        sql = (
+            "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c"
+            " join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and n.nspname = ?"
+        )
+        return int(self._rows(sql, [self.schema])[0][0])
+
+    @property
+    def schema(self) -> str:
+        """The schema that it lives in."""
+        return self._connections.schema
+
+    @property
+    def turn(self) -> str:
+        """Its schema and its tenant: what writers of it wait for each other by."""
+        return self._connections.turn
+
+    @property
+    def own_folders(self) -> str:
+        """What the folders of this machine begin with."""
+        return self._folder("")
+
+    def _placed(self, change: Change) -> Change:
+        """A folder of this machine is not the one of the same path on another."""
+        return (
+            change.replace(folder=self._folder(change.folder)) if isinstance(change, PutFiles | DropFiles) else change
+        )
+
+    def _folder(self, folder: str) -> str:
+        return f"machine:{self.machine}:{folder}" if self.machine else folder
+
     # Connections
+
+    def using(self) -> contextlib.AbstractContextManager[Db]:
+        """Borrow a connection; for upkeep and moving."""
+        return self._connections.using()
+
+    def reading(self) -> contextlib.AbstractContextManager[Db]:
+        """See one state of the store throughout; for upkeep and moving."""
+        return self._connections.reading()
+
+    def writing(self, *, durable: bool = True) -> contextlib.AbstractContextManager[Db]:
+        """Make all of it or none, while nobody else writes here; for upkeep and moving."""
+        return self._connections.writing_alone(durable=durable)
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._look(lambda db: every(db, sql, values))

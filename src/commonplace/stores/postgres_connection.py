@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from struct import pack
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from commonplace.domain.errors import InvalidInput, StoreBusy, StoreDamaged, StoreError
 
@@ -40,6 +41,8 @@ IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs t
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
 POOL_MOST = 8  # connections of one process
+TENANT = "default"  # whose rows those are that nobody else has
+OWN_OPTIONS = ("schema", "tenant")  # of an address; the driver refuses what it does not know
 
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what fails is raised; nothing is printed beside
 
@@ -133,8 +136,12 @@ def _large_end_first(numbers: array[float]) -> array[float]:
 class Connections:
     """The connections of one store.  They are opened when they are needed, and anew in a forked process."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, tenant: str) -> None:
         self.schema = schema
+        self.tenant = tenant
+        self.turn = (
+            schema if tenant == TENANT else f"{schema}, {tenant}"
+        )  #: what writers of this store wait for each other by
         self.name = _shown(url)
         self._url = url
         self._pool: ConnectionPool[Db] | None = None
@@ -187,6 +194,13 @@ class Connections:
                     db.rollback()
                 raise
             self._commit(db)
+
+    @contextlib.contextmanager
+    def writing_alone(self, *, durable: bool) -> Iterator[Db]:
+        """The same, while no other writer of this store writes."""
+        with self.writing(durable=durable) as db:
+            run(db, "select pg_advisory_xact_lock(hashtextextended(?, 0))", [self.turn])
+            yield db
 
     def _commit(self, db: Db) -> None:
         """The one moment at which it can be unknown what became of a write."""
@@ -241,6 +255,7 @@ class Connections:
         run(db, f"set search_path = {path}")
         run(db, f"set lock_timeout = {LOCK_MS}")
         run(db, f"set idle_in_transaction_session_timeout = {IDLE_MS}")
+        run(db, "select set_config('commonplace.tenant', ?, false)", [self.tenant])
         adapt(db)
 
 
@@ -261,6 +276,15 @@ def adapt(db: Db) -> None:
 def quoted(name: str) -> str:
     """A name as SQL wants it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def own_options(url: str) -> tuple[str, dict[str, str]]:
+    """An address as the driver knows it, and what only we know of it: ``schema`` and ``tenant``."""
+    address, _, query = url.partition("?")
+    parts = [part for part in query.split("&") if part]
+    ours = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts) if name in OWN_OPTIONS}
+    theirs = "&".join(part for part in parts if part.partition("=")[0] not in OWN_OPTIONS)
+    return f"{address}?{theirs}" if theirs else address, ours
 
 
 def _shown(url: str) -> str:

@@ -21,10 +21,10 @@ from commonplace.domain.records import Channel, Source, Trust
 from commonplace.stores import postgres_entries as entries
 from commonplace.stores import postgres_vectors as vectors
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
-from commonplace.stores.postgres_filters import documents_sql
+from commonplace.stores.postgres_filters import documents_sql, most
 from commonplace.stores.postgres_scopes import scope_row
 from commonplace.stores.rows import marks, micros, moment, packed, scope_at, unpacked
-from commonplace.stores.sqlite_search import CHUNK, chunk_at
+from commonplace.stores.scoring import CHUNK, chunk_at
 
 _HELD = "select row, digest, created_at from document where scope = ? and kind = ? and name = ? for update"
 
@@ -37,14 +37,14 @@ def listed(db: Db, where: DocumentFilter, *, limit: int) -> list[Document]:
         f"select s.path, d.kind, d.name, {names} from document d join scope s on s.id = d.scope where {condition}"
         " order by d.updated_at desc, d.name limit ?"
     )
-    return [_document(row) for row in every(db, sql, [*values, limit])]
+    return [_document(row) for row in every(db, sql, [*values, most(limit)])]
 
 
 def chunks(db: Db, where: DocumentFilter, *, limit: int, after: int) -> list[Chunk]:
     """The chunks of the documents meant."""
     condition, values = documents_sql(where)
     sql = f"{CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
-    return [chunk_at(row) for row in every(db, sql, [*values, after, limit])]
+    return [chunk_at(row) for row in every(db, sql, [*values, after, most(limit)])]
 
 
 def _document(row: Sequence[Any]) -> Document:
@@ -136,8 +136,9 @@ def put_files(db: Db, change: PutFiles) -> Outcome:
     """Note what a mirrored folder holds."""
     rows = [(change.folder, f.path, f.record, f.version, f.digest, f.stamp) for f in change.files]
     sql = (
-        "insert into file values (?, ?, ?, ?, ?, ?) on conflict (folder, path) do update set record = excluded.record,"
-        " version = excluded.version, digest = excluded.digest, stamp = excluded.stamp"
+        "insert into file values (?, ?, ?, ?, ?, ?) on conflict (folder, path, tenant)"
+        " do update set record = excluded.record, version = excluded.version, digest = excluded.digest,"
+        " stamp = excluded.stamp"
     )
     run_each(db, sql, sorted(rows, key=lambda row: row[1]))  # in one order: nobody waits in a circle
     return Outcome()

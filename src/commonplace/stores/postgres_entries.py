@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import sha256
 
 from commonplace.domain.records import Record
+from commonplace.stores import scoring
+from commonplace.stores.moving import indexed
 from commonplace.stores.postgres_connection import Db, run
 from commonplace.stores.rows import micros
 
-RECORD, CHUNK, VERSION, CLOSED = 0, 1, 2, 3  # the last two bits of a bucket and, but for the last, of an entry
-TERM_MOST = 500  # bytes: an index of PostgreSQL holds no long ones
+RECORD, CHUNK, VERSION, CLOSED = scoring.RECORD, scoring.CHUNK_CLASS, scoring.VERSION, scoring.CLOSED
 
 _PUT = (
     "insert into entry (id, {0}, bucket, length, expires, kind, category, terms)"
@@ -61,9 +61,3 @@ def change_record(db: Db, row: int, record: Record, terms: Sequence[str] | None,
 def bucket(record: Record, scope: int) -> int:
     """Where a record is looked for."""
     return scope * 4 + (RECORD if record.archived_at is None and not record.held else CLOSED)
-
-
-def indexed(term: str) -> str:
-    """A term as the index has it: a very long one by its hash."""
-    said = term.encode()
-    return term if len(said) <= TERM_MOST else f"#{sha256(said).hexdigest()}"

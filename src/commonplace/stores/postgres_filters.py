@@ -32,6 +32,11 @@ def among_numbers(column: str, allowed: Collection[int]) -> Sql:
     return f"{column} = any(?::bigint[])", [sorted(allowed)]
 
 
+def most(limit: int) -> int | None:
+    """A limit as PostgreSQL takes it; a negative one is none, as in SQLite."""
+    return limit if limit >= 0 else None
+
+
 def scopes_sql(scopes: Collection[Scope], column: str) -> Sql:
     """A column that must be the row of one of these scopes."""
     inner, values = among("path", scopes)

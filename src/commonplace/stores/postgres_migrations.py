@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from commonplace.domain.errors import SchemaTooNew, StoreError
-from commonplace.stores.postgres_connection import Connections, Db, every, first, quoted, run
+from commonplace.stores.postgres_connection import TENANT, Connections, Db, every, first, quoted, run
 from commonplace.version import PRODUCT
 
-NEWEST = 1  # the number of the last script in migrations_postgres/
+NEWEST = 3  # the number of the last script in migrations_postgres/
 _TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are everybody's
 
 
@@ -17,23 +18,59 @@ def prepare(connections: Connections) -> None:
     schema = connections.schema
     with connections.alone() as db:
         _check_encoding(db, connections.name)
-        if (found := _number(db, schema, connections.name)) == NEWEST:
-            return
-        if found > NEWEST:
+        if (found := _number(db, schema, connections.name)) > NEWEST:
             raise _too_new(db, schema, connections.name, found)
+        if found < NEWEST:
+            _bring_up(db, connections)
+        _keep_apart(db, connections)
+
+
+def _bring_up(db: Db, connections: Connections) -> None:
+    """Run the scripts that are missing."""
+    schema = connections.schema
+    with db.transaction():
+        run(db, "select pg_advisory_xact_lock(?)", [_TURN])
+        _make_room(db, schema, connections.name)
+        place = every(db, "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
+        run(db, f"set local search_path = {quoted(schema)}, {place[0][0]}")
+        for number in range(_number(db, schema, connections.name) + 1, NEWEST + 1):
+            db.execute(_script(number))  # as it is: it may hold question marks
+            _note(db, {"schema": str(number), "written_by": PRODUCT})
+
+
+def _keep_apart(db: Db, connections: Connections) -> None:
+    """Switch row-level security on when the first tenant comes; whoever passes over it is nobody's tenant."""
+    run(db, f"set search_path = {quoted(connections.schema)}")
+    apart = first(db, "select 1 from meta where key = 'tenancy'") is not None
+    if not apart and connections.tenant == TENANT:
+        return
+    passing = first(db, "select current_user from pg_roles where rolname = current_user and (rolsuper or rolbypassrls)")
+    if passing:
+        raise StoreError(
+            f"the role {passing[0]!r} passes over row-level security, so in {connections.name!r} it would see every"
+            " tenant's rows; open it with a role that does not"
+        )
+    if not apart:
         with db.transaction():
-            run(db, "select pg_advisory_xact_lock(?)", [_TURN])
-            _make_room(db, schema)
-            place = every(db, "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
-            run(db, f"set local search_path = {quoted(schema)}, {place[0][0]}")
-            for number in range(_number(db, schema, connections.name) + 1, NEWEST + 1):
-                db.execute(_script(number))  # as it is: it may hold question marks
-                _note(db, number)
+            for (table,) in every(db, _APART, [connections.schema]):
+                run(db, f"alter table {quoted(table)} enable row level security, force row level security")
+            _note(db, {"tenancy": "on"})
 
 
-def _make_room(db: Db, schema: str) -> None:
+#: The tables that have a policy.
+_APART = (
+    "select c.relname from pg_policy p join pg_class c on c.oid = p.polrelid"
+    " join pg_namespace n on n.oid = c.relnamespace where n.nspname = ? order by 1"
+)
+
+
+def _make_room(db: Db, schema: str, name: str) -> None:
     """The extension and the schema, each only if it is missing: an administrator may have made them beforehand."""
     if not first(db, "select 1 from pg_extension where extname = 'vector'"):
+        if not first(db, "select 1 from pg_available_extensions where name = 'vector'"):
+            raise StoreError(
+                f"the server of {name!r} has no extension `vector`: whoever runs it has to install pgvector"
+            )
         run(db, "create extension vector")
     if not first(db, "select 1 from pg_namespace where nspname = ?", [schema]):
         run(db, f"create schema {quoted(schema)}")
@@ -58,9 +95,9 @@ def _script(number: int) -> bytes:
         return file.read()
 
 
-def _note(db: Db, number: int) -> None:
+def _note(db: Db, noted: Mapping[str, str]) -> None:
     sql = "insert into meta values (?, ?) on conflict (key) do update set value = excluded.value"
-    for key, value in (("schema", str(number)), ("written_by", PRODUCT)):
+    for key, value in noted.items():
         run(db, sql, [key, value])
 
 

@@ -13,11 +13,13 @@ from commonplace.domain.changes import (
     AdoptEmbedder,
     AppendChunks,
     Archive,
+    Cap,
     Change,
     Consolidated,
     Delete,
     DeleteDocuments,
     DropScope,
+    Emit,
     Enqueue,
     Fail,
     Finish,
@@ -44,7 +46,7 @@ def scope_row(db: Db, scope: Scope) -> int:
     found = first(db, "select id from scope where path = ?", [path])
     if found is None:
         parent = scope_row(db, scope.parent) if scope.parent else None
-        sql = "insert into scope (parent, path) values (?, ?) on conflict (path) do nothing returning id"
+        sql = "insert into scope (parent, path) values (?, ?) on conflict (path, tenant) do nothing returning id"
         found = first(db, sql, [parent, path]) or first(db, "select id from scope where path = ?", [path])
     return int(found[0]) if found else scope_row(db, scope)
 
@@ -90,10 +92,12 @@ def _scopes(change: Change) -> Iterable[Scope]:  # noqa: PLR0911 - one line per 
             return [change.record.scope]
         case Load():
             return [change.versions[-1].scope]
-        case Archive() | Restore() | Require() | Delete() | Trim() | DeleteDocuments() | TrimDocuments():
+        case Archive() | Restore() | Require() | Delete() | Trim() | Cap() | DeleteDocuments() | TrimDocuments():
             return change.where.scopes
         case DropScope():
             return [change.scope]
+        case Emit():
+            return [change.event.scope]
         case PutDocument() | AppendChunks():
             return [change.document.scope]
         case Enqueue():

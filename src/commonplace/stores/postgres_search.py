@@ -8,48 +8,67 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
-from math import dist, hypot
+from math import hypot
 
 from commonplace.domain.documents import Chunk
 from commonplace.domain.errors import DimensionMismatch, StoreDamaged
-from commonplace.domain.queries import Filter, Match, Query, State, Vector
+from commonplace.domain.queries import Filter, Match, Query, Vector
 from commonplace.domain.records import Record
+from commonplace.domain.values import Value
 from commonplace.stores import postgres_entries as entries
+from commonplace.stores import postgres_near as near
 from commonplace.stores.bm25 import Postings, Scored, score
+from commonplace.stores.moving import indexed
 from commonplace.stores.postgres_connection import Db, every, vectors_of
 from commonplace.stores.postgres_filters import among, among_numbers, entry_sql
 from commonplace.stores.postgres_vectors import embedder
 from commonplace.stores.rows import row_record, select_list
-from commonplace.stores.sqlite_search import CANDIDATES_EACH, CANDIDATES_LEAST, CHUNK, chunk_at
+from commonplace.stores.scoring import (
+    CANDIDATES_EACH,
+    CANDIDATES_LEAST,
+    CHUNK,
+    chunk_at,
+    classes,
+    cosine,
+    leading,
+    matches,
+)
 from commonplace.stores.sqlite_vectors import unit
 
 
 def match(db: Db, where: Filter, query: Query, *, limit: int) -> list[Match]:
     """By words."""
-    found, documents, length = postings(db, where, query)
-    return _fetch(db, _leading(score(query, found, documents=documents, length=length), limit))[:limit]
+    found, documents, length = postings(db, where, query, places_of(db, where))
+    return _fetch(db, leading(score(query, found, documents=documents, length=length), limit))[:limit]
 
 
-def postings(db: Db, where: Filter, query: Query) -> tuple[Postings, int, int]:
+class Places(Value):
+    """Where a search looks, and what is there."""
+
+    buckets: tuple[int, ...]
+    texts: int
+    length: int  #: of all texts together, in terms
+    watched: bool  #: by row-level security
+
+
+def postings(db: Db, where: Filter, query: Query, places: Places) -> tuple[Postings, int, int]:
     """Where each term of a question occurs; and how many texts of what total length there are to search."""
     terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
-    buckets, documents, length = _buckets(db, where)
     found: dict[str, list[tuple[int, int, int]]] = {term: [] for term in terms}
-    if not terms or not buckets:
-        return found, documents, length
-    pairs = [(bucket, number) for bucket in buckets for number in range(len(terms))]
-    words = [entries.indexed(term) for term in terms]
+    if not terms or not places.buckets:
+        return found, places.texts, places.length
+    pairs = [(bucket, number) for bucket in places.buckets for number in range(len(terms))]
+    words = [indexed(term) for term in terms]
     condition, values = entry_sql(where)
     sql = (
         "select a.number, e.id, cardinality(array_positions(e.terms, a.term)), e.length"
         " from unnest(?::bigint[], ?::bigint[], ?::text[]) a (bucket, number, term)"
-        " join entry e on placed(e.bucket, e.terms) @> array[a.bucket || ':' || a.term]"
-        f" where {condition}"
+        f" join entry e on {_WATCHED if places.watched else _INDEXED} where {condition}"
     )
     asked = [[bucket for bucket, _ in pairs], [number for _, number in pairs], [words[number] for _, number in pairs]]
     for number, entry, count, size in every(db, sql, [*asked, *values]):
         found[terms[number]].append((entry, count, size))
-    return found, documents, length
+    return found, places.texts, places.length
 
 
 def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
@@ -60,13 +79,25 @@ def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]
     if held.dimensions != len(asked):
         raise DimensionMismatch(stored=held.dimensions, offered=len(asked))
     wanted = max(CANDIDATES_LEAST, CANDIDATES_EACH * limit)
-    near = [(True, cosine, 1.0, entry) for entry, cosine in cosines(asked, candidates(db, where, asked, wanted))]
-    return _fetch(db, _leading(near, limit))[:limit]
+    found = cosines(asked, candidates(db, where, asked, wanted, places_of(db, where)))
+    return _fetch(db, leading([(True, near_by, 1.0, entry) for entry, near_by in found], limit))[:limit]
 
 
-def candidates(db: Db, where: Filter, asked: array[float], wanted: int) -> list[tuple[int, array[float]]]:
-    """The nearest of what the filter lets through, and all that tie with the last; a vector of no length is at 0."""
-    buckets, _, _ = _buckets(db, where)
+def candidates(
+    db: Db, where: Filter, asked: array[float], wanted: int, places: Places, *, index_from: int = near.INDEX_FROM
+) -> list[tuple[int, array[float]]]:
+    """The nearest of what the filter lets through: from so many texts on by the index, else by comparing all."""
+    if wanted and near.worth_it(db, len(asked), places.texts, index_from=index_from):
+        found = near.nearest(db, asked, list(places.buckets), entry_sql(where), wanted)
+        if len(found) >= wanted:
+            return found
+    return _compared(db, where, asked, wanted, list(places.buckets))
+
+
+def _compared(
+    db: Db, where: Filter, asked: array[float], wanted: int, buckets: list[int]
+) -> list[tuple[int, array[float]]]:
+    """The nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
     condition, values = entry_sql(where)
     sql = (
         "select e.id, m.data from entry e join embedding m on m.entry = e.id"
@@ -80,53 +111,36 @@ def candidates(db: Db, where: Filter, asked: array[float], wanted: int) -> list[
 
 
 def cosines(asked: Sequence[float], found: Sequence[tuple[int, Sequence[float]]]) -> list[tuple[int, float]]:
-    """Exactly, from three lengths: those of the sides and that of their difference (as in ``sqlite_search``)."""
-    long, answer = hypot(*asked), []
-    for entry, theirs in found:
-        wide, apart = hypot(*theirs), dist(asked, theirs)
-        both = 2 * long * wide
-        answer.append((entry, (long * long + wide * wide - apart * apart) / both if both else 0.0))
-    return answer
+    """How near each of these is, exactly."""
+    long = hypot(*asked)
+    return [(entry, cosine(asked, long, theirs)) for entry, theirs in found]
 
 
-def _buckets(db: Db, where: Filter) -> tuple[list[int], int, int]:
-    """Where to look, and how many texts of what total length are there."""
-    classes = []
-    if where.records:
-        classes.append(entries.RECORD)
-        if where.as_of is not None or where.states != {State.LIVE}:
-            classes.append(entries.CLOSED)
-        if where.as_of is not None or where.versions:
-            classes.append(entries.VERSION)
-    if where.chunks:
-        classes.append(entries.CHUNK)
+#: Where a term occurs: by the index, or, under row-level security, which lets no such index be used, by looking through
+#: the scope.
+_INDEXED = "placed(e.bucket, e.terms) @> array[a.bucket || ':' || a.term]"
+_WATCHED = "e.bucket = a.bucket and e.terms @> array[a.term]"
+
+
+def places_of(db: Db, where: Filter) -> Places:
+    """Where to look for what a filter means."""
     condition, values = among("s.path", where.scopes)
     sql = (
-        "select e.bucket, count(*), sum(e.length)::bigint from scope s cross join unnest(?::bigint[]) c (class)"
+        "select e.bucket, count(*), sum(e.length)::bigint, row_security_active('entry') from scope s"
+        " cross join unnest(?::bigint[]) c (class)"
         f" join entry e on e.bucket = s.id * 4 + c.class where {condition} group by e.bucket order by e.bucket"
     )
-    rows = every(db, sql, [classes, *values])
-    return [row[0] for row in rows], sum(row[1] for row in rows), sum(row[2] for row in rows)
-
-
-def _leading(found: list[Scored], limit: int) -> list[Scored]:
-    """The best, and all that tie with the last of them: only ids can decide between those."""
-    found.sort(reverse=True)
-    end = limit
-    while 0 < end < len(found) and found[end][:2] == found[limit - 1][:2]:
-        end += 1
-    return found[:end]
+    rows = every(db, sql, [classes(where), *values])
+    return Places(
+        buckets=tuple(row[0] for row in rows), texts=sum(row[1] for row in rows), length=sum(row[2] for row in rows),
+        watched=any(row[3] for row in rows),
+    )  # fmt: skip
 
 
 def _fetch(db: Db, found: Sequence[Scored]) -> list[Match]:
     """What was found, best first, ties by id."""
     wanted = [entry for *_, entry in found]
-    kept, said = records(db, wanted), chunks(db, wanted)
-    matches = [
-        Match(score=score, coverage=1.0 if whole else coverage, record=kept.get(entry), chunk=said.get(entry))
-        for whole, score, coverage, entry in found
-    ]
-    return sorted(matches, key=lambda match: (match.coverage < 1, -match.score, match.id))
+    return matches(found, records(db, wanted), chunks(db, wanted))
 
 
 def records(db: Db, wanted: Collection[int]) -> dict[int, Record]:

@@ -4,54 +4,37 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Mapping
-from heapq import nlargest
-from math import dist, hypot
 
 from commonplace.domain.errors import DimensionMismatch, StoreDamaged
 from commonplace.domain.ports import AROUND
-from commonplace.domain.queries import Filter, Query, Sighting, Survey, Vector
+from commonplace.domain.queries import Filter, Query, Survey, Vector
 from commonplace.domain.scopes import Scope
 from commonplace.stores import postgres_search as search
 from commonplace.stores.bm25 import worths
 from commonplace.stores.postgres_connection import Db, every, vectors_of
-from commonplace.stores.postgres_entries import CHUNK
 from commonplace.stores.postgres_filters import among_numbers, scopes_sql
 from commonplace.stores.postgres_vectors import embedder
-from commonplace.stores.sqlite_survey import SPEAKERS_MOST
+from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals
 from commonplace.stores.sqlite_vectors import unit
 
 
 def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
     """See ``Store``."""
-    postings, documents, length = search.postings(db, where, query)
+    places = search.places_of(db, where)
+    postings, documents, length = search.postings(db, where, query, places)
     words, rarities = worths(query, postings, documents=documents, length=length)
-    totals: dict[int, float] = {}
-    for word in words:
-        for entry, worth in word.items():
-            totals[entry] = totals.get(entry, 0.0) + worth
     asked = _asked(db, vector)
-    seen = _best(totals, limit)
-    if asked is not None:
-        near = search.cosines(asked, search.candidates(db, where, asked, limit))
-        seen |= _best(dict(near), limit)
+    seen = best(totals(words), limit)
+    near = search.candidates(db, where, asked, limit, places) if asked is not None else []
+    if asked is not None:  # more than were wanted tie with the last: then by their cosines
+        seen |= dict(near).keys() if len(near) <= limit else best(dict(search.cosines(asked, near)), limit)
     before = _around(db, seen) if where.chunks else {}
     seen |= before.keys()
-    similar, together = _cosines(db, asked, seen, before) if asked is not None else ({}, {})
-    records, chunks = search.records(db, seen), search.chunks(db, seen)
-    return Survey(
-        rarities=tuple(rarities),
-        sightings=tuple(
-            Sighting(
-                record=records.get(entry),
-                chunk=chunks.get(entry),
-                words=tuple([word.get(entry, 0.0) for word in words]),
-                similarity=similar.get(entry),
-                together=together.get(entry),
-            )
-            for entry in sorted(seen)
-            if entry in records or entry in chunks
-        ),
-    )
+    similar, together = _cosines(db, asked, seen, before, dict(near)) if asked is not None else ({}, {})
+    return surveyed(
+        seen, words, rarities, similar=similar, together=together, records=search.records(db, seen),
+        chunks=search.chunks(db, seen),
+    )  # fmt: skip
 
 
 def speakers(db: Db, scopes: Collection[Scope]) -> list[str]:
@@ -79,48 +62,28 @@ def _asked(db: Db, vector: Vector | None) -> array[float] | None:
     return unit(array("f", vector))
 
 
-def _best(worth: Mapping[int, float], limit: int) -> set[int]:
-    return {-entry for _, entry in nlargest(limit, [(value, -entry) for entry, value in worth.items()])}
-
-
 def _around(db: Db, seen: Iterable[int]) -> dict[int, int | None]:
     """Every chunk beside these, and these, each with the one before it if that is among them."""
-    rows = [entry // 4 for entry in seen if entry % 4 == CHUNK]
+    rows = [entry // 4 for entry in seen if entry % 4 == CHUNK_CLASS]
     condition, numbers = among_numbers("c.row", rows)
     sql = (
         "select distinct n.row, n.document, n.seq from chunk c join chunk n on n.document = c.document"
         f" and n.seq between c.seq - {AROUND} and c.seq + {AROUND} where {condition}"
     )
-    places = {(document, seq): row for row, document, seq in every(db, sql, numbers)} if rows else {}
-    before = {row: places.get((document, seq - 1)) for (document, seq), row in places.items()}
-    return {_entry(row): None if last is None else _entry(last) for row, last in before.items()}
-
-
-def _entry(row: int) -> int:
-    return row * 4 + CHUNK
+    return neighbours((row, document, seq) for row, document, seq in (every(db, sql, numbers) if rows else []))
 
 
 def _cosines(
-    db: Db, asked: array[float], seen: Collection[int], before: Mapping[int, int | None]
+    db: Db,
+    asked: array[float],
+    seen: Collection[int],
+    before: Mapping[int, int | None],
+    known: Mapping[int, array[float]],
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """How near each is, and how near each is together with the one before it: all vectors are of unit length.
-
-    The arithmetic is that of ``sqlite_survey``, so that the two stores weigh alike.
-    """
-    held = _vectors(db, seen, len(asked))
-    long = hypot(*asked) ** 2
-    similar = {
-        entry: (long + 1 - dist(asked, theirs) ** 2) / 2 if any(theirs) else 0.0 for entry, theirs in held.items()
-    }
-    together: dict[int, float] = {}
-    for entry, theirs in held.items():
-        last = before.get(entry)
-        if last is not None and last in held:
-            both = (
-                4 - dist(theirs, held[last]) ** 2 if any(theirs) and any(held[last]) else 1.0
-            )  # the square of their sum
-            together[entry] = (similar[entry] + similar[last]) / both**0.5 if both > 0 else 0.0
-    return similar, together
+    """How near each is, and how near each is together with the one before it; some vectors are known already."""
+    held = _vectors(db, [entry for entry in seen if entry not in known], len(asked))
+    held |= {entry: vector for entry, vector in known.items() if entry in seen}
+    return likeness(asked, held, held.__getitem__, before)
 
 
 def _vectors(db: Db, seen: Collection[int], dimensions: int) -> dict[int, array[float]]:

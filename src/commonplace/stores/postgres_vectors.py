@@ -17,7 +17,8 @@ from commonplace.domain.queries import Vector
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
 from commonplace.stores.sqlite_vectors import unit
 
-_PRESENT, _NEXT = ("embedder", "dimensions"), ("next_embedder", "next_dimensions")  # keys of `meta`
+NOTED = "setting"  # where it is kept which embedder the vectors come from
+_PRESENT, _NEXT = ("embedder", "dimensions"), ("next_embedder", "next_dimensions")  # its keys
 _TEXTS = (
     "entry e left join record r on r.row = e.record left join version v on v.row = e.version"
     " left join chunk c on c.row = e.chunk"
@@ -28,9 +29,9 @@ _TEXT = "coalesce(r.content, v.content, c.text)"
 # Which embedder
 
 
-def embedder(db: Db) -> EmbedderIdentity | None:
-    """Which embedder the vectors come from."""
-    return _identity(db, _PRESENT)
+def embedder(db: Db, *, coming: bool = False) -> EmbedderIdentity | None:
+    """Which embedder the vectors come from; or those that are built beside them."""
+    return _identity(db, _NEXT if coming else _PRESENT)
 
 
 def adopt(db: Db, identity: EmbedderIdentity) -> Outcome:
@@ -61,18 +62,18 @@ def switch(db: Db, identity: EmbedderIdentity) -> Outcome:
 
 
 def _identity(db: Db, keys: tuple[str, str]) -> EmbedderIdentity | None:
-    held = dict(every(db, "select key, value from meta where key = any(?::text[])", [list(keys)]))
+    held = dict(every(db, f"select key, value from {NOTED} where key = any(?::text[])", [list(keys)]))
     return EmbedderIdentity(name=held[keys[0]], dimensions=int(held[keys[1]])) if held else None
 
 
 def _name(db: Db, keys: tuple[str, str], identity: EmbedderIdentity) -> None:
-    sql = "insert into meta values (?, ?) on conflict (key) do update set value = excluded.value"
+    sql = f"insert into {NOTED} values (?, ?) on conflict (key, tenant) do update set value = excluded.value"
     run_each(db, sql, list(zip(keys, (identity.name, str(identity.dimensions)), strict=True)))
 
 
 def _discard(db: Db) -> None:
     run(db, "delete from beside")
-    run(db, "delete from meta where key = any(?::text[])", [list(_NEXT)])
+    run(db, f"delete from {NOTED} where key = any(?::text[])", [list(_NEXT)])
 
 
 # One vector

@@ -16,12 +16,14 @@ from commonplace.domain.changes import (
     AdoptEmbedder,
     AppendChunks,
     Archive,
+    Cap,
     Change,
     Consolidated,
     Delete,
     DeleteDocuments,
     DropFiles,
     DropScope,
+    Emit,
     Enqueue,
     Fail,
     Finish,
@@ -41,19 +43,20 @@ from commonplace.domain.changes import (
     Trim,
     TrimDocuments,
 )
-from commonplace.domain.errors import (
-    Conflict,
-    NotFound,
-)
+from commonplace.domain.errors import CapacityExceeded, Conflict, NotFound
+from commonplace.domain.events import Happened
+from commonplace.domain.ports import Measure
 from commonplace.domain.queries import Filter, Vector
 from commonplace.domain.records import UNUSED, Record
 from commonplace.domain.scopes import Scope
 from commonplace.stores import postgres_documents as documents
 from commonplace.stores import postgres_entries as entries
+from commonplace.stores import postgres_events as events
 from commonplace.stores import postgres_jobs as jobs
 from commonplace.stores import postgres_vectors as vectors
+from commonplace.stores.event_rows import ended, written
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
-from commonplace.stores.postgres_filters import COLUMNS, filter_sql
+from commonplace.stores.postgres_filters import COLUMNS, among, filter_sql
 from commonplace.stores.postgres_scopes import scope_row
 from commonplace.stores.rows import digest, marks, micros, order_sql, record_row, row_hash, row_record, select_list
 
@@ -67,6 +70,13 @@ _LOAD_VERSION = f"insert into version (record, {', '.join(COLUMNS)}) values (?, 
 _SELECT = (
     f"select {select_list('r')} from record r join scope s on s.id = r.scope left join usage u on u.record = r.row"
 )
+
+#: A scope and every scope below it.
+BELOW = (
+    "with recursive below (id, path) as (select id, path from scope where path = ? union all"
+    " select s.id, s.path from scope s join below b on s.parent = b.id)"
+)
+SAID = "octet_length(replace(replace({0}, E'\\x01\\x01', ' '), E'\\x01\\x02', ' '))"  # as before it was escaped
 
 
 def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one line per change
@@ -85,13 +95,18 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
         case Require():
             return _require(db, change)
         case Delete():
-            return _delete(db, change.where)
+            return _delete(db, change)
         case Consolidated():
             return _consolidated(db, change)
         case Touch():
             return _touch(db, change)
         case Trim():
             return _trim(db, change)
+        case Cap():
+            return _cap(db, change)
+        case Emit():
+            events.note(db, [change.event])
+            return Outcome()
         case DropScope():
             return _drop_scope(db, change.scope)
         case SetVectors():
@@ -137,11 +152,13 @@ def _put(db: Db, change: Put) -> Outcome:
     record = change.record.replace(version=change.expect + 1, usage=UNUSED)
     if change.expect:
         _next_version(db, record, change.terms, from_=record.updated_at, vector=change.vector)
+        events.note(db, [written(record)] if change.tell else [])
         return Outcome(records=(read(db, record.id) or record,))
     scope = scope_row(db, record.scope)
     if change.dedupe and (same := _saying_the_same(db, record, scope)):
         return _merge_tags(db, same, record)
     _insert(db, record, change.terms, scope=scope, vector=change.vector)
+    events.note(db, [written(record)] if change.tell else [])
     return Outcome(records=(record,))
 
 
@@ -316,8 +333,10 @@ def _require(db: Db, change: Require) -> Outcome:
     return Outcome()
 
 
-def _delete(db: Db, where: Filter) -> Outcome:
-    condition, values = filter_sql(where, "r")
+def _delete(db: Db, change: Delete) -> Outcome:
+    if change.tell:
+        events.note(db, [ended(record, change.tell, change.where.at) for record in _matching(db, change.where)])
+    condition, values = filter_sql(change.where, "r")
     rows = every(db, f"select r.row, r.id from record r where {condition} order by r.id", values)
     return Outcome(gone=tuple(_erase(db, rows)))
 
@@ -350,10 +369,35 @@ def _trim(db: Db, change: Trim) -> Outcome:
     if excess <= 0:
         return Outcome()
     order = order_sql(change.order, "r")
-    sql = f"select r.row, r.id from {tables} where {condition} and r.pinned = 0 order by {order} limit ?"
-    rows = every(db, sql, [*values, excess])
+    spared, names = among("r.id", change.spare)
+    condition = f"{condition} and r.pinned = 0 and not {spared}"
+    sql = f"select r.row, r.id from {tables} where {condition} order by {order} limit ?"
+    rows = every(db, sql, [*values, *names, excess])
+    if change.tell:
+        going = [record for _, name in rows if (record := read(db, name))]
+        events.note(db, [ended(record, Happened.EVICTED, change.where.at) for record in going])
     _drop(db, rows)
     return Outcome(gone=tuple(name for _, name in rows))
+
+
+def measure(db: Db, where: Filter) -> Measure:
+    """How much there is."""
+    condition, values = filter_sql(where, "r")
+    size = SAID.format("r.content")
+    sql = f"select count(*), coalesce(sum({size}), 0)::bigint from record r where {condition}"
+    [(count, total)] = every(db, sql, values)
+    return Measure(count=count, bytes=total)
+
+
+def _cap(db: Db, change: Cap) -> Outcome:
+    there = measure(db, change.where)
+    if change.most is not None and there.count > change.most:
+        message = f"that would make {there.count} entries; the limit is {change.most}"
+        raise CapacityExceeded(message, current=there.count, most=change.most)
+    if change.most_bytes is not None and there.bytes > change.most_bytes:
+        message = f"that would make {there.bytes} bytes; the limit is {change.most_bytes}"
+        raise CapacityExceeded(message, current=there.bytes, most=change.most_bytes)
+    return Outcome()
 
 
 def _consolidated(db: Db, change: Consolidated) -> Outcome:
@@ -382,11 +426,7 @@ def _touch(db: Db, change: Touch) -> Outcome:
 
 
 def _drop_scope(db: Db, scope: Scope) -> Outcome:
-    below = (
-        "with recursive below (id, path) as (select id, path from scope where path = ? union all"
-        " select s.id, s.path from scope s join below b on s.parent = b.id)"
-    )
-    sql = f"{below} select r.id from record r join below b on b.id = r.scope order by b.id, r.id"
+    sql = f"{BELOW} select r.id from record r join below b on b.id = r.scope order by b.id, r.id"
     gone = tuple(name for (name,) in every(db, sql, [str(scope)]))
     run(db, "delete from scope where path = ?", [str(scope)])
     return Outcome(gone=gone)

@@ -242,6 +242,12 @@ ORDERS: Mapping[Order, str] = {
     Order.OLDEST: "{0}.created_at, {0}.id, {0}.version desc",
     Order.STALEST: "coalesce(u.last_recalled_at, {0}.created_at), {0}.id, {0}.version desc",
     Order.ID: "{0}.id, {0}.version desc",
+    Order.EXPENDABLE: (  # a quote inside of a text of the metadata is escaped: only the field itself reads like this
+        """case when replace({0}.metadata, '"priority":"low"', '') <> {0}.metadata then 0"""
+        """ when replace({0}.metadata, '"priority":"high"', '') <> {0}.metadata then 2 else 1 end,"""
+        " case when u.last_recalled_at > {0}.updated_at then u.last_recalled_at else {0}.updated_at end,"
+        " {0}.id, {0}.version desc"
+    ),
 }
 
 

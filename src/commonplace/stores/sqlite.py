@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -26,13 +26,11 @@ from commonplace.domain.changes import (
     PutFiles,
     SetVectors,
     Touch,
-    Trim,
-    TrimDocuments,
 )
 from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
 from commonplace.domain.errors import StoreError
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
-from commonplace.domain.ports import EmbedderIdentity, Tally, Unembedded
+from commonplace.domain.ports import EmbedderIdentity, Measure, Tally, Unembedded
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.domain.records import Channel, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
@@ -51,6 +49,7 @@ from commonplace.stores.rows import (
     select_list,
     unpacked,
 )
+from commonplace.stores.scoring import CHUNK, chunk_at
 from commonplace.stores.sqlite_connection import (
     APPLICATION_ID,
     BUSY_MS,
@@ -67,9 +66,14 @@ from commonplace.stores.sqlite_slack import wipe
 from commonplace.stores.sqlite_survey import speakers, survey
 from commonplace.version import PRODUCT
 
+if TYPE_CHECKING:
+    from commonplace.domain.events import Event
+
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
 _UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
-_ERASING = (Delete, DeleteDocuments, DropScope, Trim, TrimDocuments)
+#: Changes by which somebody wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
+#: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, like those of every row.
+_ERASING = (Delete, DeleteDocuments, DropScope)
 
 
 class SqliteStore:
@@ -140,9 +144,9 @@ class SqliteStore:
     def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
         """See ``Store``."""
         condition, values = writes.documents_sql(where)
-        sql = f"{search.CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
+        sql = f"{CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
         with self.using() as connection:
-            return [search.chunk_at(row) for row in every(connection.db, sql, [*values, after, limit])]
+            return [chunk_at(row) for row in every(connection.db, sql, [*values, after, limit])]
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """See ``Store``."""
@@ -184,6 +188,24 @@ class SqliteStore:
             )
             for path, what, state, n, b in rows
         ]
+
+    def measure(self, where: Filter) -> Measure:
+        """See ``Store``."""
+        with self.using() as connection:
+            return writes.measure(connection.db, where)
+
+    def scopes(self, below: Scope | None = None) -> list[Scope]:
+        """See ``Store``."""
+        sql, values = ("select path from scope", []) if below is None else (writes.BELOW, [str(below)])
+        with self.using() as connection:
+            return sorted((scope_at(path) for path, *_ in every(connection.db, sql, values)), key=str)
+
+    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
+        """See ``Store``."""
+        from commonplace.stores import sqlite_events  # noqa: PLC0415 - no recall asks for them
+
+        with self.using() as connection:
+            return sqlite_events.listed(connection.db, scopes, after=after, limit=limit)
 
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
@@ -252,6 +274,11 @@ class SqliteStore:
                 connection.db.set_busy_timeout(BUSY_MS)
         return True
 
+    def size(self) -> int:
+        """How many bytes its files take up."""
+        paths = [self.path + side for side in ("", "-wal", "-shm")]
+        return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
     def marked(self) -> tuple[str, int] | None:
         """The store's name and the number of the last durable write, as noted beside the database."""
         return self._lock.marked() if self._lock else None
@@ -315,7 +342,7 @@ class SqliteStore:
         return connection
 
 
-_NEWEST = 4  # the number of the last script in migrations/
+_NEWEST = 5  # the number of the last script in migrations/
 _FILLS = {3: vectors.encode_all}
 
 
@@ -344,7 +371,8 @@ def _make_file(path: str) -> None:
 
 def _erased(change: Change, outcome: Outcome) -> bool:
     """Whether bytes are to vanish; a dropped scope names its records only, and may have held documents."""
-    return isinstance(change, DropScope) or (isinstance(change, _ERASING) and bool(outcome.gone))
+    lapsed = isinstance(change, Delete) and change.tell is not None and change.tell == "memory.expired"
+    return isinstance(change, DropScope) or (isinstance(change, _ERASING) and bool(outcome.gone) and not lapsed)
 
 
 def _count(db: apsw.Connection) -> tuple[str, int] | None:

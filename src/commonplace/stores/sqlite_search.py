@@ -7,17 +7,17 @@ keeps little still finds the best of what it keeps.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
-from math import dist, hypot
+from collections.abc import Callable, Collection, Sequence
+from math import hypot
 from struct import unpack
-from typing import Any
+from typing import Any, TypeAlias
 
 import apsw
 
-from commonplace.domain.documents import Chunk, DocumentKind
+from commonplace.domain.documents import Chunk
 from commonplace.domain.errors import DimensionMismatch, StoreDamaged
-from commonplace.domain.queries import Filter, Match, Query, State, Vector
-from commonplace.domain.records import Record, Trust
+from commonplace.domain.queries import Filter, Match, Query, Vector
+from commonplace.domain.records import Record
 from commonplace.stores import signatures
 from commonplace.stores.bm25 import Postings, Scored, score
 from commonplace.stores.rows import (
@@ -27,34 +27,52 @@ from commonplace.stores.rows import (
     filter_sql,
     marks,
     micros,
-    moment,
     row_record,
-    scope_at,
     select_list,
+)
+from commonplace.stores.scoring import (
+    CANDIDATES_EACH,
+    CANDIDATES_LEAST,
+    CHUNK,
+    CHUNK_CLASS,
+    RECORD,
+    VERSION,
+    chunk_at,
+    classes,
+    cosine,
+    leading,
+    matches,
 )
 from commonplace.stores.sqlite_connection import every
 from commonplace.stores.sqlite_vectors import FLOAT_BYTES, embedder, unit
 
-CANDIDATES_LEAST, CANDIDATES_EACH = 100, 4  # compared exactly: so many, or so many times what is asked for
 SINGLE_PRECISION = 1e-4  # more than sqlite-vec's cosine, made of small floats, can be wrong
-_CLASS = {"record": 0, "chunk": 1, "version": 2, "closed": 3}  # the last two bits of a bucket: see 0001.sql
+#: Finds so many entries, or more, that may be nearest to what is asked, among those that a filter keeps.
+Near: TypeAlias = Callable[[apsw.Connection, Filter, Sequence[float], int], list[int]]
 
 
 def match(db: apsw.Connection, where: Filter, query: Query, *, limit: int) -> list[Match]:
     """By words."""
     found, documents, length = postings(db, where, query)
-    return _fetch(db, _leading(score(query, found, documents=documents, length=length), limit))[:limit]
+    return _fetch(db, leading(score(query, found, documents=documents, length=length), limit))[:limit]
 
 
 def postings(db: apsw.Connection, where: Filter, query: Query) -> tuple[Postings, int, int]:
     """Where each term of a question occurs; and how many texts of what total length there are to search."""
     terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
-    buckets, documents, length = _buckets(db, where)
-    condition, values = _entry_sql(where)
-    return {term: _postings(db, buckets, term, condition, values) for term in terms}, documents, length
+    numbers, documents, length = buckets(db, where)
+    condition, values = entry_sql(where)
+    return {term: _postings(db, numbers, term, condition, values) for term in terms}, documents, length
 
 
-def nearest(db: apsw.Connection, where: Filter, vector: Vector, *, limit: int, vec: bool) -> list[Match]:
+def by_codes(db: apsw.Connection, where: Filter, asked: Sequence[float], count: int) -> list[int]:
+    """Those whose codes are nearest."""
+    return signatures.best(codes(db, where, len(asked)), asked, count)
+
+
+def nearest(
+    db: apsw.Connection, where: Filter, vector: Vector, *, limit: int, vec: bool, near: Near = by_codes
+) -> list[Match]:
     """By nearness; with sqlite-vec sooner, and the same."""
     asked, held = unit(array("f", vector)), embedder(db)
     if held is None:
@@ -62,19 +80,22 @@ def nearest(db: apsw.Connection, where: Filter, vector: Vector, *, limit: int, v
     if held.dimensions != len(asked):
         raise DimensionMismatch(stored=held.dimensions, offered=len(asked))
     wanted = max(CANDIDATES_LEAST, CANDIDATES_EACH * limit)
-    candidates = signatures.best(codes(db, where, len(asked)), asked, wanted)
+    candidates = near(db, where, asked, wanted)
     if vec and len(candidates) > limit:
         candidates = _narrowed(db, asked, candidates, limit)
-    near = [(True, cosine, 1.0, entry) for entry, cosine in _cosines(db, asked, candidates)]
-    return _fetch(db, _leading(near, limit))[:limit]
+    found = [(True, near_by, 1.0, entry) for entry, near_by in _cosines(db, asked, candidates)]
+    return _fetch(db, leading(found, limit))[:limit]
 
 
-def codes(db: apsw.Connection, where: Filter, dimensions: int) -> bytes:
-    """The codes of all that may be found, one after the other: put together by the database, which is soonest."""
-    buckets, _, _ = _buckets(db, where)
-    condition, values = _entry_sql(where)
-    sql = f"select cast(group_concat(e.data, '') as blob) from code e where e.bucket = ? and {condition}"
-    found = [data for bucket in buckets for (data,) in every(db, sql, [bucket, *values]) if data]
+def codes(db: apsw.Connection, where: Filter, dimensions: int, *, only: str = "1") -> bytes:
+    """The codes of all that may be found, one after the other: put together by the database, which is soonest.
+
+    ``only`` is one more condition on codes, under the alias `e`.
+    """
+    numbers, _, _ = buckets(db, where)
+    condition, values = entry_sql(where)
+    sql = f"select cast(group_concat(e.data, '') as blob) from code e where e.bucket = ? and {only} and {condition}"
+    found = [data for bucket in numbers for (data,) in every(db, sql, [bucket, *values]) if data]
     codes = b"".join(found) if len(found) != 1 else found[0]
     if len(codes) % signatures.length(dimensions):
         raise StoreDamaged("the codes of vectors are damaged; run `commonplace doctor`")
@@ -82,18 +103,13 @@ def codes(db: apsw.Connection, where: Filter, dimensions: int) -> bytes:
 
 
 def _cosines(db: apsw.Connection, asked: Sequence[float], entries: Sequence[int]) -> list[tuple[int, float]]:
-    """Exactly, from three lengths: those of the sides and that of their difference, which the library measures."""
+    """How near each of these is, exactly."""
     condition, numbers = among("entry", entries)
     rows = every(db, f"select entry, data from vector where {condition}", numbers)
     if len(rows) != len(entries) or any(len(data) != FLOAT_BYTES * len(asked) for _, data in rows):
         raise StoreDamaged("vectors are missing or damaged; run `commonplace doctor`")
-    form, ours, long, cosines = f"{len(asked)}f", tuple(asked), hypot(*asked), []
-    for entry, data in rows:
-        theirs = unpack(form, data)
-        wide, apart = hypot(*theirs), dist(ours, theirs)
-        both = 2 * long * wide
-        cosines.append((entry, (long * long + wide * wide - apart * apart) / both if both else 0.0))
-    return cosines
+    form, ours, long = f"{len(asked)}f", tuple(asked), hypot(*asked)
+    return [(entry, cosine(ours, long, unpack(form, data))) for entry, data in rows]
 
 
 def _narrowed(db: apsw.Connection, asked: array[float], entries: Sequence[int], limit: int) -> list[int]:
@@ -127,20 +143,11 @@ _AS_OF = (
 )
 
 
-def _buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
+def buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
     """Where to look, and how many texts of what total length are there."""
-    classes = []
-    if where.records:
-        classes.append(_CLASS["record"])
-        if where.as_of is not None or where.states != {State.LIVE}:
-            classes.append(_CLASS["closed"])
-        if where.as_of is not None or where.versions:
-            classes.append(_CLASS["version"])
-    if where.chunks:
-        classes.append(_CLASS["chunk"])
     paths = sorted(str(scope) for scope in where.scopes)
     scopes = every(db, f"select id from scope where path in ({marks(paths)}) order by path", paths)
-    wanted = [number * 4 + class_ for (number,) in scopes for class_ in classes]
+    wanted = [number * 4 + class_ for (number,) in scopes for class_ in classes(where)]
     rows = every(db, f"select id, docs, length from bucket where docs > 0 and id in ({marks(wanted)})", wanted)
     return [row[0] for row in rows], sum(row[1] for row in rows), sum(row[2] for row in rows)
 
@@ -151,9 +158,14 @@ _BEYOND_ENTRIES = tuple(
 )
 
 
-def _entry_sql(where: Filter) -> Sql:
+def plain(where: Filter) -> bool:
+    """Whether a filter asks for nothing but what an entry knows of itself."""
+    return all(getattr(where, field) == Filter.defaults[field] for field in _BEYOND_ENTRIES)
+
+
+def entry_sql(where: Filter) -> Sql:
     """A filter as a condition on entries under the alias `e`; chunks pass it, they have no kind and no state."""
-    if all(getattr(where, field) == Filter.defaults[field] for field in _BEYOND_ENTRIES):
+    if plain(where):
         parts: list[Sql] = [("(e.expires is null or e.expires > ?)", [micros(where.at)])]
         for column, allowed in {"kind": where.kinds, "category": where.categories}.items():
             if allowed is not None:
@@ -176,30 +188,16 @@ def _postings(
     return [row for bucket in buckets for row in every(db, sql, [f"{bucket}:{term}", bucket, *values])]
 
 
-def _leading(found: list[Scored], limit: int) -> list[Scored]:
-    """The best, and all that tie with the last of them: only ids can decide between those."""
-    found.sort(reverse=True)
-    end = limit
-    while 0 < end < len(found) and found[end][:2] == found[limit - 1][:2]:
-        end += 1
-    return found[:end]
-
-
 def _fetch(db: apsw.Connection, found: Sequence[Scored]) -> list[Match]:
     """What was found, best first, ties by id."""
     entries = [entry for *_, entry in found]
-    kept, said = records(db, entries), chunks(db, entries)
-    matches = [
-        Match(score=score, coverage=1.0 if whole else coverage, record=kept.get(entry), chunk=said.get(entry))
-        for whole, score, coverage, entry in found
-    ]
-    return sorted(matches, key=lambda match: (match.coverage < 1, -match.score, match.id))
+    return matches(found, records(db, entries), chunks(db, entries))
 
 
 def records(db: apsw.Connection, entries: Collection[int]) -> dict[int, Record]:
     """The records and earlier versions among these entries."""
     found: dict[int, Record] = {}
-    for table, key, class_ in (("record", "row", _CLASS["record"]), ("version", "record", _CLASS["version"])):
+    for table, key, class_ in (("record", "row", RECORD), ("version", "record", VERSION)):
         condition, numbers = among("r.row", [entry // 4 for entry in entries if entry % 4 == class_])
         sql = (
             f"select r.row, {select_list('r')} from {table} r join scope s on s.id = r.scope"
@@ -212,26 +210,6 @@ def records(db: apsw.Connection, entries: Collection[int]) -> dict[int, Record]:
 
 def chunks(db: apsw.Connection, entries: Collection[int]) -> dict[int, Chunk]:
     """The chunks among these entries."""
-    condition, numbers = among("c.row", [entry // 4 for entry in entries if entry % 4 == _CLASS["chunk"]])
+    condition, numbers = among("c.row", [entry // 4 for entry in entries if entry % 4 == CHUNK_CLASS])
     rows = every(db, f"{CHUNK} where {condition}", numbers) if numbers else []
-    return {row[0] * 4 + _CLASS["chunk"]: chunk_at(row) for row in rows}
-
-
-CHUNK = (
-    "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.speaker, c.occurred_at, c.trust"
-    " from chunk c join document d on d.row = c.document join scope s on s.id = c.scope"
-)
-
-
-def chunk_at(row: Sequence[Any]) -> Chunk:
-    """A row of ``CHUNK`` as a chunk."""
-    _, path, kind, name, seq, ref, text, speaker, occurred, trust = row
-    return Chunk(
-        scope=scope_at(path), kind=_KINDS[kind], document=name, seq=seq, ref=ref, text=text, speaker=speaker,
-        occurred_at=moment(occurred), trust=_TRUSTS[trust],
-    )  # fmt: skip
-
-
-#: By value: asking the enumerations themselves takes as long as all other fields.
-_KINDS = {kind.value: kind for kind in DocumentKind}
-_TRUSTS = {trust.value: trust for trust in Trust}
+    return {row[0] * 4 + CHUNK_CLASS: chunk_at(row) for row in rows}

@@ -87,7 +87,7 @@ class SqliteKeeper:
             with self.store.using() as connection:
                 count = _copied(connection.db, temporary)
             os.rename(temporary, target)
-            _settle(os.path.dirname(target))
+            settle(os.path.dirname(target))
         except OSError as error:
             raise StoreError(f"the backup {path!r} cannot be written: {error.strerror}") from error
         finally:
@@ -97,14 +97,10 @@ class SqliteKeeper:
 
     def restore(self, path: str) -> int:
         """See ``Keeper``."""
-        with _opened(path) as source:
-            damage = first(source, "pragma quick_check(1)")
-            if damage is None or damage[0] != "ok":
-                raise StoreDamaged(f"the backup {path!r} is damaged ({damage}); nothing was changed")
-            with self.store.using() as connection, self.store.locked():
-                with connection.db.backup("main", source, "main") as copying:
-                    copying.step(-1)
-                count = _records(connection.db)
+        with opened_backup(path) as source, self.store.using() as connection, self.store.locked():
+            with connection.db.backup("main", source, "main") as copying:
+                copying.step(-1)
+            count = _records(connection.db)
         self.store.reopen()
         return count
 
@@ -266,7 +262,8 @@ def _copied(db: apsw.Connection, path: str) -> int:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[apsw.Connection]:
+def opened_backup(path: str) -> Iterator[apsw.Connection]:
+    """A backup that is one, and is whole; for reading."""
     if not os.path.isfile(path):
         raise InvalidInput(f"there is no backup {path!r}")
     with mapped(path):
@@ -274,6 +271,9 @@ def _opened(path: str) -> Iterator[apsw.Connection]:
         try:
             if int(db.pragma("application_id")) != APPLICATION_ID:
                 raise InvalidInput(f"{path!r} is not a backup of Commonplace")
+            damage = first(db, "pragma quick_check(1)")
+            if damage is None or damage[0] != "ok":
+                raise StoreDamaged(f"the backup {path!r} is damaged ({damage}); nothing was changed")
             yield db
         finally:
             db.close()
@@ -296,7 +296,8 @@ def _free(path: str) -> str:
     return free
 
 
-def _settle(folder: str) -> None:
+def settle(folder: str) -> None:
+    """Bring to the disk which files a folder has."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     os.fsync(descriptor)
     os.close(descriptor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import apsw
 
@@ -12,12 +12,14 @@ from commonplace.domain.changes import (
     AdoptEmbedder,
     AppendChunks,
     Archive,
+    Cap,
     Change,
     Consolidated,
     Delete,
     DeleteDocuments,
     DropFiles,
     DropScope,
+    Emit,
     Enqueue,
     Fail,
     Finish,
@@ -37,10 +39,8 @@ from commonplace.domain.changes import (
     Trim,
     TrimDocuments,
 )
-from commonplace.domain.errors import (
-    Conflict,
-    NotFound,
-)
+from commonplace.domain.errors import CapacityExceeded, Conflict, NotFound
+from commonplace.domain.ports import Measure
 from commonplace.domain.queries import DocumentFilter, Filter, Vector
 from commonplace.domain.records import UNUSED, Record
 from commonplace.domain.scopes import Scope
@@ -63,12 +63,21 @@ from commonplace.stores.rows import (
 )
 from commonplace.stores.sqlite_connection import every, first, scope_row
 
+if TYPE_CHECKING:
+    from commonplace.domain.events import Event, Happened
+
 _INSERT = f"insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)})"
 _UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
 _KEEP = f"insert into version (record, {', '.join(COLUMNS)}) select row, {', '.join(COLUMNS)} from record where row = ?"
 _LOAD_VERSION = f"insert into version (record, {', '.join(COLUMNS)}) values (?, {marks(COLUMNS)})"
 _SELECT = (
     f"select {select_list('r')} from record r join scope s on s.id = r.scope left join usage u on u.record = r.row"
+)
+
+#: A scope and every scope below it.
+BELOW = (
+    "with recursive below (id, path) as (select id, path from scope where path = ? union all"
+    " select s.id, s.path from scope s join below b on s.parent = b.id) select path, id from below"
 )
 
 
@@ -88,13 +97,17 @@ def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911
         case Require():
             return _require(db, change)
         case Delete():
-            return _delete(db, change.where)
+            return _delete(db, change)
         case Consolidated():
             return _consolidated(db, change)
         case Touch():
             return _touch(db, change)
         case Trim():
             return _trim(db, change)
+        case Cap():
+            return _cap(db, change)
+        case Emit():
+            return _noted(db, [change.event])
         case DropScope():
             return _drop_scope(db, change.scope)
         case SetVectors():
@@ -142,11 +155,13 @@ def _put(db: apsw.Connection, change: Put) -> Outcome:
     record = change.record.replace(version=change.expect + 1, usage=UNUSED)
     if change.expect:
         _next_version(db, record, change.terms, from_=record.updated_at, vector=change.vector)
+        _tell_written(db, change, record)
         return Outcome(records=(read(db, record.id) or record,))
     scope = scope_row(db, record.scope)
     if change.dedupe and (same := _saying_the_same(db, record, scope)):
         return _merge_tags(db, same, record)
     _insert(db, record, change.terms, scope=scope, vector=change.vector)
+    _tell_written(db, change, record)
     return Outcome(records=(record,))
 
 
@@ -325,8 +340,10 @@ def _require(db: apsw.Connection, change: Require) -> Outcome:
     return Outcome()
 
 
-def _delete(db: apsw.Connection, where: Filter) -> Outcome:
-    condition, values = filter_sql(where, "r")
+def _delete(db: apsw.Connection, change: Delete) -> Outcome:
+    if change.tell:
+        _tell_ended(db, _matching(db, change.where), change.tell, change.where.at)
+    condition, values = filter_sql(change.where, "r")
     rows = every(db, f"select r.row, r.id from record r where {condition} order by r.id", values)
     return Outcome(gone=tuple(_erase(db, rows)))
 
@@ -354,10 +371,62 @@ def _trim(db: apsw.Connection, change: Trim) -> Outcome:
     if excess <= 0:
         return Outcome()
     order = order_sql(change.order, "r")
-    sql = f"select r.row, r.id from {tables} where {condition} and r.pinned = 0 order by {order} limit ?"
-    rows = every(db, sql, [*values, excess])
+    spared, names = among("r.id", change.spare)
+    condition = f"{condition} and r.pinned = 0 and not {spared}"
+    sql = f"select r.row, r.id from {tables} where {condition} order by {order} limit ?"
+    rows = every(db, sql, [*values, *names, excess])
+    if change.tell:
+        _tell_evicted(db, [name for _, name in rows], change.where.at)
     db.executemany("delete from record where row = ?", [(number,) for number, _ in rows])
     return Outcome(gone=tuple(name for _, name in rows))
+
+
+def measure(db: apsw.Connection, where: Filter) -> Measure:
+    """How much there is."""
+    condition, values = filter_sql(where, "r")
+    sql = f"select count(*), coalesce(sum(length(cast(r.content as blob))), 0) from record r where {condition}"
+    [(count, size)] = every(db, sql, values)
+    return Measure(count=count, bytes=size)
+
+
+def _cap(db: apsw.Connection, change: Cap) -> Outcome:
+    there = measure(db, change.where)
+    if change.most is not None and there.count > change.most:
+        message = f"that would make {there.count} entries; the limit is {change.most}"
+        raise CapacityExceeded(message, current=there.count, most=change.most)
+    if change.most_bytes is not None and there.bytes > change.most_bytes:
+        message = f"that would make {there.bytes} bytes; the limit is {change.most_bytes}"
+        raise CapacityExceeded(message, current=there.bytes, most=change.most_bytes)
+    return Outcome()
+
+
+# Telling: only those who ask for it pay for its modules
+
+
+def _tell_written(db: apsw.Connection, change: Put, record: Record) -> None:
+    if change.tell:
+        from commonplace.stores.event_rows import written  # noqa: PLC0415 - see above
+
+        _noted(db, [written(record)])
+
+
+def _tell_ended(db: apsw.Connection, records: Sequence[Record], what: Happened, at: datetime) -> None:
+    from commonplace.stores.event_rows import ended  # noqa: PLC0415 - see above
+
+    _noted(db, [ended(record, what, at) for record in records])
+
+
+def _tell_evicted(db: apsw.Connection, ids: Sequence[str], at: datetime) -> None:
+    from commonplace.domain.events import Happened  # noqa: PLC0415 - see above
+
+    _tell_ended(db, [record for name in ids if (record := read(db, name))], Happened.EVICTED, at)
+
+
+def _noted(db: apsw.Connection, events: Sequence[Event]) -> Outcome:
+    from commonplace.stores import sqlite_events  # noqa: PLC0415 - see above
+
+    sqlite_events.note(db, events)
+    return Outcome()
 
 
 def _consolidated(db: apsw.Connection, change: Consolidated) -> Outcome:
@@ -384,11 +453,7 @@ def _touch(db: apsw.Connection, change: Touch) -> Outcome:
 
 
 def _drop_scope(db: apsw.Connection, scope: Scope) -> Outcome:
-    below = (
-        "with recursive below (id) as (select id from scope where path = ? union all"
-        " select s.id from scope s join below b on s.parent = b.id) select id from below"
-    )
-    numbers = [int(row[0]) for row in every(db, below, (str(scope),))]
+    numbers = [int(number) for _, number in every(db, BELOW, (str(scope),))]
     gone = [
         str(row[0])
         for number in numbers

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from commonplace.config.places import STORE
 from commonplace.domain.errors import InvalidInput
 from commonplace.faces.cli.terminal import NAME, say
 from commonplace.version import VERSION
@@ -39,6 +40,7 @@ COMMANDS = {
     "doctor": Entry("upkeep", "Check the database, its index and the files; --fix mends."),
     "backup": Entry("upkeep", "Copy the store to a file while others use it."),
     "restore": Entry("upkeep", "Put a backup in the place of what is there."),
+    "migrate": Entry("migrate", "Carry a whole store to another database, SQLite or PostgreSQL."),
     "reembed": Entry("upkeep", "Embed everything anew, with the embedder of the settings."),
     "export": Entry("transfer", "Write every record, with its past, as JSON Lines."),
     "import": Entry("transfer", "Keep the records of an export; twice is as good as once.", "import_"),
@@ -47,10 +49,17 @@ COMMANDS = {
     "clear": Entry("places", "Erase everything in a memory, for good."),
     "run": Entry("run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
     "pipeline": Entry("pipeline", "Run pipelines whose agents remember; see what they learned."),
+    "workflow": Entry("workflow", "Run workflows: phases of agents that hand memory on."),
+    "connect": Entry("connect", "Connect a coding agent: its hooks and its MCP settings."),
+    "disconnect": Entry("connect", "Take that back, exactly."),
+    "hook": Entry("hooking", "Answer a hook of a coding agent; what `connect` sets up."),
     "learn": Entry("learn", "Learn from sessions that are over; what a host runs at its start."),
     "consolidate": Entry("consolidate", "Put what was learned together: MEMORY.md, a summary, skills."),
     "memory": Entry("memory", "See, clear or rebuild what this project learned."),
+    "mcp": Entry("mcp", "Serve memory to an agent over the Model Context Protocol."),
     "eval": Entry("evaluate", "Measure how well recall finds what it should.", "eval_"),
+    "serve": Entry("serve", "Serve memory over HTTP."),
+    "keys": Entry("keys", "Make, list and revoke the keys of the server."),
     "demo": Entry("demo", "See it at work, in a throw-away folder, in a few seconds."),
 }
 
@@ -111,7 +120,8 @@ class Lazy(click.Group):
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
-def root() -> None:
+@click.option("--store", metavar="STORE", help="A file or a postgresql:// address instead of the settings' store.")
+def root(store: str | None) -> None:
     """Persistent memory for AI agents, which their people can read, edit and trust.
 
     Examples:
@@ -123,6 +133,10 @@ def root() -> None:
     Exit codes: 0 done, 1 not found or something needs you, 2 not understood, 3 conflict, 4 forbidden, 5 settings,
     6 store or disk, 130 interrupted.
     """
+    if store:  # whatever is opened for this command, and whoever it starts, sees the same
+        before = os.environ.get(STORE, "")
+        os.environ[STORE] = store
+        click.get_current_context().call_on_close(lambda: os.environ.update({STORE: before}))
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -108,7 +108,7 @@ def _undone(session: Session, *, force: bool) -> int:
         f"Took {done.receipt} back: {counted(len(done.written), 'artifact')} as before, "
         f"{len(done.removed)} removed, {counted(len(done.restored), 'record')} live again"
     )
-    fields = ("written", "removed", "restored", "theirs")
+    fields = ("written", "removed", "restored", "unmarked", "theirs")
     session.answer(text, {"receipt": done.receipt} | {name: list(getattr(done, name)) for name in fields})
     return OK
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.records import Channel
+from commonplace.engine.memory import bound
 from commonplace.faces.cli.session import Session, counted, opened, progress, taken_out
 from commonplace.faces.cli.terminal import near, note
 from commonplace.pipelines.artifacts import SKILLS
@@ -29,7 +30,7 @@ def taken_in(path: str, sort: str, *, scope: str | None, category: str | None, d
             text = "\n".join(f"{one.category}: {one.content.splitlines()[0]}" for one in found)
             session.answer(text, {"found": [{"category": one.category, "content": one.content} for one in found]})
             return
-        memory = place.memory.bound(place.where.bind(Channel.IMPORT))
+        memory = bound(place.memory, place.where.bind(Channel.IMPORT))
         done = take_in(memory, found, into, files=files, category=category, tell=tell)
         place.catch_up(tell=tell)
         _told(session, done)

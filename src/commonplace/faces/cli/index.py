@@ -1,13 +1,14 @@
-"""``commonplace index``: sessions and tickets become searchable."""
+"""``commonplace index``: sessions and tickets become searchable, from files or from what a coding agent has kept."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from commonplace.domain.errors import InvalidInput
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.exits import ATTENTION, OK
 from commonplace.faces.cli.session import Session, counted, json_too, progress
@@ -16,24 +17,41 @@ from commonplace.opening import here, workplace
 from commonplace.pipelines.index import IndexReport
 from commonplace.pipelines.index import index as index_files
 
+if TYPE_CHECKING:
+    from commonplace.hosts.capture import Past
+
 TROUBLES_SHOWN = 20
 
 
 @click.command(cls=Told)
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="[PATH...]", nargs=-1)
 @click.option("--session", metavar="ID", help="What the session is called; for one file.")
+@click.option(
+    "--host", metavar="NAME", help="What an agent has kept on disk: claude-code, codex, pi, gemini, opencode."
+)
+@click.option("--all", "every", is_flag=True, help="With --host: of every project, each into its own memory.")
 @json_too
-def index(paths: Sequence[str], session: str | None, as_json: bool) -> int:
+def index(paths: Sequence[str], session: str | None, host: str | None, every: bool, as_json: bool) -> int:
     """Make session transcripts and tickets searchable in this project.
 
     PATH is a transcript (.jsonl, one message a line), a ticket (.md), or a folder of them.  What was indexed already is
     passed over; of a file that grew only what is new is taken.  Secrets are taken out first.  Lines that cannot be read
     are named, the rest is indexed, and the exit code is then 1.
 
+    With --host the sessions that a coding agent has kept are read instead: those that ran in this project, or with
+    --all every one whose project can be told.
+
     Examples:
       commonplace index sessions/ tickets/
       commonplace index run.jsonl --session 0b1c
+      commonplace index --host claude-code --all
     """
+    if host is not None:
+        return _history(host, paths, session, every=every, as_json=as_json)
+    if not paths or every:
+        raise InvalidInput(
+            "--all goes with --host" if every else "Missing argument: give a file or a folder, or an agent with --host"
+        )
     with here() as place:
         heard = Session(place, place.memory, as_json=as_json)
         with progress("Indexing messages") as tell:
@@ -41,6 +59,45 @@ def index(paths: Sequence[str], session: str | None, as_json: bool) -> int:
         heard.tell(*_told(report))
         heard.answer(_summary(report), _json(report))
     return ATTENTION if report.troubles else OK
+
+
+def _history(name: str, paths: Sequence[str], session: str | None, *, every: bool, as_json: bool) -> int:
+    """Index what a coding agent has kept."""
+    from commonplace.hosts.capture import index_history  # noqa: PLC0415 - files need no host
+    from commonplace.hosts.known import host_named  # noqa: PLC0415 - likewise
+
+    if paths or session is not None:
+        raise InvalidInput("--host reads what the agent has kept; it goes with neither PATH nor --session")
+    host = host_named(name)
+    if not host.KEEPS_LOGS:
+        raise InvalidInput(f"{host.TITLE} keeps no sessions that can be read")
+    with here() as place:
+        heard = Session(place, place.memory, as_json=as_json)
+        with progress(f"Looking for sessions of {host.TITLE}") as look, progress("Indexing messages") as tell:
+            past = index_history(place, host, every=every, tell=tell, look=lambda seen: look(seen, 0))
+        for report in past.reports.values():
+            heard.tell(*_told(report))
+        heard.answer(_past_text(host.TITLE, past), _past_json(past))
+    return ATTENTION if past.troubles else OK
+
+
+def _past_text(title: str, past: Past) -> str:
+    lines = [f"Found {counted(past.sessions, 'session')} of {title}"]
+    lines += [f"{name}: {_summary(report)}" for name, report in past.reports.items()]
+    lines += [f"{counted(past.elsewhere, 'session')} of other projects; --all takes them too"] if past.elsewhere else []
+    lines += [f"{counted(count, 'session')} left out that {why}" for why, count in past.homeless.items()]
+    if any(file.state != "unchanged" for report in past.reports.values() for file in report.files):
+        lines.append("`commonplace learn` makes records of them, where learning is on")
+    return "\n".join(lines)
+
+
+def _past_json(past: Past) -> Mapping[str, Any]:
+    return {
+        "sessions": past.sessions,
+        "projects": {name: _json(report) for name, report in past.reports.items()},
+        "elsewhere": past.elsewhere,
+        "left_out": dict(past.homeless),
+    }
 
 
 def _told(report: IndexReport) -> list[str]:

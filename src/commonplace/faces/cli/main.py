@@ -1,4 +1,4 @@
-"""Where ``commonplace`` starts.  ``recall`` runs at every prompt, so it is answered without a command-line library."""
+"""Where ``commonplace`` starts.  Programs wait for ``recall``, ``hook`` and ``mcp``: no library is loaded for those."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import os
 import sys
 from collections.abc import Sequence
 
-QUICK = ["recall"]
+QUICK, HOOK, MCP = ["recall"], ["hook"], ["mcp"]
+HELP = {"--help", "-h"}
 
 
 def main() -> int:
     """Run the command that was typed; returns its exit code, or ends the process if every millisecond counts."""
     arguments = sys.argv[1:]
+    if arguments[:1] == HOOK and not HELP & {*arguments}:
+        gc.disable()
+        from commonplace.faces.cli.hook import hooked  # noqa: PLC0415 - after gc.disable
+
+        hooked(arguments[1:])
     if arguments[:1] != QUICK:
         return run(arguments)
     gc.disable()  # it ends before there is garbage worth collecting
@@ -29,6 +35,12 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatched(arguments: Sequence[str]) -> int:
+    if list(arguments) == MCP and not sys.stdin.isatty():  # a host has started it, and waits
+        from commonplace.faces.mcp.stdio import serve  # noqa: PLC0415 - what no other command loads
+        from commonplace.faces.mcp.surface import records_surface  # noqa: PLC0415 - likewise
+
+        serve(records_surface())
+        return 0
     if list(arguments[:1]) == QUICK:
         from commonplace.faces.cli import recall  # noqa: PLC0415 - what --help and --version need not load
 

@@ -62,7 +62,7 @@ def init(name: str | None, template: str | None, model: str | None, as_json: boo
     place = find(os.getcwd())
     root = place.root if place else os.getcwd()
     folder = (place.folder if place else None) or os.path.join(root, FOLDER)
-    made = _made(folder, place)
+    made = made_project(folder, place)
     where = context(os.getcwd(), os.environ)
     data = {"folder": folder, "project": where.project.name if where.project else None, "made": made}
     said = f"Made {near(folder)}" if made else f"{near(folder)} is there already"
@@ -72,7 +72,7 @@ def init(name: str | None, template: str | None, model: str | None, as_json: boo
         say(f"{said}; the project is called {data['project']}")
 
 
-def _made(folder: str, place: Place | None) -> bool:
+def made_project(folder: str, place: Place | None) -> bool:
     """Make what is not there yet, and leave what is."""
     name = (
         identity(place) if place else None

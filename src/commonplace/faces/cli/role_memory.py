@@ -9,7 +9,8 @@ import sys
 import click
 
 from commonplace.agents.role_memory import exists, role_memory
-from commonplace.config.role import EPHEMERAL, UNREMEMBERING, Role, ephemeral, load
+from commonplace.config.flow import Flow, load
+from commonplace.config.role import EPHEMERAL, UNREMEMBERING, Role, ephemeral
 from commonplace.domain.errors import InvalidInput, NotFound
 from commonplace.domain.records import Channel, Kind
 from commonplace.engine.text import one_line, slug
@@ -32,8 +33,11 @@ _role = click.argument("role", metavar="ROLE")
 
 
 def remembering(file: str) -> Role:
-    """The role of a file, if it has a memory; ``ephemeral`` is that of the agent without a file."""
-    role = ephemeral(None, prompt="") if file == EPHEMERAL and not os.path.exists(file) else load(file)
+    """The role of a file, if it has a memory; ``ephemeral`` is that of the agent without a file, a flow's is shared."""
+    if file == EPHEMERAL and not os.path.exists(file):
+        return ephemeral(None, prompt="")
+    described = load(file)
+    role = described.commons() if isinstance(described, Flow) else described
     if role.memory is None:
         raise NotFound(f"{role.file}: {role.path('memory')}: {UNREMEMBERING}")
     return role
@@ -217,8 +221,11 @@ def consolidate(role: str, as_json: bool) -> int:
             note(sentence)
     if done.unread:
         note(f"{counted(len(done.unread), 'line')} of the model's answer had no category and was not kept")
+    if done.replaced:
+        note(f"{_memories(done.replaced)} that held no longer made way for newer ones, and can still be read")
     if as_json:
-        say_json({"role": meant.name, "episodes": done.episodes, "created": done.created, "known": done.known})
+        counts: dict[str, object] = {"episodes": done.episodes, "created": done.created, "known": done.known, "replaced": done.replaced}
+        say_json(counts | {"role": meant.name})
     elif not done.episodes:
         say(NO_EPISODES)
     else:

@@ -10,6 +10,7 @@ from contextlib import suppress
 import click
 
 from commonplace.domain.errors import InvalidInput
+from commonplace.domain.records import CATEGORIES
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.session import counted, json_too, opened, progress, scoped, taken_out
 from commonplace.faces.cli.terminal import near, note
@@ -18,16 +19,34 @@ from commonplace.pipelines.transfer import exported, imported
 
 @click.command(cls=Told)
 @click.argument("file", required=False)
+@click.option(
+    "--to",
+    type=click.Choice(["jsonl", "agents-md", "claude-memory", "skills"]),
+    default="jsonl",
+    show_default=True,
+    help="As what: everything, or what another tool reads.",
+)
 @scoped
-def export(file: str | None, scope: str | None) -> None:
+def export(file: str | None, to: str, scope: str | None) -> None:
     """Write every record, with its versions, dates, sources and use, as JSON Lines.
 
     Without FILE, or with `-`, it goes to standard output.  A FILE is whole or not there at all.
 
+    --to agents-md writes the live records into FILE (AGENTS.md), between two marks: whatever else is in it stays.
+    --to claude-memory writes a note into FILE, the memory folder of Claude Code, and names it in its index.
+    --to skills links the skills that were learned into FILE (.claude/skills).  What came from outside is left out of
+    agents-md and claude-memory: it would arrive as an instruction.
+
     Examples:
       commonplace export memory.jsonl
       commonplace export --scope project | gzip > project.jsonl.gz
+      commonplace export --to agents-md
     """
+    if to != "jsonl":
+        from commonplace.faces.cli.foreign import handed_out  # noqa: PLC0415 - an export of records needs none of it
+
+        handed_out(to, file, scope=scope)
+        return
     with opened(scope) as session, progress("Exporting", streamed=file in (None, "-")) as tell:
         scopes = frozenset(session.memory.binding.reads)
         lines = _shown(exported(session.place.store, scopes, now=session.place.clock()), tell)
@@ -65,18 +84,67 @@ def _shown(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[s
 
 @click.command("import", cls=Told)
 @click.argument("file")
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["lance", "agents-md", "claude-memory", "basic-memory", "mcp-graph", "mem0", "initrunner"]),
+    help="What FILE is, if it is no export of ours: another tool's file or folder.",
+)
+@click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of all of it.")
+@click.option("--dry-run", is_flag=True, help="With --from: show what would be kept.")
+@click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml whose memory it becomes.")
 @scoped
 @json_too
-def import_(file: str, scope: str | None, as_json: bool) -> None:
+def import_(
+    *,
+    file: str,
+    source: str | None,
+    category: str | None,
+    dry_run: bool,
+    role: str | None,
+    scope: str | None,
+    as_json: bool,
+) -> None:
     """Keep the records of an export; what is there already stays as it is.
 
     `-` reads from standard input.  Nothing is kept if one line cannot be read.  --scope takes every record into that
     memory, wherever it was exported from.
 
+    --from lance takes over the memories and conversations that the public implementation of role.yaml keeps in a
+    LanceDB store, and leaves that as it is.  They go to the role that is named, or to the one that is called like the
+    folder: that is what `name: assistant` finds for assistant.lance.
+
+    --from with another name takes in what that tool keeps: AGENTS.md, CLAUDE.md and MEMORY.md files (agents-md), Claude
+    Code's memory folder (claude-memory), notes of basic-memory, the graph of the MCP reference server (mcp-graph), an
+    export of mem0 or of InitRunner.  The originals are only read; what came in before does not come again; all of it is
+    trusted least and quoted as data.
+
     Examples:
       commonplace import memory.jsonl
       zcat project.jsonl.gz | commonplace import - --scope project
+      commonplace import --from agents-md . --dry-run
+      commonplace import --from lance assistant.lance --role role.yaml
     """
+    if source is None and role is not None:
+        raise InvalidInput("--role goes with --from lance; `commonplace memory import ROLE FILE` reads a role's export")
+    if source is None and (category or dry_run):
+        raise InvalidInput("--category and --dry-run go with --from; an export of ours is kept as it is")
+    if source not in (None, "lance"):
+        from commonplace.faces.cli.foreign import taken_in  # noqa: PLC0415 - an import of records needs none of it
+
+        if role is not None:
+            raise InvalidInput(f"--role goes with --from lance, not with --from {source}")
+        taken_in(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
+        return
+    if source is not None:
+        if scope is not None:
+            raise InvalidInput("--scope does not go with --from lance; --role says whose memory it becomes")
+        if category is not None:
+            raise InvalidInput("--category does not go with --from lance; memories keep the one that they have")
+        from commonplace.faces.cli.lance import taken_over  # noqa: PLC0415 - agents, which an import of records needs not
+
+        taken_over(file, role, dry_run=dry_run, as_json=as_json)
+        return
     with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
         into = place.where.writable(scope) if scope else None

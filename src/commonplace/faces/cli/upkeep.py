@@ -20,6 +20,7 @@ from commonplace.faces.cli.jobs import jobs_seen, jobs_text, troubled
 from commonplace.faces.cli.recall import hints
 from commonplace.faces.cli.session import BACKUPS, Session, confirmed, counted, json_too, opened, progress
 from commonplace.faces.cli.terminal import near, say, say_json
+from commonplace.hosts.journal import told
 from commonplace.markdown.plan import Trouble
 from commonplace.opening import Here, here, set_aside
 from commonplace.version import PRODUCT
@@ -49,20 +50,15 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
         tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
         scopes = [_scope_json(place, name) for name in (PROJECT, ASSISTANT)]
         problems = [problem for found in _checks(place).values() for problem in found]
-        session.tell(*hints(place), *troubled(place))
+        session.tell(*hints(place), *troubled(place), *told(place.where.home))
         data = {
             "version": PRODUCT,
-            "database": {"path": place.where.database, "bytes": _database_bytes(place)},
+            "database": {"path": place.database.path, "bytes": place.database.size()},
             "scopes": [scope for scope in scopes if scope],
             "stored": [_tally_json(place, tally) for tally in tallies],
             "problems": [problem.what for problem in problems],
         }
         return session.answer(_status_text(data), data)
-
-
-def _database_bytes(place: Here) -> int:
-    paths = [place.where.database + side for side in ("", "-wal", "-shm")]
-    return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
 
 def _scope_json(place: Here, name: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from commonplace.engine.text import plain_line
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.session import Session, counted, json_too
 from commonplace.opening import here
-from commonplace.pipelines.receipts import Fate, Used
+from commonplace.pipelines.receipts import INJECTION, RECALL, Fate, Shown, Used
 from commonplace.pipelines.receipts import used as used_in
 
 LINE_LETTERS = 80  # of what an item says
@@ -21,7 +21,7 @@ LINE_LETTERS = 80  # of what an item says
 @click.argument("session", metavar="SESSION")
 @json_too
 def used(session: str, as_json: bool) -> None:
-    """Say what a session was shown by `commonplace brief --session`, and what of it its agent used.
+    """Say what a session was shown, by `commonplace brief --session` or when it recalled, and what of it was used.
 
     Cited is what the agent named: a record by its id, an artifact by its memory:// address or its path, a turn by its
     reference.  Echoed is what it only repeated, which proves nothing.  The session has to be indexed for that.
@@ -38,13 +38,26 @@ def used(session: str, as_json: bool) -> None:
 
 
 def _text(report: Used) -> str:
-    shown = ", ".join(f"{receipt.at:%Y-%m-%d} ({receipt.tokens} tokens)" for receipt in report.shown)
     counts = _counts(report)
-    head = f"Session {report.session}: {counted(len(report.shown), 'brief')}" + (f": {shown}" if shown else "")
+    recalls = _times(report, RECALL, "recall")
+    head = f"Session {report.session}: " + "; ".join([_times(report, INJECTION, "brief"), *([recalls] if recalls else [])])
     lines = [f"{_state(fate, report):8}{_line(fate)}" for fate in report.fates]
     lines += [f"{'cited':8}{url}  (was not shown)" for url in report.others]
     summed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     return "\n".join([head, *lines, summed])
+
+
+def _times(report: Used, what: str, name: str) -> str:
+    """How often, when and how much; recalls only if there were any."""
+    found = _of(report, what)
+    if not found and what == RECALL:
+        return ""
+    shown = ", ".join(f"{receipt.at:%Y-%m-%d} ({receipt.tokens} tokens)" for receipt in found)
+    return counted(len(found), name) + (f": {shown}" if shown else "")
+
+
+def _of(report: Used, what: str) -> list[Shown]:
+    return [receipt for receipt in report.shown if receipt.what == what]
 
 
 def _line(fate: Fate) -> str:
@@ -79,9 +92,10 @@ def _described(report: Used) -> dict[str, Any]:
     return {
         "session": report.session,
         "indexed": report.indexed,
-        "briefs": [
-            {"receipt": receipt.name, "at": iso(receipt.at), "tokens": receipt.tokens} for receipt in report.shown
-        ],
+        **{
+            name: [{"receipt": one.name, "at": iso(one.at), "tokens": one.tokens} for one in _of(report, what)]
+            for name, what in (("briefs", INJECTION), ("recalls", RECALL))
+        },
         "items": [
             {
                 "kind": fate.item.kind,

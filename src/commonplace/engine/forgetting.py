@@ -1,0 +1,315 @@
+"""Erasing for good: records, and their words wherever memory itself has repeated them.
+
+What is written of a record names it behind its words; what a model writes may name nothing.  So a block goes if it
+names none but erased records, or if it has a word that only they have told.  The documents are rewritten in the very
+``apply`` that erases.  What people wrote themselves stays, and so do sessions, in which it was said to begin with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from commonplace.domain.changes import AppendChunks, Change, Delete, DeleteDocuments, Outcome, PutDocument
+from commonplace.domain.documents import Document, DocumentKind
+from commonplace.domain.errors import Conflict, NotFound
+from commonplace.domain.ids import SHORT
+from commonplace.domain.ports import Store
+from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.domain.records import CATEGORIES, Json, Record
+from commonplace.domain.scopes import Scope
+from commonplace.domain.values import Value
+from commonplace.engine.blocks import INTRO, Block, blocks, joined, references, unreferenced, without_empty
+from commonplace.engine.text import plain_line
+from commonplace.engine.words import says_something, terms
+
+TRIES = 5  # while others write the same documents
+EVERYTHING = 1_000_000
+WORD_LETTERS = 3  # shorter ones are numbers of steps, or say too little to tell one record from another
+REPEATING = frozenset({DocumentKind.ARTIFACT.value, DocumentKind.EXTRACTION.value, DocumentKind.RECEIPT.value})
+LEARNED, RAW = "learned.md", "raw_memories.md"
+SKILLS, ROLLOUTS = "skills/", "rollout_summaries/"
+_SECTIONS = frozenset(category.replace("_", " ") for category in CATEGORIES) | {"from sessions"}
+_SESSION = re.compile(r"\(session:([^()]*)\)\s*$")
+_SOURCE = re.compile(r"^Source: record [^\n]*$", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+")
+
+
+class Erasure(Value):
+    """What is to be found nowhere any more."""
+
+    ids: frozenset[str]
+    words: frozenset[str] = frozenset()  #: terms that nothing but the erased has told
+    sessions: frozenset[str] = frozenset()  #: the sessions that they were made from
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The records as texts name them."""
+        return frozenset(one[:SHORT] for one in self.ids)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text has any of the words."""
+        return not self.words.isdisjoint(terms(text))
+
+
+def erase(store: Store, record: Record, *, reads: Collection[Scope], now: datetime) -> tuple[Outcome, Erasure]:
+    """Erase a record, what was derived from it alone, and whatever memory has written of them."""
+    only = Filter(scopes=frozenset({record.scope}), at=now, states=ANY_STATE, ids=frozenset({record.id}))
+    scopes = _telling(store, record.scope)
+    for left in reversed(range(TRIES)):
+        found = _documents(store, scopes)
+        erasure = _erasure(store, record, found, frozenset({*scopes, *reads}), now)
+        changes = [change for one in found for change in _rewritten(one, cleaned(one, erasure))]
+        try:
+            outcome, *_ = store.apply([Delete(where=only), *changes])
+            break
+        except (Conflict, NotFound):  # somebody has rewritten one of them meanwhile: look again
+            if not left:
+                raise
+    late = [change for one in _documents(store, scopes) for change in _replaced(one, cleaned(one, erasure))]
+    if late:  # of a consolidation that ended between the look and the write; none can any more
+        outcome = outcome.replace(erasing=outcome.erasing or any(one.erasing for one in store.apply(late)))
+    return outcome, erasure
+
+
+# Looking
+
+
+def _telling(store: Store, scope: Scope) -> frozenset[Scope]:
+    """Where documents can repeat a record of that scope: a person's own come from sessions of whatever project."""
+    projects = [one for one in store.scopes() if one.kind == "project"] if scope.kind == "user" else []
+    return frozenset({scope, *projects})
+
+
+def _documents(store: Store, scopes: frozenset[Scope]) -> list[Document]:
+    return store.documents(DocumentFilter(scopes=scopes, kinds=REPEATING), limit=EVERYTHING)
+
+
+def _erasure(
+    store: Store, record: Record, found: Sequence[Document], scopes: frozenset[Scope], now: datetime
+) -> Erasure:
+    where = Filter(scopes=scopes, at=now, states=ANY_STATE)
+    gone = _falling(store, record, where)
+    ids = frozenset(gone)
+    if not found:
+        return Erasure(ids=ids)
+    told = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
+    others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
+    sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _made(one))
+    words = only_in(map(_said, told), map(_said, others))
+    return Erasure(ids=ids, words=words, sessions=sessions)
+
+
+def _falling(store: Store, record: Record, where: Filter) -> list[str]:
+    """A record, and what will fall with it: whatever has no other parent that is still there."""
+    gone, new = [record.id], [record.id]
+    while new:
+        derived = store.find(where.replace(parents=frozenset(new)), order=Order.ID, limit=EVERYTHING)
+        new = [
+            one.id
+            for one in derived
+            if one.id not in gone and all(name in gone or store.get(name) is None for name in one.source.parents)
+        ]
+        gone += new
+    return gone
+
+
+def _made(extraction: Document) -> set[str]:
+    """The records that an extraction was made into, once or now."""
+    listed, digests = (extraction.metadata.get(name) for name in ("records", "digests"))
+    return {str(one) for part in (listed, digests) if isinstance(part, list | dict) for one in part}
+
+
+def _said(record: Record) -> str:
+    return " ".join([record.content, *(str(record.metadata.get(name) or "") for name in ("quote", "subject"))])
+
+
+def only_in(gone: Iterable[str], others: Iterable[str]) -> frozenset[str]:
+    """The words of some texts that others have not; but for those that say nothing by themselves."""
+    left = {
+        term for text in gone for token in text.split() if says_something(token)
+        for term in terms(token) if len(term) >= WORD_LETTERS
+    }  # fmt: skip
+    for text in others:
+        left.difference_update(terms(text))
+    return frozenset(left)
+
+
+# Rewriting
+
+
+def _rewritten(document: Document, clean: Document | None) -> list[Change]:
+    """Put a cleaned document in its place, unless somebody has changed it since it was read."""
+    if clean is None:
+        return [_without(document)]
+    if clean is document:
+        return []
+    return [AppendChunks(document=clean, chunks=(), terms=(), expect_digest=document.digest)]
+
+
+def _replaced(document: Document, clean: Document | None) -> list[Change]:
+    """The same as an erasure, after which the store lets go of the old bytes."""
+    if clean is document:
+        return []
+    return [_without(document), *([PutDocument(document=clean)] if clean else [])]
+
+
+def _without(document: Document) -> DeleteDocuments:
+    where = DocumentFilter(
+        scopes=frozenset({document.scope}), kinds=frozenset({document.kind.value}), names=frozenset({document.name})
+    )
+    return DeleteDocuments(where=where)
+
+
+def cleaned(document: Document, erasure: Erasure) -> Document | None:
+    """A document without what is erased: the same object if it tells nothing of it, None if nothing else is left."""
+    metadata: Mapping[str, Any] = document.metadata
+    text = document.content or ""
+    new: tuple[str, dict[str, Json]] | None
+    if document.kind is DocumentKind.EXTRACTION:
+        new = _extraction(document.name, text, metadata, erasure)
+    elif document.kind is DocumentKind.ARTIFACT:
+        new = artifact(document.name, text, metadata, erasure)
+    else:
+        new = text, _receipt(metadata, erasure)
+    if new is None or new == (text, dict(metadata)):
+        return None if new is None else document
+    digest = sha256(f"{new[0]}\x1f{new[1]!r}".encode()).hexdigest()
+    return document.replace(content=new[0] or None, metadata=new[1], digest=digest)
+
+
+def _extraction(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure) -> tuple[str, dict[str, Json]]:
+    """What was made of a session; what was forgotten stays known by its digest alone, so that it is not made again."""
+    if name not in erasure.sessions:
+        return text, dict(metadata)
+    slug, made = metadata.get("slug"), metadata.get("records") or []
+    return unsaid(text, erasure), {
+        **metadata,
+        "summary": unsaid_sentences(str(metadata.get("summary") or ""), erasure),
+        "slug": None if slug and erasure.is_in(slug.replace("_", " ")) else slug,
+        "records": [one for one in made if one not in erasure.ids],
+    }
+
+
+def artifact(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure) -> tuple[str, dict[str, Json]] | None:
+    """An artifact without what is erased; None if nothing is left of it.  A file that is a person's stays theirs."""
+    same = text, dict(metadata)
+    if name == LEARNED or metadata.get("by_hand") is True:
+        return same
+    if name.startswith(SKILLS):
+        return None if references(text) & erasure.names or erasure.is_in(_SOURCE.sub("", text)) else same
+    if name.startswith(ROLLOUTS):
+        return None if _tells_of(name, text, erasure) else same
+    owned = [one for one in metadata.get("owned") or [] if not _named_only(one["text"], erasure)]
+    theirs = {one["text"] for one in owned}
+    kept, moved = _kept(name, text, erasure, theirs)
+    if moved and all(block.level or block.text == INTRO for block in kept):
+        return None
+    placed: list[Json] = [{**one, "after": moved.get(one["after"], one["after"])} for one in owned]
+    beside = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
+    beside |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
+    return joined(kept) if moved else text, beside
+
+
+def _left_out(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
+    told = metadata.get("left_out")
+    return {"left_out": {one: what for one, what in told.items() if one not in erasure.names}} if told else {}
+
+
+def _tells_of(name: str, text: str, erasure: Erasure) -> bool:
+    """Whether the synopsis of a session repeats what is erased, in its text or in its very name."""
+    head, _, body = text.partition("\n\n")
+    session = head.partition("\n")[0].removeprefix("thread_id: ")
+    ours = session in {plain_line(one) for one in erasure.sessions}
+    return ours and (erasure.is_in(body) or erasure.is_in(re.sub(r"[-_/.]", " ", name)))
+
+
+def _receipt(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
+    """A receipt of a consolidation; one of what a session was shown holds no words."""
+    told: dict[str, Json] = dict(metadata)
+    if before := metadata.get("before"):
+        told["before"] = {name: _as_before(name, was, erasure) for name, was in before.items()}
+    if dropped := metadata.get("dropped"):
+        told["dropped"] = [one for one in dropped if not _repeats(one, erasure)]
+    return told
+
+
+def _as_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) -> Json:
+    left = artifact(name, was["text"], was["metadata"], erasure) if was else None
+    return {"text": left[0], "metadata": left[1]} if left else None
+
+
+def _repeats(dropped: Mapping[str, str], erasure: Erasure) -> bool:
+    named = references(dropped["text"]) & erasure.names
+    return bool(named) or erasure.is_in(f"{unreferenced(dropped['text'])} {dropped['reason']}")
+
+
+# Blocks
+
+
+def unsaid(text: str, erasure: Erasure) -> str:
+    """A text without the blocks that repeat what is erased."""
+    found = blocks(text)
+    kept = [block for block in found if block.level or not erasure.is_in(unreferenced(block.text))]
+    return text if len(kept) == len(found) else joined(without_empty(kept))
+
+
+def unsaid_sentences(text: str, erasure: Erasure) -> str:
+    """A text without the sentences that repeat what is erased."""
+    parts = _SENTENCE.split(text)
+    kept = [part for part in parts if not erasure.is_in(part)]
+    return text if len(kept) == len(parts) else " ".join(kept).rstrip("; ")
+
+
+def unnamed(text: str, erasure: Erasure) -> str:
+    """A text without the blocks that name nothing but what is erased: for one in which anything may be a person's."""
+    found = blocks(text)
+    kept = [block for block in found if not _named_only(block.text, erasure)]
+    return text if len(kept) == len(found) else joined(without_empty(kept))
+
+
+def _named_only(text: str, erasure: Erasure) -> bool:
+    names = references(text)
+    return bool(names) and names <= erasure.names
+
+
+def _kept(name: str, text: str, erasure: Erasure, theirs: Collection[str]) -> tuple[list[Block], dict[str, str]]:
+    """What stays of an artifact; and for each block that goes or changes what stands before it by then."""
+    kept: list[Block] = []
+    moved: dict[str, str] = {}
+    before: dict[tuple[str, ...], str] = {}
+    for block in blocks(text):
+        left = _left(name, block, erasure, theirs)
+        if left is not None:
+            kept.append(block.replace(text=left))
+            before[block.path] = left
+        if left != block.text:
+            moved[block.text] = before.get(block.path, "")
+    return without_empty(kept, theirs), moved
+
+
+def _left(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) -> str | None:
+    """What stays of a block; None: nothing."""
+    if _named_only(block.text, erasure):
+        return None
+    if block.text in theirs or block.text == INTRO:
+        return block.text
+    if block.level:
+        plain = block.text.lstrip("# ").casefold()
+        stays = block.level == 1 or name == RAW or plain in _SECTIONS or not erasure.is_in(plain)
+        return block.text if stays else None
+    if _is_elsewhere(name, block, erasure) or not erasure.is_in(unreferenced(block.text)):
+        return re.sub(rf"record (?:{'|'.join(sorted(erasure.names))})(?![0-9a-z])(?:; ?)?", "", block.text)
+    return None
+
+
+def _is_elsewhere(name: str, block: Block, erasure: Erasure) -> bool:
+    """Whether a block is from a session that the erased records were not made from."""
+    ours = {plain_line(one) for one in erasure.sessions}
+    if name == RAW:
+        return not block.path or block.path[-1].lstrip("# ") not in ours
+    told = _SESSION.search(block.text)
+    return not references(block.text) and told is not None and told[1] not in ours

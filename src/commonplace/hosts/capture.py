@@ -1,0 +1,164 @@
+"""Taking in what was said in a host: its transcript is indexed, queued for extraction, and learned from.
+
+Everything goes the way of ``commonplace index`` and ``commonplace learn``: redacted, in batches, with leases.  Whoever
+is interrupted has kept what was done, and the rest is done the next time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from commonplace.config.project import PROJECT, Context, context
+from commonplace.domain.changes import Enqueue
+from commonplace.domain.documents import DocumentKind
+from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
+from commonplace.domain.jobs import Job
+from commonplace.domain.ports import Tell, silent
+from commonplace.domain.queries import DocumentFilter
+from commonplace.domain.values import Value
+from commonplace.hosts.known import Found, Host
+from commonplace.hosts.lines import about, log_of
+from commonplace.opening import Here, here, learning_place, workplace
+from commonplace.pipelines.extract import JOB, extract, watermark
+from commonplace.pipelines.index import Indexed, IndexReport, Trouble, index_logs
+from commonplace.pipelines.workplace import Workplace
+
+
+def capture(
+    place: Here, host: Host, said: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
+) -> str | None:
+    """Index the transcript that a hook's input speaks of, and queue it; returns what the session is called."""
+    found = host.transcript(said, env)
+    if found is None or place.where.project is None or not place.where.on(PROJECT):
+        return None
+    work = workplace(place)
+    report = index_logs(work, [log_of(host, found)])
+    for trouble in report.troubles:
+        note(str(trouble))
+    queue(place, work, report.files)
+    return report.files[0].name if report.files else None
+
+
+def queue(place: Here, work: Workplace, files: Sequence[Indexed]) -> None:
+    """Say that these sessions wait to be extracted, where learning is on."""
+    names = frozenset(file.name for file in files if file.state != "unchanged")
+    if not names or not place.where.learning.enabled:
+        return
+    where = DocumentFilter(scopes=frozenset({work.scope}), kinds=frozenset({DocumentKind.SESSION.value}), names=names)
+    documents = place.store.documents(where, limit=len(names))
+    jobs = [Job(scope=work.scope, kind=JOB, key=one.name, watermark=watermark(one)) for one in documents]
+    place.store.apply([Enqueue(job=job) for job in jobs])
+
+
+def learn(place: Here, session: str, *, note: Callable[[str], None]) -> None:
+    """Extract from one session that is over, then put what is known together."""
+    from commonplace.pipelines.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
+
+    work = learning_place(place)
+    report = extract(work, only=[session])
+    for left in report.failed:
+        note(f"session {left.session} was not extracted: {left.reason}")
+    if report.done:
+        done = consolidate(work)
+        if done.status == "failed":
+            note(f"consolidation: {done.reason}")
+
+
+# The history that is on disk
+
+
+class Past(Value):
+    """What came of a host's history."""
+
+    sessions: int  #: found on disk
+    reports: Mapping[str, IndexReport]  #: by the project's name
+    elsewhere: int = 0  #: of other projects, which were not asked for
+    homeless: Mapping[str, int] = {}  #: why, and how many: sessions of no project, or of one that is gone
+
+    @property
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What could not be read, in all projects."""
+        return tuple(trouble for report in self.reports.values() for trouble in report.troubles)
+
+
+def index_history(
+    place: Here, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
+) -> Past:
+    """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
+    sorter = _Sorter(place.env)
+    groups: dict[str, list[Found]] = {}
+    for number, found in enumerate(host.history(place.env), start=1):
+        look(number)
+        sorter.sort(host, found, groups)
+    own = place.where.project.name if place.where.project else None
+    if own is None and not every:
+        raise InvalidInput("there is no project here; `commonplace init` makes one, and --all means every project")
+    meant = groups if every else {name: found for name, found in groups.items() if name == own}
+    reports = {name: _indexed(sorter.folders[name], place, host, meant[name], tell) for name in sorted(meant)}
+    count = sum(map(len, groups.values()))
+    return Past(
+        sessions=count + sum(sorter.homeless.values()),
+        reports=reports,
+        elsewhere=count - sum(map(len, meant.values())),
+        homeless=dict(sorter.homeless),
+    )
+
+
+class _Sorter:
+    """Which project a session belongs to: that of the folder in which it ran."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._known: dict[str, Context | str] = {}
+        self.folders: dict[str, str] = {}  # one for each project
+        self.homeless: Counter[str] = Counter()
+
+    def sort(self, host: Host, found: Found, groups: dict[str, list[Found]]) -> None:
+        """Put one where it belongs."""
+        try:
+            cwd = found.cwd or about(host, found).get("cwd")
+        except (OSError, InvalidInput):
+            self.homeless["cannot be read"] += 1
+            return
+        where = self._context(cwd) if isinstance(cwd, str) else "do not say where they ran"
+        if isinstance(where, str):
+            self.homeless[where] += 1
+            return
+        name = where.project.name if where.project else ""
+        self.folders.setdefault(name, str(cwd))
+        groups.setdefault(name, []).append(found)
+
+    def _context(self, cwd: str) -> Context | str:
+        if cwd not in self._known:
+            self._known[cwd] = self._looked_up(cwd)
+        return self._known[cwd]
+
+    def _looked_up(self, cwd: str) -> Context | str:
+        if not os.path.isdir(cwd):
+            return "ran in folders that are gone"
+        try:
+            where = context(cwd, self._env)
+        except (ConfigError, Forbidden):
+            return "belong to projects whose settings cannot be followed"
+        if where.project is None:
+            return "ran outside of any project"
+        return where if where.on(PROJECT) else "belong to projects whose memory is switched off"
+
+
+def _indexed(folder: str, place: Here, host: Host, found: Sequence[Found], tell: Tell) -> IndexReport:
+    with here(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
+        work = workplace(theirs)
+        report = index_logs(work, _logs(host, found), tell=tell)
+        queue(theirs, work, report.files)
+        return report
+
+
+def _logs(host: Host, found: Sequence[Found]) -> Iterator[Any]:
+    for one in found:
+        try:
+            yield log_of(host, one)
+        except OSError:
+            continue  # it was removed since it was found

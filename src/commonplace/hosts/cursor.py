@@ -1,0 +1,77 @@
+"""Cursor: hooks in ``hooks.json``, MCP in ``mcp.json``.  Its chats are not documented, so its hooks write them down.
+
+What its prompts and answers say is kept, redacted, in a transcript of our form in the data folder until it was not
+touched for a month.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from commonplace.config import places as data
+from commonplace.hosts import wires
+from commonplace.hosts.known import ANSWER, COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+
+TITLE = "Cursor"
+PROGRAM = "cursor"
+KEEPS_LOGS = False
+EVENTS = {
+    "sessionStart": START, "beforeSubmitPrompt": PROMPT, "afterAgentResponse": ANSWER, "preCompact": COMPACT,
+    "stop": STOP, "sessionEnd": END,
+}  # fmt: skip
+NOTES = ()
+
+
+def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
+    """See ``Host``."""
+    del name
+    return {"additional_context": text} if event in (START, PROMPT) else {}
+
+
+def history(env: Mapping[str, str]) -> Iterator[Found]:
+    """See ``Host``: there is none to be read."""
+    del env
+    yield from ()
+
+
+def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+    """See ``Host``: what our own hooks took down."""
+    from commonplace.hosts.taken_down import path_of  # noqa: PLC0415 - a prompt reads no transcript
+
+    session = said.get("conversation_id") or said.get("session_id")
+    path = path_of(data.home(env), str(session)) if session else ""
+    return Found(path=path, session=str(session)) if os.path.isfile(path) else None
+
+
+def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+    """See ``Host``; it is in our form already."""
+    from commonplace.hosts.lines import objects  # noqa: PLC0415 - see above
+
+    return objects(found.path)
+
+
+def parts(script: str, places: Places) -> Sequence[Part]:
+    """See ``Host``."""
+    root = _root(places.env) if places.project is None else os.path.join(places.project, ".cursor")
+    hooks = os.path.join(root, "hooks.json")
+    wired = [
+        Part(
+            file=hooks, kind="json", path=("hooks", name), listed=True, beside={"version": 1},
+            value={"command": wires.command(script, event, "cursor")},
+        )
+        for name, event in EVENTS.items()
+    ]  # fmt: skip
+    server = {"command": script, "args": ["mcp"]}
+    file = os.path.join(root, "mcp.json")
+    return [*wired, Part(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
+
+
+def folder(places: Places) -> str:
+    """See ``Host``."""
+    return _root(places.env)
+
+
+def _root(env: Mapping[str, str]) -> str:
+    return os.path.join(home_of(env), ".cursor")

@@ -1,0 +1,144 @@
+"""Gemini CLI: hooks and MCP in ``settings.json``, chats in ``~/.gemini/tmp``.
+
+It puts what a hook injects into the prompt itself, so it comes back in later inputs and in the chat, and is taken out
+there.  A chat's lines change what came before: a message is written again when it is complete, and ``$rewindTo`` takes
+back what followed; so a chat is gone through twice, first for which lines still count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from commonplace.hosts.claude_code import answer as _answer
+from commonplace.hosts.claude_code import entry
+from commonplace.hosts.known import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of, own_words
+
+TITLE = "Gemini CLI"
+PROGRAM = "gemini"
+KEEPS_LOGS = True
+EVENTS = {"SessionStart": START, "BeforeAgent": PROMPT, "PreCompress": COMPACT, "AfterAgent": STOP, "SessionEnd": END}
+NOTES = ()
+
+ROLES = {"user": "user", "gemini": "assistant"}
+
+
+def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
+    """See ``Host``; its form is Claude Code's."""
+    return _answer(event, name, text)
+
+
+def history(env: Mapping[str, str]) -> Iterator[Found]:
+    """See ``Host``."""
+    from commonplace.hosts.lines import files  # noqa: PLC0415 - a prompt reads no transcript
+
+    chats = os.path.join(_root(env), "tmp")
+    for folder in sorted(os.listdir(chats)) if os.path.isdir(chats) else ():
+        cwd = _project(os.path.join(chats, folder))
+        inside = files(os.path.join(chats, folder, "chats"), begin="session-", deep=False)
+        yield from (Found(path=path, cwd=cwd) for path in inside)
+
+
+def _project(folder: str) -> str | None:
+    """The folder that its chats are about, which it notes beside them."""
+    try:
+        with open(os.path.join(folder, ".project_root"), encoding="utf-8") as file:
+            return file.read().strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+    """See ``Host``."""
+    path, session = said.get("transcript_path"), said.get("session_id")
+    name = session if isinstance(session, str) else None
+    if isinstance(path, str) and os.path.isfile(path):
+        return Found(path=path, session=name)
+    found = (one for one in history(env) if name and one.path.endswith(f"-{name[:8]}.jsonl"))
+    return next((one.replace(session=name) for one in found), None)
+
+
+def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+    """See ``Host``."""
+    from commonplace.hosts.lines import header, message, objects  # noqa: PLC0415 - see above
+
+    standing = _standing(found.path)
+    for number, said in enumerate(objects(found.path)):
+        if number == 0:
+            yield header(said.get("sessionId"), found.cwd, said.get("startTime"))
+        for one in _messages(said):
+            if standing.get(str(one["id"])) == number and (spoken := list(_parts(one))):
+                yield message(ROLES[one["type"]], spoken, one.get("timestamp"))
+
+
+def _standing(path: str) -> dict[str, int]:
+    """The line of each message that still counts: its last one, unless it was taken back."""
+    from commonplace.hosts.lines import objects  # noqa: PLC0415 - see above
+
+    lines: dict[str, int] = {}
+    for number, said in enumerate(objects(path)):
+        if isinstance(back := said.get("$rewindTo"), str) and back in lines:
+            names = list(lines)
+            for name in names[names.index(back) :]:
+                del lines[name]
+        elif isinstance(changed := said.get("$set"), dict) and "messages" in changed:
+            lines.clear()
+        lines |= {str(one["id"]): number for one in _messages(said)}
+    return lines
+
+
+def _messages(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The messages in a line: one, or all of them anew."""
+    changed = said.get("$set")
+    listed = changed.get("messages") if isinstance(changed, dict) else None
+    found = listed if isinstance(listed, list) else [said]
+    return [one for one in found if isinstance(one, dict) and one.get("type") in ROLES and one.get("id")]
+
+
+def _parts(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
+
+    if own := own_words(words(said.get("content"))):
+        yield text(own)
+    calls = said.get("toolCalls")
+    for one in calls if isinstance(calls, list) else ():
+        if isinstance(one, dict):
+            yield call(one.get("name"), one.get("args"))
+            yield result(one.get("name"), _result(one))
+
+
+def _result(said: Mapping[str, Any]) -> str:
+    """What a tool said: the text of its response, else what the person was shown."""
+    found = said.get("result")
+    for part in found if isinstance(found, list) else ():
+        response = part.get("functionResponse") if isinstance(part, dict) else None
+        inner = response.get("response") if isinstance(response, dict) else None
+        if isinstance(inner, dict) and isinstance(inner.get("output"), str):
+            return str(inner["output"])
+    shown = said.get("resultDisplay")
+    return shown if isinstance(shown, str) else ""
+
+
+def parts(script: str, places: Places) -> Sequence[Part]:
+    """See ``Host``; its time limits are in milliseconds."""
+    root = _root(places.env) if places.project is None else os.path.join(places.project, ".gemini")
+    file = os.path.join(root, "settings.json")
+    wired = [
+        Part(
+            file=file, kind="json", path=("hooks", name), listed=True,
+            value=entry(script, event, "gemini", milliseconds=True),
+        )
+        for name, event in EVENTS.items()
+    ]  # fmt: skip
+    server = {"command": script, "args": ["mcp"]}
+    return [*wired, Part(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
+
+
+def folder(places: Places) -> str:
+    """See ``Host``."""
+    return _root(places.env)
+
+
+def _root(env: Mapping[str, str]) -> str:
+    return os.path.join(env.get("GEMINI_CLI_HOME") or home_of(env), ".gemini")

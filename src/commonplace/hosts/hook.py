@@ -1,0 +1,270 @@
+"""What a host's hooks do: show a session what is known, take in what was said, and queue it to be learned from.
+
+A hook is given what the host says and two ways to speak: ``answer`` takes the answer as it stands, which a better one
+may follow, ``note`` whatever went wrong.  The answer comes before the upkeep, so that a hook which is cut off has said
+what it had to say.  How long all of it may take is for whoever calls to enforce; what it interrupts is taken up again
+the next time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from commonplace.domain.errors import CommonplaceError, InvalidInput
+from commonplace.domain.queries import Hit
+from commonplace.domain.values import Value
+from commonplace.engine.guidance import ITEM_CHARS, balanced
+from commonplace.engine.memory import Memory
+from commonplace.engine.render import STANDING, fenced, hit_line, keyed_digest, unfenced
+from commonplace.engine.text import estimate_tokens
+from commonplace.engine.words import plan
+from commonplace.hosts.known import ANSWER, COMPACT, END, PROMPT, START, STOP, Host, host_named, host_of, own_words
+from commonplace.opening import Here, here
+
+if TYPE_CHECKING:
+    from commonplace.pipelines.inject import Injection
+
+#: Seconds within which a hook ends, whatever happens; hosts wait longer (wires.LIMITS), but for Codex at the end.
+SECONDS = {START: 4.0, PROMPT: 2.0, ANSWER: 2.0, COMPACT: 8.0, STOP: 8.0, END: 8.0}
+CODEX_END_SECONDS = 2.5  # it gives three
+LEARN_SECONDS = 1.5  # of a start, for sessions that wait to be learned from; the rest is left for the next
+RESERVED_SECONDS = 1.5  # of a start, for the brief after that
+SPARE_SECONDS = 1.0  # what has to be left at an end for learning to begin
+
+CONTEXT_CHARS = 9_500  # hosts cut at 10,000 and show a piece of the rest
+CONTEXT_TOKENS = 2_375  # and Codex at about 2,500 tokens
+PROMPT_TOKENS = 1_000  # every prompt pays for it, and nearly all of use is in the first few
+PROMPT_HITS = 5
+PROMPT_CHARS = 4_000  # of a prompt; the planner takes the first words of it that say something
+DEEPER = 3  # times as many are asked for as are shown: some are set aside
+SHRINK = 0.85
+SCHEME = "memory://"
+
+#: Where hosts say that their project is, if their input does not.
+FOLDERS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
+
+
+class Asked(Value):
+    """One call of a hook."""
+
+    event: str
+    name: str  #: the event as the host calls it
+    host_name: str
+    host: Host
+    said: Mapping[str, Any]  #: its input
+    session: str | None
+    folder: str  #: where the session is
+    env: Mapping[str, str]
+    until: float  #: of ``time.monotonic``
+
+    @property
+    def left(self) -> float:
+        """Seconds until it has to be over."""
+        return self.until - time.monotonic()
+
+
+def asked(event: str, host: str | None, data: bytes, env: Mapping[str, str], *, seconds: float | None = None) -> Asked:
+    """What a host says, understood; raises ``InvalidInput``.  ``seconds`` is a limit instead of the event's own."""
+    said = _object(data)
+    name = host or host_of(said)
+    limit = seconds or (CODEX_END_SECONDS if (name, event) == ("codex", END) else SECONDS[event])
+    found = host_named(name)
+    theirs = {ours: called for called, ours in found.EVENTS.items()}
+    session = next((said[key] for key in ("session_id", "conversation_id") if isinstance(said.get(key), str)), None)
+    return Asked(
+        event=event, name=theirs.get(event, event), host_name=name, host=found, said=said, session=session or None,
+        folder=_folder(said, env), env=env, until=time.monotonic() + limit,
+    )  # fmt: skip
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    try:
+        said = json.loads(data) if data.strip() else {}
+    except (ValueError, RecursionError):
+        raise InvalidInput("what the host said is not JSON") from None
+    if not isinstance(said, dict):
+        raise InvalidInput("what the host said is not a JSON object")
+    return said
+
+
+def _folder(said: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    roots = said.get("workspace_roots")
+    named = [said.get("cwd"), *(roots if isinstance(roots, list) else []), *(env.get(name) for name in FOLDERS)]
+    return next((one for one in named if isinstance(one, str) and os.path.isdir(one)), None) or os.getcwd()
+
+
+def handle(call: Asked, *, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
+    """Do what an event asks for."""
+    if call.said.get("agent_id"):
+        return  # a subagent: the session that started it is the one that remembers
+    with here(call.folder, env=call.env) as place:
+        if call.event == START:
+            _start(call, place, answer, note)
+        elif call.event == PROMPT:
+            _prompt(call, place, answer)
+        elif call.event == ANSWER:
+            _take_down(call, place, "assistant", call.said.get("text"))
+        else:
+            _capture(call, place, note)
+
+
+def _spoken(call: Asked, text: str) -> str:
+    return json.dumps(call.host.answer(call.event, call.name, text)) if text else ""
+
+
+def fits(text: str) -> bool:
+    """Whether a host shows it whole; they count as JavaScript does."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 <= CONTEXT_CHARS
+
+
+# At the start
+
+
+def _start(call: Asked, place: Here, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
+    from commonplace.pipelines.receipts import kept_quietly  # noqa: PLC0415 - a prompt keeps none
+
+    injection = _brief(call, place)
+    if waiting := _waiting(call, place):
+        answer(_spoken(call, injection.text))  # whoever writes to the store just now may keep us from learning
+        _learn(waiting, place, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
+        injection = _brief(call, place)
+    answer(_spoken(call, injection.text))
+    if not injection.text:
+        return
+    _, notes = kept_quietly(
+        place.store, injection, session=call.session, scope=place.memory.binding.reads[0], secret=place.secret(),
+        now=place.clock(),
+    )  # fmt: skip
+    for sentence in notes:
+        note(sentence)
+
+
+def _brief(call: Asked, place: Here) -> Injection:
+    """The brief, as much of it as a host shows."""
+    budget = CONTEXT_TOKENS
+    injection = place.inject("", budget=budget, session=call.session)
+    while not fits(injection.text):
+        budget = int(budget * SHRINK)
+        injection = place.inject("", budget=budget, session=call.session)
+    return injection
+
+
+def _learns(place: Here) -> bool:
+    """Whether this project learns, and can without a model: to ask one takes longer than a hook may."""
+    where = place.where
+    made = where.project is not None and where.project in where.folders
+    return made and where.learning.enabled and where.learning.mode == "rules"
+
+
+def _waiting(call: Asked, place: Here) -> list[str]:
+    """The sessions that wait to be learned from, but this one."""
+    if place.where.project is None or not _learns(place):
+        return []
+    from commonplace.pipelines.extract import JOB  # noqa: PLC0415 - see above
+
+    states = [state for state in place.store.jobs([place.where.project]) if state.job.kind == JOB]
+    waiting = [state.job.key for state in states if state.done is None or state.done < state.job.watermark]
+    return [name for name in waiting if name != call.session]
+
+
+def _learn(names: Sequence[str], place: Here, note: Callable[[str], None], *, until: float) -> None:
+    """Extract from sessions until that has taken its share of the time; the others wait on."""
+    from commonplace.opening import learning_place  # noqa: PLC0415 - see above
+    from commonplace.pipelines.extract import extract  # noqa: PLC0415 - see above
+
+    work = learning_place(place)
+    for name in names:
+        if time.monotonic() > until:
+            return
+        try:
+            failed = extract(work, only=[name]).failed
+        except CommonplaceError as error:  # the session is gone, the store is busy: a brief is given all the same
+            note(f"session {name} was not extracted: {error}")
+            continue
+        for left in failed:
+            note(f"session {left.session} was not extracted: {left.reason}")
+
+
+# At each prompt
+
+
+def _prompt(call: Asked, place: Here, answer: Callable[[str], None]) -> None:
+    prompt = str(call.said.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
+    said = unfenced(own_words(prompt))
+    if not call.host.KEEPS_LOGS:
+        _take_down(call, place, "user", said)
+    query = said.strip()[:PROMPT_CHARS]
+    if not plan(query).words:
+        return  # "yes, go on" asks memory nothing
+    if _is_remote(place):  # whoever is asked over a network may not answer: what words find is ready by then
+        words = Memory(place.store, place.binding, clock=place.clock, secret=place.secret)
+        answer(_spoken(call, _found(call, place, words, query)[0]))
+    text, shown = _found(call, place, place.memory, query)
+    answer(_spoken(call, text))
+    if shown and call.session:
+        from commonplace.hosts import shown as noted  # noqa: PLC0415 - only where something was shown
+
+        tokens = estimate_tokens(text)
+        noted.note(place.where.home, call.session, shown, tokens=tokens, query=query, secret=place.secret())
+
+
+def _is_remote(place: Here) -> bool:
+    """Whether the embedder is a service: those are called by their provider and their name."""
+    return ":" in str(place.where.user_settings["embedder"])
+
+
+def _found(call: Asked, place: Here, memory: Memory, query: str) -> tuple[str, list[Hit]]:
+    """What a memory knows about a prompt, but this session's own words.
+
+    Not by ``Here.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
+    """
+    found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
+    others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
+    hits, _ = balanced(others, limit=PROMPT_HITS)
+    return _block(hits, place.secret())
+
+
+def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
+    """The notes that fit, quoted and sealed, and which they are; nothing if none does."""
+    shown: list[Hit] = []
+    lines: list[str] = []
+    left = PROMPT_TOKENS - estimate_tokens(STANDING)
+    for hit in hits:
+        line = hit_line(hit, {hit.id: f"{SCHEME}{hit.record.short}"} if hit.record else {}, most=ITEM_CHARS)
+        cost = estimate_tokens(f"{line}\n")
+        if cost <= left:
+            shown.append(hit)
+            lines.append(line)
+            left -= cost
+    body = "\n".join([STANDING, *lines])
+    block = fenced(body, seal=keyed_digest(body, secret))
+    return (block, shown) if lines and fits(block) else ("", [])
+
+
+def _take_down(call: Asked, place: Here, role: str, said: object) -> None:
+    """Keep what is said to a host that keeps no transcript which could be read."""
+    if not call.session or not isinstance(said, str) or not said.strip():
+        return
+    from commonplace.hosts.taken_down import take_down  # noqa: PLC0415 - most hosts keep their own
+
+    take_down(place.where.home, call.session, role, said, cwd=call.folder, secret=place.secret)
+
+
+# At compaction, stop and end
+
+
+def _capture(call: Asked, place: Here, note: Callable[[str], None]) -> None:
+    """Index what was said since the last time, and queue it; at an end learn from it, as far as the time goes."""
+    from commonplace.hosts.capture import capture, learn  # noqa: PLC0415 - a prompt captures nothing
+    from commonplace.hosts.shown import receipt  # noqa: PLC0415 - see above
+
+    session = capture(place, call.host, call.said, call.env, note=note)
+    if call.session:
+        receipt(place, call.session)
+    if call.event == END and session and _learns(place) and call.left > SPARE_SECONDS:
+        learn(place, session, note=note)
+    place.refresh()

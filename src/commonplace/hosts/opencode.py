@@ -1,0 +1,157 @@
+"""OpenCode: a small plugin of ours and MCP in ``opencode.json``; sessions in its SQLite database, which is only read.
+
+The database is another program's: it is opened for reading with the standard library's driver, and every column that
+is asked for may be missing one day.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from commonplace.domain.errors import InvalidInput
+from commonplace.hosts.known import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+
+if TYPE_CHECKING:
+    import sqlite3
+
+TITLE = "OpenCode"
+PROGRAM = "opencode"
+KEEPS_LOGS = True
+EVENTS = {START: START, PROMPT: PROMPT, COMPACT: COMPACT, STOP: STOP, END: END}  # our plugin speaks our words
+NOTES = ()
+
+PLUGIN = "opencode_plugin.js"
+SCRIPT = "__COMMONPLACE__"  # in the plugin: where the script's path goes
+_SESSIONS = (
+    "select s.id, s.directory, max(s.time_updated, coalesce(max(p.time_updated), 0)), count(p.id) from session s"
+    " left join part p on p.session_id = s.id where s.parent_id is null group by s.id order by s.id"
+)
+CONFIGS = ("opencode.jsonc", "opencode.json")
+
+
+def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
+    """See ``Host``; our plugin reads it."""
+    del name
+    return {"context": text} if event in (START, PROMPT) else {}
+
+
+def history(env: Mapping[str, str]) -> Iterator[Found]:
+    """See ``Host``; what subagents say is in sessions that have a parent, and is not looked at."""
+    path = _database(env)
+    if not os.path.isfile(path):
+        return
+    with _Reading(path) as db:
+        found = [
+            Found(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
+            for session, cwd, at, count in _rows(db, _SESSIONS, ())
+        ]
+    yield from found
+
+
+def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+    """See ``Host``."""
+    return next((found for found in history(env) if found.session == said.get("session_id")), None)
+
+
+def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+    """See ``Host``; the rows of one message at a time."""
+    from commonplace.hosts.lines import header, message  # noqa: PLC0415 - a prompt reads no transcript
+
+    yield header(found.session, found.cwd, None)
+    with _Reading(found.path) as db:
+        sql = "select id, time_created, data from message where session_id = ? order by time_created, id"
+        for row, created, data in _rows(db, sql, (found.session,)):
+            role = _object(data).get("role")
+            if role in ("user", "assistant") and (spoken := list(_parts(db, row))):
+                yield message(role, spoken, _moment(created))
+
+
+def _parts(db: sqlite3.Connection, message: str) -> Iterator[Mapping[str, Any]]:
+    from commonplace.hosts.lines import call, result, text  # noqa: PLC0415 - see above
+
+    for (data,) in _rows(db, "select data from part where message_id = ? order by time_created, id", (message,)):
+        part = _object(data)
+        if part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored"):
+            yield text(part.get("text"))
+        elif part.get("type") == "tool" and isinstance(state := part.get("state"), dict):
+            yield call(part.get("tool"), state.get("input"))
+            if state.get("status") == "completed":
+                yield result(part.get("tool"), str(state.get("output") or ""))
+
+
+def _rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    import sqlite3  # noqa: PLC0415 - see above
+
+    try:
+        yield from db.execute(sql, values)
+    except sqlite3.Error as error:
+        raise InvalidInput(f"is not a database of OpenCode that can be read: {error}") from error
+
+
+class _Reading:
+    """A connection that cannot write, closed in the end."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> sqlite3.Connection:
+        import sqlite3  # noqa: PLC0415 - see above
+        from urllib.parse import quote  # noqa: PLC0415 - see above
+
+        try:
+            self._db = sqlite3.connect(f"file:{quote(self._path)}?mode=ro", uri=True, timeout=1.0)
+        except sqlite3.Error as error:
+            raise InvalidInput(f"cannot be opened: {error}") from error
+        return self._db
+
+    def __exit__(self, *exception: object) -> None:
+        self._db.close()
+
+
+def _object(data: object) -> Mapping[str, Any]:
+    import json  # noqa: PLC0415 - see above
+
+    try:
+        said = json.loads(data) if isinstance(data, str | bytes) else None
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _moment(milliseconds: object) -> str | None:
+    if not isinstance(milliseconds, int):
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def parts(script: str, places: Places) -> Sequence[Part]:
+    """See ``Host``; settings with comments are kept where they are."""
+    import json  # noqa: PLC0415 - see above
+
+    root = folder(places) if places.project is None else places.project
+    plugins = os.path.join(root if places.project is None else os.path.join(root, ".opencode"), "plugins")
+    named = [os.path.join(root, name) for name in CONFIGS]
+    config = next((path for path in named if os.path.exists(path)), named[-1])
+    server = {"type": "local", "command": [script, "mcp"], "enabled": True}
+    with open(os.path.join(os.path.dirname(__file__), PLUGIN), encoding="utf-8") as file:
+        plugin = file.read().replace(f'"{SCRIPT}"', json.dumps(script))
+    return [
+        Part(file=os.path.join(plugins, "commonplace.js"), kind="text", value=plugin),
+        Part(file=config, kind="json", path=("mcp", "commonplace"), value=server),
+    ]
+
+
+def folder(places: Places) -> str:
+    """See ``Host``."""
+    return os.path.join(places.env.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config"), "opencode")
+
+
+def _database(env: Mapping[str, str]) -> str:
+    base = env.get("XDG_DATA_HOME") or os.path.join(home_of(env), ".local", "share")
+    return os.path.join(base, "opencode", "opencode.db")

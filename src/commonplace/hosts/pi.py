@@ -1,0 +1,87 @@
+"""Pi and oh-my-pi: session trees in ``~/.pi/agent/sessions`` and ``~/.omp/agent/sessions``; read only.
+
+Every branch of a tree was said, so all are read, in the order in which they were written.  Summaries and what
+extensions put there are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from commonplace.hosts.known import Found, Part, Places, home_of
+
+TITLE = "pi"
+PROGRAM = "pi"
+KEEPS_LOGS = True
+EVENTS: Mapping[str, str] = {}
+NOTES = ()
+
+
+def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
+    """See ``Host``: it has no hooks of commands."""
+    del event, name, text
+    return {}
+
+
+def history(env: Mapping[str, str]) -> Iterator[Found]:
+    """See ``Host``."""
+    from commonplace.hosts.lines import files  # noqa: PLC0415 - a prompt reads no transcript
+
+    for root in _roots(env):
+        yield from (Found(path=path) for path in files(os.path.join(root, "sessions")))
+
+
+def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+    """See ``Host``."""
+    del env
+    path = said.get("transcript_path")
+    return Found(path=path) if isinstance(path, str) and os.path.isfile(path) else None
+
+
+def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+    """See ``Host``."""
+    from commonplace.hosts.lines import header, message, objects  # noqa: PLC0415 - see above
+
+    begun = False
+    for said in objects(found.path):
+        body = said.get("message")
+        if said.get("type") == "session" and not begun:
+            begun = True
+            yield header(said.get("id"), said.get("cwd"), said.get("timestamp"))
+        elif said.get("type") == "message" and isinstance(body, dict) and (spoken := list(_parts(body))):
+            role = "assistant" if body.get("role") == "assistant" else "user"
+            yield message(role, spoken, said.get("timestamp"))
+
+
+def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
+
+    role, content = body.get("role"), body.get("content")
+    if role == "toolResult":
+        yield result(body.get("toolName"), words(content))
+    elif role == "bashExecution":
+        yield result("bash", f"$ {body.get('command') or ''}\n{body.get('output') or ''}")
+    elif role in ("user", "assistant"):
+        if own := words(content):
+            yield text(own)
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict) and part.get("type") == "toolCall":
+                yield call(part.get("name"), part.get("arguments"))
+
+
+def parts(script: str, places: Places) -> Sequence[Part]:
+    """See ``Host``: it is not connected, its sessions are read."""
+    del script, places
+    return []
+
+
+def folder(places: Places) -> str:
+    """See ``Host``."""
+    return next((root for root in _roots(places.env) if os.path.isdir(root)), _roots(places.env)[0])
+
+
+def _roots(env: Mapping[str, str]) -> list[str]:
+    own = env.get("PI_CODING_AGENT_DIR")
+    return [own] if own else [os.path.join(home_of(env), name, "agent") for name in (".pi", ".omp")]

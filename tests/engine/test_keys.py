@@ -1,0 +1,76 @@
+"""The keys of a server, on every store."""
+
+from __future__ import annotations
+
+import pytest
+
+from commonplace.domain.errors import InvalidInput, NotFound
+from commonplace.domain.queries import ANY_STATE, Filter, Order
+from commonplace.engine.keys import SCOPE, Keys
+
+
+@pytest.fixture
+def keys(store, clock):
+    """The keys of a store."""
+    return Keys(store, clock=clock)
+
+
+def test_a_key_opens_for_whom_it_was_made(keys):
+    """An operator's for any agent, another for its own."""
+    operator, first = keys.create("laptop")
+    bound, second = keys.create("researcher", agent="research-agent")
+
+    assert keys.holder(first) == operator
+    assert operator.agent is None
+    assert keys.holder(second) == bound
+    assert bound.agent == "research-agent"
+
+
+@pytest.mark.parametrize("wrong", ["", "cp_", "cp__", "nothing", "cp_0123456789_x", "cp_\udc80_x", "\x00"])
+def test_what_is_no_key_opens_nothing(keys, wrong):
+    """Not even half a character raises."""
+    keys.create("laptop")
+    assert keys.holder(wrong) is None
+
+
+def test_a_key_with_another_secret_opens_nothing(keys):
+    """The id alone is no secret."""
+    key, token = keys.create("laptop")
+    assert keys.holder(f"cp_{key.id}_{'A' * 43}") is None
+    assert keys.holder(token[:-1]) is None
+
+
+def test_only_a_digest_is_kept(keys, store, clock):
+    """Nothing in the store opens anything."""
+    _, token = keys.create("laptop")
+    where = Filter(scopes=frozenset({SCOPE}), at=clock(), states=ANY_STATE)
+    [record] = store.find(where, order=Order.NEWEST, limit=10)
+
+    assert token.rpartition("_")[2] not in repr(record)
+    assert len(record.value["digest"]) == 64
+
+
+def test_a_revoked_key_is_gone(keys, store):
+    """For every process on the store, and for good."""
+    key, token = keys.create("laptop")
+    keys.revoke(key.id)
+
+    assert Keys(store).holder(token) is None
+    assert keys.list() == []
+    with pytest.raises(NotFound, match=key.id):
+        keys.revoke(key.id)
+
+
+def test_keys_are_listed_oldest_first(keys, clock):
+    """By id and name."""
+    for name in ("first", "second"):
+        keys.create(name)
+        clock.forward()
+    assert [key.name for key in keys.list()] == ["first", "second"]
+
+
+@pytest.mark.parametrize("agent", ["", "two\nlines"])
+def test_an_agent_must_have_a_name(keys, agent):
+    """What cannot name a scope cannot own one."""
+    with pytest.raises(InvalidInput):
+        keys.create("laptop", agent=agent)

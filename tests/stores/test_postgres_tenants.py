@@ -1,0 +1,165 @@
+"""Tenants in one schema: row-level security keeps them apart, and who does not say who it is sees nothing."""
+
+from __future__ import annotations
+
+import os
+
+import psycopg
+import pytest
+
+from commonplace.domain.errors import StoreError
+from commonplace.domain.queries import Order
+from commonplace.opening import keeper_of, mover_of, store_at
+from commonplace.pipelines.migrate import migrate
+from commonplace.stores.postgres import PostgresStore
+from commonplace.stores.sqlite import SqliteStore
+from household import furnish, whole
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def hosted(new_postgres):
+    """An empty schema with an owner and a user, neither of whom passes over anything; and the user's address."""
+    given, schema = os.environ["COMMONPLACE_TEST_POSTGRES"], new_postgres().schema
+    owner, user = f"owner_{schema}", f"user_{schema}"
+    with psycopg.connect(given, autocommit=True) as db:
+        db.execute(f"create role {owner} login; create role {user} login")
+        db.execute(f"drop schema {schema} cascade; create schema {schema} authorization {owner}")
+        first = PostgresStore(_as(given, owner), schema=schema, tenant="acme")
+        db.execute(f"grant usage on schema {schema} to {user}")
+        db.execute(f"grant select, insert, update, delete on all tables in schema {schema} to {user}")
+        db.execute(f"revoke insert, update, delete on {schema}.meta from {user}")
+        first.close()
+        yield _as(given, user), schema, owner
+        for role in (owner, user):
+            db.execute(f"drop owned by {role} cascade; drop role {role}")
+
+
+def _as(address, role):
+    return psycopg.conninfo.make_conninfo(address, user=role)
+
+
+@pytest.fixture
+def tenants(hosted):
+    """Two tenants of one schema, with the least rights that work."""
+    address, schema, _ = hosted
+    made = [PostgresStore(address, schema=schema, tenant=tenant) for tenant in ("acme", "umbrella")]
+    yield made
+    for store in made:
+        store.close()
+
+
+def tables(db, schema):
+    """Every table of a schema that holds somebody's rows."""
+    rows = db.execute("select tablename from pg_tables where schemaname = %s and tablename <> 'meta'", [schema])
+    return sorted(table for (table,) in rows)
+
+
+def test_two_tenants_have_the_same_names_and_different_memories(tenants, make):
+    """The same scope, the same key, even the same id: each has its own."""
+    acme, umbrella = tenants
+    record = make("ours", key="k")
+    acme.apply([make.put(record)])
+    assert umbrella.census() == []
+    umbrella.apply([make.put(record.replace(content="theirs"))])
+    assert [store.get(record.id).content for store in tenants] == ["ours", "theirs"]
+
+
+def test_everything_a_store_does_it_does_for_a_tenant(tenants, make, query):
+    """Both are furnished, searched, checked and emptied without the other noticing."""
+    acme, umbrella = tenants
+    furnish(acme, make)
+    before = whole(acme)
+    furnish(umbrella, make)
+    assert acme.match(make.where(), query("thing"), limit=9)
+    assert acme.nearest(make.where(), (1.0, 1.0, -2.0), limit=9)
+    assert keeper_of(acme).check() == []
+    keeper_of(umbrella).repair()
+    assert whole(acme) == before
+
+
+def test_a_query_without_its_tenant_sees_nothing(hosted, tenants, make):
+    """No table shows a row to a connection that does not say who it is, not even to the owner; and none takes one."""
+    _, schema, owner = hosted
+    furnish(tenants[0], make)
+    for role in (f"user_{schema}", owner):
+        with psycopg.connect(_as(os.environ["COMMONPLACE_TEST_POSTGRES"], role), autocommit=True) as db:
+            db.execute(f"set search_path = {schema}, public")
+            for said in (None, "", "nobody"):
+                if said is not None:
+                    db.execute("select set_config('commonplace.tenant', %s, false)", [said])
+                seen = {
+                    table: db.execute(f"select count(*) from {table}").fetchone()[0] for table in tables(db, schema)
+                }
+                assert set(seen.values()) == {0}, (role, said)
+            assert len(seen) >= 13
+            assert db.execute("delete from record").rowcount == 0
+
+
+def test_a_tenant_cannot_write_for_another(hosted, tenants, make):
+    """A row that says it is somebody else's is refused by the database."""
+    address, schema, _ = hosted
+    tenants[0].apply([make.put("a")])
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute(f"set search_path = {schema}, public; select set_config('commonplace.tenant', 'umbrella', false)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            db.execute("insert into scope (path, tenant) values ('user:eve', 'acme')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute("update meta set value = '999' where key = 'schema'")
+
+
+def test_every_table_keeps_tenants_apart(hosted):
+    """Row-level security is on and forced wherever rows are somebody's; a new table without it fails here."""
+    address, schema, _ = hosted
+    with psycopg.connect(address) as db:
+        sql = (
+            "select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = %s"
+            " and c.relkind = 'r' and not (c.relrowsecurity and c.relforcerowsecurity)"
+        )
+        assert db.execute(sql, [schema]).fetchall() == [("meta",)]
+
+
+def test_a_store_without_a_tenant_is_a_tenant_too(hosted, tenants, make):
+    """Who names none has rows of its own, and sees nobody else's."""
+    address, schema, _ = hosted
+    tenants[0].apply([make.put("a")])
+    plain = PostgresStore(address, schema=schema)
+    assert plain.census() == []
+    plain.close()
+
+
+def test_who_passes_over_the_rules_is_refused(hosted, new_postgres):
+    """A superuser would see every tenant's rows, so it is nobody's store."""
+    _, schema, _ = hosted
+    given = os.environ["COMMONPLACE_TEST_POSTGRES"]
+    for options in ({"schema": schema}, {"schema": new_postgres().schema, "tenant": "acme"}):
+        with pytest.raises(StoreError, match="passes over row-level security"):
+            PostgresStore(given, **options)
+
+
+def test_the_address_may_name_the_tenant(hosted, tenants, make):
+    """`?schema=` and `?tenant=` are ours, the rest is the driver's."""
+    address, schema, _ = hosted
+    parts = psycopg.conninfo.conninfo_to_dict(address)
+    url = f"postgresql://{parts['user']}@/{parts['dbname']}?schema={schema}&host={parts['host']}&tenant=acme"
+    tenants[0].apply([make.put("a")])
+    store = store_at(url)
+    assert len(store.find(make.where(), order=Order.ID, limit=9)) == 1
+    store.close()
+
+
+def test_a_tenant_moves_in_and_out(hosted, tenants, make, tmp_path):
+    """A store is carried to a tenant and back, and a backup holds nothing but the tenant's own."""
+    address, schema, owner = hosted
+    source = SqliteStore(str(tmp_path / "source.db"))
+    furnish(source, make)
+    tenants[1].apply([make.put("another's")])
+    target = PostgresStore(psycopg.conninfo.make_conninfo(address, user=owner), schema=schema, tenant="acme")
+    migrate(mover_of(source), mover_of(target))
+    keeper_of(target).backup(str(tmp_path / "copy.db"))
+    assert whole(store_at(str(tmp_path / "copy.db"))) == whole(source)
+    keeper_of(target).restore(str(tmp_path / "copy.db"))
+    assert whole(target) == whole(source)
+    assert len(tenants[1].find(make.where(), order=Order.ID, limit=9)) == 1
+    target.close()

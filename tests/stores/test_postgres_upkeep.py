@@ -1,0 +1,64 @@
+"""What only a keeper of PostgreSQL finds and mends."""
+
+from __future__ import annotations
+
+import pytest
+
+from commonplace.domain.errors import StoreDamaged
+from commonplace.stores.postgres_upkeep import PostgresKeeper
+from commonplace.stores.sqlite import SqliteStore
+from household import furnish, whole
+
+pytestmark = pytest.mark.postgres
+
+DAMAGE = {
+    "a text": ("update record set content = content || '!' where row = (select min(row) from record)", "hash is wrong"),
+    "a version": ("update version set ref = 'x' where row = (select min(row) from version)", "hash is wrong"),
+    "an entry": ("update entry set bucket = bucket + 4 where id = (select min(id) from entry)", "not what is stored"),
+    "a length": ("update entry set length = 99 where id = (select min(id) from entry)", "not what is stored"),
+    "tags": ("update record set tagged = '{x}' where row = (select min(row) from record)", "not what is stored"),
+    "a vector": (
+        "update embedding set data = '[1,2]' where entry = (select min(entry) from embedding)",
+        "wrong length",
+    ),
+}
+
+
+@pytest.fixture
+def pg(new_postgres, make):
+    """A store with everything in it."""
+    store = new_postgres()
+    furnish(store, make)
+    return store
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_found_and_mended(pg, damage):
+    """Whatever does not fit is named; after a repair the store is sound again."""
+    sql, said = DAMAGE[damage]
+    with pg.using() as db:
+        db.execute(sql)
+    assert [said in problem.what for problem in PostgresKeeper(pg).check()] == [True]
+    assert PostgresKeeper(pg).repair()
+    assert PostgresKeeper(pg).check() == []
+
+
+def test_what_lost_its_words_is_named(pg):
+    """Only whoever wrote a text knows what it is found by; that it is not found is said."""
+    with pg.using() as db:
+        db.execute("delete from entry where id = (select min(id) from entry)")
+    [problem] = PostgresKeeper(pg).check()
+    assert (problem.fixable, "cannot be found by their words" in problem.what) == (False, True)
+
+
+def test_a_restore_that_fails_leaves_everything_as_it_was(pg, tmp_path):
+    """It is one transaction: half a restore is none."""
+    PostgresKeeper(pg).backup(str(tmp_path / "copy.db"))
+    spoilt = SqliteStore(str(tmp_path / "copy.db"))
+    with spoilt.writing(durable=True) as db:
+        db.execute("update record set tags = 'no json' where row = (select max(row) from record)")
+    spoilt.close()
+    before = whole(pg)
+    with pytest.raises(StoreDamaged, match=r"copy\.db"):
+        PostgresKeeper(pg).restore(str(tmp_path / "copy.db"))
+    assert whole(pg) == before
