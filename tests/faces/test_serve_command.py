@@ -72,3 +72,11 @@ def test_an_address_that_is_taken_is_said_in_one_sentence(outside):
         done = outside("serve", "--no-keys", "--port", port)
     assert done.code == 6
     assert done.err.startswith(f"commonplace: cannot serve at 127.0.0.1:{port}: Address already in use")
+
+
+def test_a_store_with_keys_is_as_healthy_as_before(cli):
+    """What a server keeps for itself is searched by nobody, and lacks no vector."""
+    cli.add("The cache is Redis 7")
+    cli.ok("keys", "create", "ci")
+    assert "without a vector" not in cli.ok("status").out
+    assert cli.ok("doctor").code == 0

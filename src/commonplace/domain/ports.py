@@ -152,7 +152,10 @@ class Store(Protocol):
         """Which embedder the vectors come from; None before the first."""
 
     def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
-        """Texts that have no vector of that embedder: records, earlier versions and chunks, always in one order."""
+        """Texts that have no vector of that embedder: records, earlier versions and chunks, always in one order.
+
+        What was kept without terms, such as a server's own records, is not searched and needs none.
+        """
 
     def lacking(self, identity: EmbedderIdentity) -> int:
         """How many texts have no vector of that embedder."""

@@ -112,13 +112,14 @@ def _continues(lines: Sequence[str], at: int) -> bool:
 
 def joined(found: Sequence[Block]) -> str:
     """Blocks as one text: items close together, everything else apart."""
-    text = ""
-    for number, block in enumerate(found):
-        if number:
-            close = block.is_item and found[number - 1].is_item
-            text += "\n" if close else "\n\n"
-        text += block.text
-    return text
+    parts: list[str] = []
+    before: Block | None = None
+    for block in found:
+        if before is not None:
+            parts.append("\n" if block.is_item and before.is_item else "\n\n")
+        parts.append(block.text)
+        before = block
+    return "".join(parts)
 
 
 def without_empty(made: Sequence[Block], theirs: Collection[str] = ()) -> list[Block]:

@@ -192,7 +192,8 @@ class Writing:
     ) -> Put:
         """The change that keeps a record of intent memory's own."""
         draft = Draft(key=key, value=value, kind=kind, category=category)
-        return self._put(self._admit(draft, scope, kind), held)
+        put = self._put(self._admit(draft, scope, kind), held)
+        return put.replace(terms=())  # nobody searches for it
 
     def _admitted(
         self, scope: Scope, kind: Kind, key: str, value: Json, *, tags: Iterable[str], metadata: Mapping[str, Json],

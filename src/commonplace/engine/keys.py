@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from commonplace.domain.binding import Binding
+from commonplace.domain.changes import Put
 from commonplace.domain.errors import InvalidInput, NotFound
-from commonplace.domain.ids import ALPHABET, is_prefix
+from commonplace.domain.ids import ALPHABET, is_prefix, new_id
 from commonplace.domain.ports import Clock, Store
 from commonplace.domain.queries import Filter, Order
-from commonplace.domain.records import Channel, Json, Kind, Record
+from commonplace.domain.records import Channel, Draft, Json, Kind, Record
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
+from commonplace.engine.admission import admit
 from commonplace.engine.memory import Memory, now_utc
 
 PREFIX = "cp_"  # lets scanners find a key that was committed by mistake
@@ -59,8 +61,10 @@ class Keys:
         row = "".join(secrets.choice(ALPHABET) for _ in range(ID_CHARS))
         token = f"{PREFIX}{row}_{secrets.token_urlsafe(SECRET_BYTES)}"
         value: Json = {"name": name, "agent": agent, "digest": digest(token)}
-        kept = self._memory.remember(f"server key {row}", category="keys", key=row, value=value)
-        return _key(kept.record), token
+        draft, now = Draft(content=f"server key {row}", category="keys", key=row, value=value), self._clock()
+        record = admit(draft, binding=self._memory.binding, id=new_id(now), now=now).record
+        self._store.apply([Put(record=record, terms=())])  # nobody searches for it
+        return _key(record), token
 
     def list(self) -> Sequence[Key]:
         """Every key, oldest first."""

@@ -143,12 +143,12 @@ def set_vectors(db: Db, change: SetVectors) -> Outcome:
 
 
 def _lacks(db: Db, identity: EmbedderIdentity) -> str:
-    """A condition on entries under the alias `e`."""
+    """A condition on entries under the alias `e`; what has no words is for nobody to find."""
     if identity == (embedder(db) or identity):
-        return "not exists (select 1 from embedding m where m.entry = e.id)"
+        return "e.length > 0 and not exists (select 1 from embedding m where m.entry = e.id)"
     if identity == _identity(db, _NEXT):
-        return "not exists (select 1 from beside m where m.entry = e.id)"
-    return "true"
+        return "e.length > 0 and not exists (select 1 from beside m where m.entry = e.id)"
+    return "e.length > 0"
 
 
 def _ref(entry: int, text: str) -> str:

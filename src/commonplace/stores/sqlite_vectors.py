@@ -171,12 +171,12 @@ def set_vectors(db: apsw.Connection, change: SetVectors) -> Outcome:
 
 
 def _lacks(db: apsw.Connection, identity: EmbedderIdentity) -> str:
-    """A condition on entries under the alias `e`."""
+    """A condition on entries under the alias `e`; what has no words is for nobody to find."""
     if identity == (embedder(db) or identity):
-        return "not exists (select 1 from vector v where v.entry = e.id)"
+        return "e.length > 0 and not exists (select 1 from vector v where v.entry = e.id)"
     if identity == _identity(db, _NEXT):
-        return "not exists (select 1 from beside b where b.entry = e.id)"
-    return "1"
+        return "e.length > 0 and not exists (select 1 from beside b where b.entry = e.id)"
+    return "e.length > 0"
 
 
 def _ref(entry: int, text: str) -> str:
