@@ -28,8 +28,14 @@ from commonplace.engine.secret_values import (
 from commonplace.engine.vendors import PREFIXES, SHAPES
 
 
+#: A name, a tag or a key of a mapping is shorter than every token there is; the other shapes are longer still.
+_SHORTEST = min(len(prefix) + least for _, prefix, _, least, _ in PREFIXES)
+
+
 def vendor_hits(text: str) -> Iterator[Hit]:
     """Tokens in the forms of vendors' tables."""
+    if len(text) < _SHORTEST:
+        return
     for kind, prefix, alphabet, least, most in PREFIXES:
         at = text.find(prefix)
         while at >= 0:
