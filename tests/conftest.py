@@ -10,9 +10,7 @@ import pytest
 
 from commonplace.domain.queries import Query, Word
 from stands import *  # noqa: F403 - a program in a process of its own finds all of it here
-from stands import NO_POSTGRES, POSTGRES, Clock, Maker, forget, postgres, sqlite_file, sqlite_memory, words
-
-STORES = [sqlite_file, sqlite_memory, pytest.param(postgres, marks=pytest.mark.postgres)]
+from stands import NO_POSTGRES, POSTGRES, STORES, Clock, Maker, forget, postgres, sqlite_file, stores_of, words
 
 
 def pytest_configure(config):
@@ -34,21 +32,6 @@ def pytest_terminal_summary(terminalreporter):
     missed = sum(NO_POSTGRES in str(report.longrepr) for report in terminalreporter.stats.get("skipped", []))
     if missed:
         terminalreporter.write_line(f"{missed} tests were NOT run: {NO_POSTGRES}", red=True, bold=True)
-
-
-def stores_of(maker, folders):
-    """Make stores of one sort, as many as a test wants, and take them away after it."""
-    if maker is postgres and not os.environ.get(POSTGRES):
-        pytest.fail(NO_POSTGRES)
-    made = []
-
-    def new_store():
-        made.append(maker(folders.mktemp("store")))
-        return made[-1]
-
-    yield new_store
-    for store in made:
-        forget(store)
 
 
 @pytest.fixture(params=STORES, ids=lambda maker: maker.__name__)

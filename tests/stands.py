@@ -6,6 +6,8 @@ import itertools
 import os
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from commonplace.domain.changes import Put
 from commonplace.domain.documents import Chunk, Document, DocumentKind
 from commonplace.domain.ids import new_id
@@ -110,3 +112,21 @@ def forget(store):
     if (connections := getattr(store, "_connections", None)) is not None:
         with connections.alone() as db:
             db.execute(f'drop schema if exists "{connections.schema}" cascade')
+
+
+STORES = [sqlite_file, sqlite_memory, pytest.param(postgres, marks=pytest.mark.postgres)]
+
+
+def stores_of(maker, folders):
+    """Make stores of one sort, as many as a test wants, and take them away after it."""
+    if maker is postgres and not os.environ.get(POSTGRES):
+        pytest.fail(NO_POSTGRES)
+    made = []
+
+    def new_store():
+        made.append(maker(folders.mktemp("store")))
+        return made[-1]
+
+    yield new_store
+    for store in made:
+        forget(store)

@@ -16,7 +16,7 @@ from commonplace.domain.records import Channel, Kind
 from commonplace.pipelines.role_transfer import exported
 from commonplace.stores.lance import LanceStore
 from commonplace.tools.role import answered, tools
-from conftest import POSTGRES
+from stands import POSTGRES
 
 ALLOWED = "security:\n  tools:\n    restrict_db_paths: false\n"
 

@@ -17,7 +17,7 @@ from commonplace.pipelines.artifacts import publish
 from commonplace.pipelines.consolidate_receipts import receipts, undo
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from conftest import Clock
+from stands import Clock
 from workshop import Now, Scripted, Shop, reply
 
 TESTS = os.path.dirname(os.path.dirname(__file__))

@@ -15,7 +15,7 @@ from commonplace.engine.text import clean, plain_line
 from commonplace.pipelines.consolidate_text import Edits, edited, harmless, woven
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from conftest import Clock
+from stands import Clock
 from workshop import Shop
 
 MARKDOWN = st.sampled_from(

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from commonplace.stores.lance import LanceStore
-from conftest import STORES, stores_of
+from stands import STORES, stores_of
 
 
 def lance(folder):

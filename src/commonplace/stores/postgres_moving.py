@@ -190,8 +190,9 @@ def keep(db: Db, given: Sequence[Item], own: str, *, gone: Collection[Item] = ()
     with db.pipeline():  # what needs no answer does not wait for one
         for item in gone:
             _erase(db, item, own)
+        scopes: dict[str, int] = {}  # rows of those that were asked for already: to ask costs an answer
         for item in given:
-            _keep(db, item, own)
+            _keep(db, item, own, scopes)
     if any(item.sort == "event" for item in given):  # later ones must be numbered later
         last = "(select max(seq) from event)"
         sequence = "pg_get_serial_sequence('event', 'seq')"
@@ -229,35 +230,41 @@ def _erase(db: Db, item: Item, own: str) -> None:
             raise AssertionError(item.sort)
 
 
-def _keep(db: Db, item: Item, own: str) -> None:
+def _scope(db: Db, path: str, scopes: dict[str, int]) -> int:
+    if path not in scopes:
+        scopes[path] = scope_row(db, scope_at(path))
+    return scopes[path]
+
+
+def _keep(db: Db, item: Item, own: str, scopes: dict[str, int]) -> None:
     _erase(db, item, own) if item.sort != "scope" else None
     match item.sort:
         case "embedder":
             rows = [(key, str(value)) for key, value in zip(_EMBEDDERS[item.key[0]], item.data, strict=True)]
             run_each(db, f"insert into {NOTED} (key, value) values (?, ?)", rows)
         case "scope":
-            scope_row(db, scope_at(item.key[0]))
+            _scope(db, item.key[0], scopes)
         case "record":
-            _keep_record(db, *item.data)
+            used, versions = item.data
+            _keep_record(db, used, versions, _scope(db, versions[-1][SCOPE], scopes))
         case "document":
-            _keep_document(db, item)
+            _keep_document(db, item, _scope(db, item.key[0], scopes))
         case "file":
             row = (_folder(item.key[0], own), item.key[1], *item.data)
             run(db, f"insert into file (folder, path, {', '.join(FILE)}) values ({marks(row)})", row)
         case "job":
-            row = (scope_row(db, scope_at(item.key[0])), *item.key[1:], *item.data)
+            row = (_scope(db, item.key[0], scopes), *item.key[1:], *item.data)
             run(db, f"insert into job (scope, kind, key, {', '.join(JOB)}) values ({marks(row)})", row)
         case "event":
-            row = (*item.key, scope_row(db, scope_at(item.data[0])), *item.data[1:])
+            row = (*item.key, _scope(db, item.data[0], scopes), *item.data[1:])
             columns = f"seq, {', '.join(EVENT)}"
             run(db, f"insert into event ({columns}) overriding system value values ({marks(row)})", row)
         case _:
             raise AssertionError(item.sort)
 
 
-def _keep_record(db: Db, used: tuple[Any, ...], versions: Sequence[tuple[Any, ...]]) -> None:
+def _keep_record(db: Db, used: tuple[Any, ...], versions: Sequence[tuple[Any, ...]], scope: int) -> None:
     *earlier, present = versions
-    scope = scope_row(db, scope_at(present[SCOPE]))
     if is_keyed(present):  # whoever else holds the key has lost it, and is carried in turn
         holder = "scope = ? and kind = ? and key = ? and archived_at is null and held = 0"
         run(db, f"delete from record where {holder}", [scope, present[KIND], present[KEY]])
@@ -299,10 +306,9 @@ def _keep_entry(db: Db, of: str, number: int, thing: Sequence[Any], bucket: int)
             run(db, f"insert into {table} (entry, data) values (?, ?)", [entry, array("f", vector)])
 
 
-def _keep_document(db: Db, item: Item) -> None:
-    path, kind, name = item.key
+def _keep_document(db: Db, item: Item, scope: int) -> None:
+    _, kind, name = item.key
     said, chunks = item.data
-    scope = scope_row(db, scope_at(path))
     row = (scope, kind, name, *said)
     columns = f"scope, kind, name, {', '.join(DOCUMENT)}"
     [(document,)] = every(db, f"insert into document ({columns}) values ({marks(row)}) returning row", row)

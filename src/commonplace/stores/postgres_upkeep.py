@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -248,7 +249,7 @@ def _filled(db: Db, items: Iterator[Item], own: str) -> int:
     """Put items in the place of everything that is there; returns how many records they are."""
     postgres_moving.empty(db)
     count = 0
-    for item in items:
-        postgres_moving.keep(db, [item], own)
-        count += item.sort == "record"
+    while batch := list(islice(items, PAGE)):
+        postgres_moving.keep(db, batch, own)
+        count += sum(item.sort == "record" for item in batch)
     return count
