@@ -4,7 +4,7 @@
 
 First its CPU against `python -c pass` in the same run, and what of it are imports, embedder and database: each step is
 a fresh process with all steps before it.  Then so many calls from four processes, of prompts, starts and stops, while
-one process keeps records: every call must end with 0 and nothing or JSON, the hooks' log must stay empty, no process
+an MCP server keeps records: every call must end with 0 and nothing or JSON, the hooks' log must stay empty, no process
 may be left, and every record that was acknowledged must be there.
 """
 
@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -44,16 +45,40 @@ place = commonplace.hosts.hook.here()
 where = Filter(scopes=frozenset(place.binding.reads), at=now_utc(), chunks=True)
 place.store.survey(where, plan({ASKED!r}), vector, limit=CANDIDATES)
 """
-WRITER = """
-import sys
-from commonplace.opening import here
-with here() as place:
-    number = 0
-    while not sys.stdin.closed and not __import__("select").select([sys.stdin], [], [], 0.01)[0]:
-        number += 1
-        place.memory.remember(f"Written record number {number} of the bench", category="decisions")
-        print(number, flush=True)
-"""
+OFFER = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+
+
+class Host:
+    """An agent's host that keeps records through an MCP server, one after the other, until it is told to stop."""
+
+    def __init__(self, env: dict[str, str], project: str) -> None:
+        self.server = subprocess.Popen(
+            [COMMAND, "mcp"], env=env, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.written, self.failed, self._stop = 0, 0, threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+
+    def _call(self, id: int, method: str, **params: object) -> dict[str, object]:
+        asked = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        self.server.stdin.write(json.dumps(asked) + "\n")
+        self.server.stdin.flush()
+        return json.loads(self.server.stdout.readline())["result"]
+
+    def _write(self) -> None:
+        self._call(0, "initialize", **OFFER)
+        while not self._stop.is_set():
+            number = self.written + self.failed + 1
+            said = {"content": f"Written record number {number} of the bench", "category": "decisions"}
+            wrong = self._call(number, "tools/call", name="remember", arguments=said).get("isError")
+            self.failed, self.written = self.failed + bool(wrong), self.written + (not wrong)
+
+    def stop(self) -> None:
+        """Let it end as a host does: its input ends."""
+        self._stop.set()
+        self._thread.join()
+        self.server.stdin.close()
+        self.server.wait(timeout=30)
 
 
 def cpu(command: list[str], env: dict[str, str], folder: str, said: str) -> float:
@@ -137,13 +162,10 @@ def left_behind() -> int:
 def crowd(folder: str, env: dict[str, str], calls: int) -> None:
     """Print what became of many hooks while somebody else writes."""
     project = os.path.join(folder, "project")
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER], env=env, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    host = Host(env, project)
     with ThreadPoolExecutor(WORKERS) as pool:
         done = list(pool.map(lambda number: called(folder, env, number), range(calls)))
-    out, _ = writer.communicate("stop")
-    written = len(out.split())
+    host.stop()
     with here(project, env=env) as place:
         kept = sum("Written record number" in record.content for record in place.memory.list(limit=10**6))
         sessions = len(place.store.jobs(place.binding.reads)) or 0
@@ -151,11 +173,17 @@ def crowd(folder: str, env: dict[str, str], calls: int) -> None:
     noted = log.read_text().splitlines() if log.exists() else []
     wrong = [trouble for _, trouble in done if trouble]
     times = [took for took, _ in done]
-    print(f"{calls} hooks from {WORKERS} processes, {written} records written meanwhile, {sessions} sessions queued")
+    print(
+        f"{calls} hooks from {WORKERS} processes, {host.written} records kept over MCP meanwhile, {sessions} sessions queued"
+    )
     line("  wall time p50", quantile(times, 0.5), "ms")
     line("  wall time p95", quantile(times, 0.95), "ms")
     counts = {"calls with an error": len(wrong), "lines in the hooks' log": len(noted)}
-    counts |= {"processes left behind": left_behind(), "writes lost": written - kept}
+    counts |= {
+        "processes left behind": left_behind(),
+        "writes refused": host.failed,
+        "writes lost": host.written - kept,
+    }
     for name, count in counts.items():
         print(f"  {name}: {count}   limit 0: {'kept' if count == 0 else 'BROKEN'}")
     for trouble in [*wrong, *noted][:5]:
