@@ -173,9 +173,7 @@ def crowd(folder: str, env: dict[str, str], calls: int) -> None:
     noted = log.read_text().splitlines() if log.exists() else []
     wrong = [trouble for _, trouble in done if trouble]
     times = [took for took, _ in done]
-    print(
-        f"{calls} hooks from {WORKERS} processes, {host.written} records kept over MCP meanwhile, {sessions} sessions queued"
-    )
+    print(f"{calls} hooks from {WORKERS} processes, {host.written} records kept over MCP, {sessions} sessions queued")
     line("  wall time p50", quantile(times, 0.5), "ms")
     line("  wall time p95", quantile(times, 0.95), "ms")
     counts = {"calls with an error": len(wrong), "lines in the hooks' log": len(noted)}
