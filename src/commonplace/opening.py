@@ -69,7 +69,7 @@ class Here:
         """The same memory, which sees one scope alone."""
         return bound(self.memory, self.binding.replace(reads=(scope,)))
 
-    def _forgotten(self, erasure: Erasure | None) -> None:
+    def _forgotten(self, erasure: Erasure) -> None:
         """Take erased words out of the project's artifacts as well; those of other projects follow when they learn."""
         if not self.where.on(PROJECT) or self.where.project not in self.where.folders:
             return

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.pipelines.artifacts import publish
+from commonplace.domain.queries import DocumentFilter
+from commonplace.domain.records import Channel
+from commonplace.engine.memory import Memory
+from commonplace.pipelines.artifacts import forgotten, publish
 from commonplace.pipelines.consolidate_receipts import receipts, undo
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -225,3 +228,37 @@ def test_a_killed_process_leaves_what_the_next_one_finishes(tmp_path, new_home):
     assert shop.files == shop.artifacts
     assert all(f"Fact number {number} is so" in shop.text() for number in range(50))
     shop.store.close()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_death_while_forgetting_leaves_all_or_nothing_forgotten(tmp_path, new_home, at, after):
+    """The record and its words in documents go in one write; the next run brings files up to that."""
+    shop = build(tmp_path / "shop", new_home())
+    shop.run()
+    record = next(one for text, one in shop.records.items() if "pnpm" in text)
+    assert "pnpm" in repr(written(shop))
+    with suppress(Died):
+        remembering(dying(shop, at=at, after=after)).forget(record.id)
+    assert ("pnpm" in repr(written(shop))) == bool(revived(shop).store.get(record.id))
+    if shop.store.get(record.id):
+        remembering(shop).forget(record.id)
+    shop.run(force=True)
+
+    assert "pnpm" not in repr(written(shop)) + repr(shop.files)
+    assert shop.files == shop.artifacts
+    shop.store.close()
+
+
+def remembering(shop):
+    """The project as a person has it."""
+    place = shop.place
+    return Memory(
+        place.store, shop.binding(Channel.USER), clock=shop.clock, erased=lambda erasure: forgotten(place, erasure)
+    )
+
+
+def written(shop):
+    """Everything that is stored of documents."""
+    found = shop.store.documents(DocumentFilter(scopes=frozenset({shop.scope})), limit=999)
+    return [(one.name, one.content, one.metadata) for one in found]

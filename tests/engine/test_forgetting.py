@@ -109,7 +109,7 @@ def test_words_that_others_tell_as_well_are_nobody_s_own():
 
 def test_a_person_s_block_keeps_its_place():
     """It stands behind what is left before it."""
-    erasure = Erasure(ids=frozenset({"0123456789abc"}), words=frozenset({"yarn"}))
+    erasure = Erasure.of(["0123456789abc"], words=frozenset({"yarn"}))
     owned = [{"path": ["## A"], "after": "- yarn (record 0123456789)", "text": "- Mine"}]
     text = "## A\n\n- first\n- yarn (record 0123456789)\n- Mine"
     left = artifact("MEMORY.md", text, {"owned": owned, "struck": ["x"], "left_out": {"0123456789": "d"}}, erasure)
@@ -120,7 +120,19 @@ def test_a_person_s_block_keeps_its_place():
     )
 
 
+def test_a_heading_in_the_words_of_what_is_erased_goes_too():
+    """What stood under it stays, and so does a person's line, under what is above."""
+    erasure = Erasure.of(["0123456789abc"], words=frozenset({"yarn"}))
+    owned = [{"path": ["## Decisions", "### yarn"], "after": "- x (record 9876543210)", "text": "- Mine"}]
+    text = "## Decisions\n\n### yarn\n\n- y (record 0123456789)\n- x (record 9876543210)\n- Mine"
+    left = artifact("MEMORY.md", text, {"owned": owned}, erasure)
+    assert left == (
+        "## Decisions\n\n- x (record 9876543210)\n- Mine",
+        {"owned": [{"path": ["## Decisions"], "after": "- x (record 9876543210)", "text": "- Mine"}]},
+    )
+
+
 def test_sentences_go_one_by_one():
     """What is left is still a summary."""
-    erasure = Erasure(ids=frozenset(), words=frozenset({"yarn"}))
+    erasure = Erasure.of((), words=frozenset({"yarn"}))
     assert unsaid_sentences("Use pnpm; use yarn; ask Ada.", erasure) == "Use pnpm; ask Ada."

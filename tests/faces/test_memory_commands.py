@@ -222,3 +222,25 @@ def test_two_starts_at_once_learn_once(learning):
     assert [one.returncode for one in both] == [0, 0]
     assert sum("extracted 1 records" in line for one in told for line in one["lines"]) == 1
     assert len(learning.ok("record", "list", "--json").json["records"]) == 1
+
+
+def test_a_deleted_record_leaves_no_byte(learning):
+    """Not in the database, the artifacts, the receipts or the files, as soon as `record delete` returns."""
+    record = learning.add("The tunnel is under the xylophonequokka", "procedures")
+    learning.add("Use pnpm, not npm")
+    learning.ok("consolidate")
+    assert "xylophonequokka" in Path(".commonplace/MEMORY.md").read_text(encoding="utf-8")
+    learning.ok("record", "delete", record["id"], "--yes")
+
+    files = [path for folder in (learning.folder, Path.cwd()) for path in folder.rglob("*") if path.is_file()]
+    assert [path for path in files if b"xylophonequokka" in path.read_bytes()] == []
+    assert "Use pnpm, not npm" in Path(".commonplace/MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_clearing_the_project_clears_its_artifacts(learning):
+    """The files of what was consolidated go with the records."""
+    learning.add("Use pnpm, not npm")
+    learning.ok("consolidate")
+    learning.ok("clear", "--scope", "project", "--force")
+    assert not Path(".commonplace/MEMORY.md").exists()
+    assert not Path(".commonplace/memory_summary.md").exists()

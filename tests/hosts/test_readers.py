@@ -209,3 +209,14 @@ def test_a_database_that_is_none_is_named(person):
     done = person("index", "--host", "opencode")
     assert done.code == 2
     assert "is not a database of OpenCode that can be read" in done.err
+
+
+@EVERY
+def test_a_result_is_known_by_the_call_that_it_answers(person, host):
+    """Calls and results bear the same id, so that what memory printed in a shell is told from what was found there."""
+    WRITERS[host](person, "s1", SAID)
+    parts = [part for line in host_named(host).lines(found(person, host)) for part in line.get("content", ())]
+    calls = {part["id"] for part in parts if part["type"] == "tool_call"}
+    answered = {part["id"] for part in parts if part["type"] == "tool_result" and "id" in part}
+    assert calls
+    assert answered == calls

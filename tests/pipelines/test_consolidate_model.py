@@ -416,3 +416,21 @@ def test_the_prompt_asks_for_the_keys_that_are_read():
     text = (PROMPTS / "consolidation.md").read_text(encoding="utf-8")
     assert all(f"`{key}`" in text for key in REQUIRED | OPTIONAL)
     assert json.loads(reply("- x")).keys() == REQUIRED
+
+
+def test_a_record_that_comes_while_somebody_thinks_is_taken_up_by_the_next_run(tmp_path, clock):
+    """What was not read was not consolidated, whenever the receipt was written."""
+    shop = Shop(tmp_path, clock, model=Scripted(""))
+    shop.keep("Use pnpm, not npm")
+
+    def late(_prompt):
+        shop.keep("Tea is at four")
+        shop.model.answers = [reply("- all is well")]
+        return reply("- all is well")
+
+    shop.model.answers = [late]
+    shop.run()
+    assert shop.records["Tea is at four"].consolidated_at is None
+    assert shop.run().status == "consolidated"
+    assert "Tea is at four" in shop.text()
+    shop.store.close()

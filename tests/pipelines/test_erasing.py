@@ -14,6 +14,7 @@ from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
 from commonplace.pipelines.artifacts import forgotten
 from commonplace.pipelines.consolidate_receipts import receipts, undo
+from commonplace.pipelines.learn import clear as clear_learned
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import SHOP, Scripted, Shop, reply
@@ -35,9 +36,7 @@ def left(folder, needle=TOKEN):
 def extraction(shop, session):
     """What is kept of a session."""
     kinds, names = frozenset({DocumentKind.EXTRACTION.value}), frozenset({session})
-    [found] = shop.store.documents(
-        DocumentFilter(scopes=frozenset({shop.scope}), kinds=kinds, names=names), limit=2
-    )
+    [found] = shop.store.documents(DocumentFilter(scopes=frozenset({shop.scope}), kinds=kinds, names=names), limit=2)
     return found
 
 
@@ -53,7 +52,9 @@ def told(shop):
     """A fact that was extracted, consolidated, and stands wherever a fact can stand; and another one beside it."""
     other = shop.keep("Use pnpm, not npm")
     record = shop.keep(f"The tunnel is under the {TOKEN}", metadata={"subject": TOKEN})
-    lines = f"- [decisions] The tunnel is under the {TOKEN} (session:s1#1)\n- [decisions] Use pnpm, not npm (session:s1#2)"
+    lines = (
+        f"- [decisions] The tunnel is under the {TOKEN} (session:s1#1)\n- [decisions] Use pnpm, not npm (session:s1#2)"
+    )
     summary = f"The tunnel is under the {TOKEN}; Use pnpm, not npm"
     digests = {record.id: "keyed", other.id: "keyed as well"}
     shop.extracted("s1", lines, summary=summary, records=[record.id, other.id], digests=digests)
@@ -203,6 +204,35 @@ def test_clearing_a_scope_clears_its_files(shop, tmp_path):
     assert left(tmp_path) == []
     assert list(shop.files) == ["MEMORY.md"]
     assert "Ask Ada." in shop.text()
+
+
+def test_clearing_a_person_s_memory_leaves_the_project_s_files(shop, tmp_path):
+    """What their preferences were learned from loses the words, and nothing else does."""
+    ada = Scope.of(("user", "ada"))
+    record = shop.keep(f"I like {TOKEN}", "preferences", scope=ada)
+    shop.keep("Use pnpm, not npm")
+    shop.extracted("s1", f"- I like {TOKEN}\n- The build is green", summary="", records=[record.id])
+    shop.run()
+    binding = shop.binding(Channel.USER).replace(reads=(SHOP, ada), writes={record.kind: ada})
+    memory = Memory(shop.store, binding, clock=shop.clock, erased=lambda one: forgotten(shop.place, one))
+    assert memory.clear(ada).ids == (record.id,)
+
+    assert left(tmp_path) == []
+    assert "Use pnpm, not npm" in shop.text()
+    assert "The build is green" in shop.text("raw_memories.md")
+
+
+def test_clearing_what_was_learned_leaves_no_word_of_it_beside_a_person_s_lines(shop, tmp_path):
+    """Where their line stood is not told by the line before it."""
+    record = told(shop)
+    line = next(line for line in shop.text().splitlines() if TOKEN in line)
+    shop.edit(line, f"{line}\n- Mine is the spade.")
+    shop.run()
+    clear_learned(shop.place, every=True)
+
+    assert shop.store.get(record.id) is None
+    assert left(tmp_path) == []
+    assert "- Mine is the spade." in shop.text()
 
 
 def test_a_consolidation_that_thinks_while_a_record_is_erased_does_not_publish_it(tmp_path, clock):

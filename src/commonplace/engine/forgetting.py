@@ -42,37 +42,59 @@ class Erasure(Value):
     """What is to be found nowhere any more."""
 
     ids: frozenset[str]
+    names: frozenset[str]  #: the same, as texts name them
     words: frozenset[str] = frozenset()  #: terms that nothing but the erased has told
     sessions: frozenset[str] = frozenset()  #: the sessions that they were made from
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The records as texts name them."""
-        return frozenset(one[:SHORT] for one in self.ids)
+    @classmethod
+    def of(
+        cls, ids: Iterable[str], *, words: frozenset[str] = frozenset(), sessions: frozenset[str] = frozenset()
+    ) -> Erasure:
+        """Of records by their ids."""
+        meant = frozenset(ids)
+        return cls(ids=meant, names=frozenset(one[:SHORT] for one in meant), words=words, sessions=sessions)
 
     def is_in(self, text: str) -> bool:
         """Whether a text has any of the words."""
         return not self.words.isdisjoint(terms(text))
 
 
-def erase(store: Store, record: Record, *, reads: Collection[Scope], now: datetime) -> tuple[Outcome, Erasure]:
-    """Erase a record, what was derived from it alone, and whatever memory has written of them."""
-    only = Filter(scopes=frozenset({record.scope}), at=now, states=ANY_STATE, ids=frozenset({record.id}))
-    scopes = _telling(store, record.scope)
+def erase(
+    store: Store, records: Sequence[Record], *, scope: Scope, reads: Collection[Scope], now: datetime
+) -> tuple[Outcome, Erasure]:
+    """Erase records of a scope, what was derived from them alone, and whatever memory has written of them."""
+    ids = frozenset(record.id for record in records)
+    only = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE, ids=ids)
+    scopes = _telling(store, scope)
     for left in reversed(range(TRIES)):
         found = _documents(store, scopes)
-        erasure = _erasure(store, record, found, frozenset({*scopes, *reads}), now)
-        changes = [change for one in found for change in _rewritten(one, cleaned(one, erasure))]
+        erasure = _erasure(store, ids, found, frozenset({*scopes, *reads}), now)
+        pairs = [(one, cleaned(one, erasure)) for one in found]
         try:
-            outcome, *_ = store.apply([Delete(where=only), *changes])
+            outcome, *_ = store.apply([Delete(where=only), *(change for pair in pairs for change in _rewritten(*pair))])
             break
         except (Conflict, NotFound):  # somebody has rewritten one of them meanwhile: look again
             if not left:
                 raise
-    late = [change for one in _documents(store, scopes) for change in _replaced(one, cleaned(one, erasure))]
+    seen = {clean.digest for _, clean in pairs if clean}
+    since = [one for one in _documents(store, scopes) if one.digest not in seen]
+    late = [change for one in since for change in _replaced(one, cleaned(one, erasure))]
     if late:  # of a consolidation that ended between the look and the write; none can any more
         outcome = outcome.replace(erasing=outcome.erasing or any(one.erasing for one in store.apply(late)))
     return outcome, erasure
+
+
+def clear(store: Store, scope: Scope, *, now: datetime) -> tuple[Outcome, Erasure]:
+    """Erase everything in a scope, and what documents elsewhere tell of it."""
+    where = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE)
+    records = store.find(where, order=Order.ID, limit=EVERYTHING)
+    elsewhere = scope.kind == "user" and bool(records)
+    before = erase(store, records, scope=scope, reads=(scope,), now=now)[0] if elsewhere else Outcome()
+    documents = DeleteDocuments(where=DocumentFilter(scopes=frozenset({scope})))
+    outcome, _ = store.apply([Delete(where=where), documents])
+    erasing = outcome.erasing or before.erasing
+    gone = (*before.gone, *outcome.gone)
+    return outcome.replace(gone=gone, erasing=erasing), Erasure.of(gone)
 
 
 # Looking
@@ -89,31 +111,30 @@ def _documents(store: Store, scopes: frozenset[Scope]) -> list[Document]:
 
 
 def _erasure(
-    store: Store, record: Record, found: Sequence[Document], scopes: frozenset[Scope], now: datetime
+    store: Store, meant: frozenset[str], found: Sequence[Document], scopes: frozenset[Scope], now: datetime
 ) -> Erasure:
     where = Filter(scopes=scopes, at=now, states=ANY_STATE)
-    gone = _falling(store, record, where)
-    ids = frozenset(gone)
+    ids = _falling(store, meant, where)
     if not found:
-        return Erasure(ids=ids)
+        return Erasure.of(ids)
     told = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
     others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
     sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _made(one))
     words = only_in(map(_said, told), map(_said, others))
-    return Erasure(ids=ids, words=words, sessions=sessions)
+    return Erasure.of(ids, words=words, sessions=sessions)
 
 
-def _falling(store: Store, record: Record, where: Filter) -> list[str]:
-    """A record, and what will fall with it: whatever has no other parent that is still there."""
-    gone, new = [record.id], [record.id]
+def _falling(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:
+    """Some records, and what will fall with them: whatever has no other parent that is still there."""
+    gone = new = meant
     while new:
-        derived = store.find(where.replace(parents=frozenset(new)), order=Order.ID, limit=EVERYTHING)
-        new = [
+        derived = store.find(where.replace(parents=new), order=Order.ID, limit=EVERYTHING)
+        new = frozenset(
             one.id
             for one in derived
             if one.id not in gone and all(name in gone or store.get(name) is None for name in one.source.parents)
-        ]
-        gone += new
+        )
+        gone |= new
     return gone
 
 
@@ -208,7 +229,14 @@ def artifact(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure
     kept, moved = _kept(name, text, erasure, theirs)
     if moved and all(block.level or block.text == INTRO for block in kept):
         return None
-    placed: list[Json] = [{**one, "after": moved.get(one["after"], one["after"])} for one in owned]
+    placed: list[Json] = [
+        {
+            **one,
+            "after": moved.get(one["after"], one["after"]),
+            "path": [line for line in one["path"] if line not in moved],
+        }
+        for one in owned
+    ]
     beside = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
     beside |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
     return joined(kept) if moved else text, beside
@@ -277,10 +305,12 @@ def _named_only(text: str, erasure: Erasure) -> bool:
 
 
 def _kept(name: str, text: str, erasure: Erasure, theirs: Collection[str]) -> tuple[list[Block], dict[str, str]]:
-    """What stays of an artifact; and for each block that goes or changes what stands before it by then."""
+    """What stays of an artifact if any of it goes; and for each block that does or changes what is before it then."""
     kept: list[Block] = []
     moved: dict[str, str] = {}
     before: dict[tuple[str, ...], str] = {}
+    if not references(text) & erasure.names and not erasure.is_in(text):
+        return kept, moved  # as nearly always: it need not be cut into blocks
     for block in blocks(text):
         left = _left(name, block, erasure, theirs)
         if left is not None:
@@ -301,9 +331,14 @@ def _left(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) ->
         plain = block.text.lstrip("# ").casefold()
         stays = block.level == 1 or name == RAW or plain in _SECTIONS or not erasure.is_in(plain)
         return block.text if stays else None
-    if _is_elsewhere(name, block, erasure) or not erasure.is_in(unreferenced(block.text)):
-        return re.sub(rf"record (?:{'|'.join(sorted(erasure.names))})(?![0-9a-z])(?:; ?)?", "", block.text)
-    return None
+    if not _is_elsewhere(name, block, erasure) and erasure.is_in(unreferenced(block.text)):
+        return None
+    return _nameless(block.text, references(block.text) & erasure.names)
+
+
+def _nameless(text: str, names: Collection[str]) -> str:
+    """A block of which some references go: others say the same."""
+    return re.sub(rf"record (?:{'|'.join(sorted(names))})(?![0-9a-z])(?:; ?)?", "", text) if names else text
 
 
 def _is_elsewhere(name: str, block: Block, erasure: Erasure) -> bool:

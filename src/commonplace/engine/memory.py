@@ -15,8 +15,6 @@ from commonplace.domain.changes import (
     AdoptEmbedder,
     Archive,
     Change,
-    Delete,
-    DeleteDocuments,
     Outcome,
     Put,
     PutDocument,
@@ -29,7 +27,7 @@ from commonplace.domain.documents import Document, DocumentKind
 from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
 from commonplace.domain.ids import is_prefix, new_id
 from commonplace.domain.ports import Clock, Embedder, Store
-from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Hit, Order, State, Vector
+from commonplace.domain.queries import ANY_STATE, Filter, Hit, Order, State, Vector
 from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
@@ -101,11 +99,11 @@ class Memory:
         clock: Clock = now_utc,
         embedder: Embedder | None = None,
         secret: Callable[[], bytes] = bytes,
-        erased: Callable[[Erasure | None], None] = lambda _: None,
+        erased: Callable[[Erasure], None] = lambda _: None,
     ) -> None:
         """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed.
 
-        ``erased`` hears what was erased, None: a whole scope; whoever keeps files that repeat it rewrites them.
+        ``erased`` hears of what was erased: whoever keeps files that repeat it rewrites them.
         """
         self.store = store
         self.binding = binding
@@ -223,17 +221,20 @@ class Memory:
         """Erase a record for good: its history, what was derived from it alone, and what memory has written of it."""
         from commonplace.engine.forgetting import erase  # noqa: PLC0415 - no recall erases
 
-        outcome, erasure = erase(self.store, self._writable(id), reads=self.binding.reads, now=self.clock())
+        record = self._writable(id)
+        outcome, erasure = erase(
+            self.store, [record], scope=record.scope, reads=self.binding.reads, now=self.clock()
+        )  # fmt: skip
         self.erased(erasure)
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
     def clear(self, scope: Scope) -> Forgotten:
         """Erase everything in a scope."""
+        from commonplace.engine.forgetting import clear  # noqa: PLC0415 - see forget
+
         self._may_write(scope)
-        where = Filter(scopes=frozenset({scope}), at=self.clock(), states=ANY_STATE)
-        documents = DeleteDocuments(where=DocumentFilter(scopes=frozenset({scope})))
-        outcome, _ = self.store.apply([Delete(where=where), documents])
-        self.erased(None)
+        outcome, erasure = clear(self.store, scope, now=self.clock())
+        self.erased(erasure)
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
     def index(

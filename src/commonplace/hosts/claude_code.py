@@ -82,9 +82,10 @@ def _parts(content: object, names: dict[str, str]) -> Iterator[Mapping[str, Any]
             yield text(_own(str(part.get("text") or "")))
         elif kind == "tool_use":
             names[str(part.get("id"))] = str(part.get("name") or "")
-            yield call(part.get("name"), part.get("input"))
+            yield call(part.get("name"), part.get("input"), part.get("id"))
         elif kind == "tool_result":
-            yield result(names.pop(str(part.get("tool_use_id")), ""), words(part.get("content")))
+            id_ = part.get("tool_use_id")
+            yield result(names.pop(str(id_), ""), words(part.get("content")), id_)
 
 
 def _own(said: str) -> str:

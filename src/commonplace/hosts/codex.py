@@ -88,9 +88,10 @@ def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[M
     if kind in _CALLS:
         name = "local_shell" if kind == "local_shell_call" else str(body.get("name") or "")
         names[str(body.get("call_id"))] = name
-        return "assistant", [call(name, _arguments(body))]
+        return "assistant", [call(name, _arguments(body), body.get("call_id"))]
     if kind in _RESULTS:
-        return "user", [result(names.pop(str(body.get("call_id")), ""), _output(body.get("output")))]
+        id_ = body.get("call_id")
+        return "user", [result(names.pop(str(id_), ""), _output(body.get("output")), id_)]
     return None
 
 

@@ -104,8 +104,8 @@ def _parts(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     calls = said.get("toolCalls")
     for one in calls if isinstance(calls, list) else ():
         if isinstance(one, dict):
-            yield call(one.get("name"), one.get("args"))
-            yield result(one.get("name"), _result(one))
+            yield call(one.get("name"), one.get("args"), one.get("id"))
+            yield result(one.get("name"), _result(one), one.get("id"))
 
 
 def _result(said: Mapping[str, Any]) -> str:

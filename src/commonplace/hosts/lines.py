@@ -136,15 +136,19 @@ def text(value: object) -> Mapping[str, Any]:
     return {"type": "text", "text": value if isinstance(value, str) else ""}
 
 
-def call(name: object, arguments: object) -> Mapping[str, Any]:
-    """A call of a tool, as a part of a message."""
+def call(name: object, arguments: object, id: object = None) -> Mapping[str, Any]:
+    """A call of a tool, as a part of a message; its result has the same id."""
     given = arguments if isinstance(arguments, dict | str) else None
-    return {"type": "tool_call", "name": tool(name), "arguments": given}
+    return {"type": "tool_call", "name": tool(name), "arguments": given} | _named(id)
 
 
-def result(name: object, said: str) -> Mapping[str, Any]:
+def result(name: object, said: str, id: object = None) -> Mapping[str, Any]:
     """What a tool said, as a part of a message."""
-    return {"type": "tool_result", "name": tool(name), "content": said}
+    return {"type": "tool_result", "name": tool(name), "content": said} | _named(id)
+
+
+def _named(id: object) -> dict[str, Any]:
+    return {"id": id} if isinstance(id, str) and id else {}
 
 
 def tool(name: object) -> str:

@@ -77,9 +77,9 @@ def _parts(db: sqlite3.Connection, message: str) -> Iterator[Mapping[str, Any]]:
         if part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored"):
             yield text(part.get("text"))
         elif part.get("type") == "tool" and isinstance(state := part.get("state"), dict):
-            yield call(part.get("tool"), state.get("input"))
+            yield call(part.get("tool"), state.get("input"), part.get("callID"))
             if state.get("status") == "completed":
-                yield result(part.get("tool"), str(state.get("output") or ""))
+                yield result(part.get("tool"), str(state.get("output") or ""), part.get("callID"))
 
 
 def _rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

@@ -56,19 +56,22 @@ def lines(found: Found) -> Iterator[Mapping[str, Any]]:
 
 
 def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    from commonplace.engine.session_lines import asks_memory  # noqa: PLC0415 - see above
     from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
 
     role, content = body.get("role"), body.get("content")
     if role == "toolResult":
-        yield result(body.get("toolName"), words(content))
+        yield result(body.get("toolName"), words(content), body.get("toolCallId"))
     elif role == "bashExecution":
-        yield result("bash", f"$ {body.get('command') or ''}\n{body.get('output') or ''}")
+        command = str(body.get("command") or "")
+        if not asks_memory(command):  # nobody called a tool here, so its words are all there is to know it by
+            yield result("bash", f"$ {command}\n{body.get('output') or ''}")
     elif role in ("user", "assistant"):
         if own := words(content):
             yield text(own)
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") == "toolCall":
-                yield call(part.get("name"), part.get("arguments"))
+                yield call(part.get("name"), part.get("arguments"), part.get("id"))
 
 
 def parts(script: str, places: Places) -> Sequence[Part]:

@@ -18,7 +18,7 @@ from commonplace.domain.queries import DocumentFilter
 from commonplace.domain.records import Json
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
-from commonplace.engine.blocks import Owned, blocks, references
+from commonplace.engine.blocks import Owned, blocks
 from commonplace.engine.forgetting import Erasure, unnamed
 from commonplace.engine.redact import Finding
 from commonplace.markdown import artifacts as disk
@@ -213,21 +213,21 @@ def _published(place: Workplace, folder: str) -> Published:
     return done
 
 
-def forgotten(place: Workplace, erasure: Erasure | None) -> Published:
-    """Bring the files up to an erasure, None: of everything; from a file that a person changed only what names it."""
+def forgotten(place: Workplace, erasure: Erasure) -> Published:
+    """Bring the files up to an erasure; of one that a person changed only what names erased records is taken out."""
     done = publish(place)
-    for name in done.left if erasure else WOVEN:
+    for name in {*done.left, *WOVEN}:
         _unnamed(place, name, erasure)
     return done
 
 
-def _unnamed(place: Workplace, name: str, erasure: Erasure | None) -> None:
+def _unnamed(place: Workplace, name: str, erasure: Erasure) -> None:
     """Take what names erased records out of a file, and leave the rest of it for the next run as it is."""
     if place.folder is None:
         return
     with files.locked(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
         text = (disk.read(place.folder, name) or b"").decode()
-        left = unnamed(text, erasure or Erasure(ids=frozenset(references(text))))
+        left = unnamed(text, erasure)
         if left != text:
             disk.replace(place.folder, name, written(left) if left else b"")
 

@@ -35,6 +35,7 @@ from commonplace.domain.errors import (
 )
 from commonplace.domain.jobs import Claim, Reason, Skipped
 from commonplace.domain.ports import Tell, silent
+from commonplace.domain.queries import State
 from commonplace.domain.records import Channel, Json, Kind, Record, Trust
 from commonplace.domain.values import Value
 from commonplace.engine.admission import Gate
@@ -246,10 +247,11 @@ def _heart(place: Workplace, claim: Claim) -> Iterator[None]:
 
 
 def _read(place: Workplace) -> _Inputs:
-    found = ledger.receipts(place)
+    found, every, now = ledger.receipts(place), ledger.all_records(place), place.clock()
     return _Inputs(
-        held=present(place, ledger.before_texts(found)), records=ledger.records_of(place),
-        every=ledger.all_records(place), extractions=ledger.extractions_of(place), receipts=found,
+        held=present(place, ledger.before_texts(found)), every=every, receipts=found,
+        records=[one for one in every.values() if one.state(now) is State.LIVE],
+        extractions=ledger.extractions_of(place),
     )  # fmt: skip
 
 
@@ -346,7 +348,8 @@ def _lines(
     struck = inputs.memory.edits.struck
     told = {record.id for record in records}
     prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & told]
-    return [line for line in lines if said(written(line)) not in struck], prose, replaced, disputed
+    left_in = [line for line in lines if said(written(line)) not in struck] if struck else lines
+    return left_in, prose, replaced, disputed
 
 
 def _ids(extraction: Document) -> set[str]:
@@ -458,9 +461,7 @@ def _applied(place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim,
     puts = _puts(place, inputs, outcome)
     names = tuple(put.document.name for put in puts)
     changes: list[Change] = [ledger.unerased(place, inputs.every.values())]
-    changes += [
-        Supersede(id=one.old.id, by=one.new.id, at=said_at(one.new), now=now) for one in outcome.replaced
-    ]
+    changes += [Supersede(id=one.old.id, by=one.new.id, at=said_at(one.new), now=now) for one in outcome.replaced]
     closed = {one.old.id for one in outcome.replaced}
     fresh = tuple(one.id for one in inputs.records if one.consolidated_at is None and one.id not in closed)
     changes += [Consolidated(ids=fresh, at=now)] if fresh else []
@@ -471,10 +472,11 @@ def _applied(place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim,
     report = outcome.report.replace(
         status="unchanged" if quiet else "consolidated", written=names, removed=outcome.removed, seconds=seconds
     )
-    told = _receipt(inputs, report) | {"fingerprint": ledger.live_after(place, without=closed)}
-    told |= {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
+    # Of what was read, not of what is there by now: a record that came meanwhile is for the next run.
+    told = _receipt(report) | {"fingerprint": ledger.fingerprint(inputs.records, inputs.extractions, without=closed)}
+    clean = _clean_receipt(place, inputs, report) | {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
     changes += ledger.scrubbed(place, inputs.receipts, inputs.every.keys())
-    receipt = ledger.kept(place, described(report), told, inputs.receipts)
+    receipt = ledger.kept(place, described(report), told, inputs.receipts, clean)
     place.store.apply([*changes, *receipt, Finish(claim=claim, at=now)])
     first = receipt[0]
     return report.replace(receipt=first.document.name if isinstance(first, PutDocument) else None)
@@ -484,16 +486,39 @@ def _puts(place: Workplace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocum
     """The artifacts that differ from what is stored, as trusted as the least of what they were made from."""
     puts: list[PutDocument] = []
     for name, text in sorted(outcome.texts.items()):
-        held = inputs.held.get(name)
-        put = place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, outcome.metadata.get(name, {}))
+        held, beside = inputs.held.get(name), outcome.metadata.get(name, {})
+        if held is not None and held.stored == text and dict(held.metadata) == dict(beside):
+            continue  # it was redacted when it was stored
+        put = place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, beside)
         document = put.document.replace(trust=outcome.trust)
         same = held is not None and held.stored == document.content and dict(held.metadata) == dict(document.metadata)
         puts += [] if same else [PutDocument(document=document)]
     return puts
 
 
-def _receipt(inputs: _Inputs, report: ConsolidateReport) -> dict[str, Json]:
-    """Everything about a run, for whoever wants to know or take it back."""
+def _clean_receipt(place: Workplace, inputs: _Inputs, report: ConsolidateReport) -> dict[str, Json]:
+    """What went in, and what it takes to take it back: ids, names and texts that came from the store."""
+    gate = Gate(place.secret())  # but the names of people's files, which have passed none
+    return {
+        "inputs": {
+            "extractions": [one.name for one in inputs.extractions],
+            "records": [one.id for one in inputs.records],
+            "edited": [gate.text(name, what="a name") for name in report.edited],
+        },
+        "outputs": list[Json](report.written),
+        "removed": list[Json](report.removed),
+        "superseded": [{"old": one.old.id, "new": one.new.id, "why": one.why} for one in report.superseded],
+        "disputed": [list[Json](pair) for pair in report.disputed],
+        "stale": list[Json](report.stale),
+        "before": {
+            name: ledger.as_before(inputs.held.get(name), inputs.every.keys())
+            for name in (*report.written, *report.removed)
+        },
+    }
+
+
+def _receipt(report: ConsolidateReport) -> dict[str, Json]:
+    """How a run went, and what it dropped, in whosever words."""
     return {
         "what": "consolidation",
         "mode": report.mode,
@@ -501,22 +526,8 @@ def _receipt(inputs: _Inputs, report: ConsolidateReport) -> dict[str, Json]:
         "tokens_in": report.tokens_in,
         "tokens_out": report.tokens_out,
         "seconds": round(report.seconds, 3),
-        "inputs": {
-            "extractions": [one.name for one in inputs.extractions],
-            "records": [one.id for one in inputs.records],
-            "edited": list[Json](report.edited),
-        },
-        "outputs": list[Json](report.written),
-        "removed": list[Json](report.removed),
-        "superseded": [{"old": one.old.id, "new": one.new.id, "why": one.why} for one in report.superseded],
-        "disputed": [list[Json](pair) for pair in report.disputed],
         "dropped": [{"text": one.text, "reason": one.reason, "by": one.by} for one in report.dropped],
         "carried": report.carried,
-        "stale": list[Json](report.stale),
-        "before": {
-            name: ledger.as_before(inputs.held.get(name), inputs.every.keys())
-            for name in (*report.written, *report.removed)
-        },
     }
 
 

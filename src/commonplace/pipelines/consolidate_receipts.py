@@ -22,7 +22,7 @@ from commonplace.domain.errors import Conflict, NotFound
 from commonplace.domain.ids import SHORT, new_id
 from commonplace.domain.jobs import Claim, Job, Status
 from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
-from commonplace.domain.records import Channel, Json, Record
+from commonplace.domain.records import EMPTY, Channel, Json, Record
 from commonplace.domain.values import Value
 from commonplace.engine.blocks import blocks, joined, references
 from commonplace.pipelines.artifacts import (
@@ -67,10 +67,18 @@ def receipts(place: Workplace) -> list[Document]:
     return sorted(found, key=lambda one: one.name, reverse=True)
 
 
-def kept(place: Workplace, text: str, told: Mapping[str, Json], earlier: Sequence[Document]) -> list[Change]:
-    """The changes that keep a receipt and let go of the oldest."""
+def kept(
+    place: Workplace,
+    text: str,
+    told: Mapping[str, Json],
+    earlier: Sequence[Document],
+    clean: Mapping[str, Json] = EMPTY,
+) -> list[Change]:
+    """The changes that keep a receipt and let go of the oldest; ``clean`` is from the store, and not redacted again."""
     name = f"{PREFIX}{new_id(place.clock())}"
-    changes: list[Change] = [place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, told)]
+    put = place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, told)
+    document = put.document.replace(metadata={**put.document.metadata, **clean})
+    changes: list[Change] = [PutDocument(document=document)]
     stale = frozenset(one.name for one in earlier[KEEP - 1 :])
     return changes + ([DeleteDocuments(where=_named(place, DocumentKind.RECEIPT, stale))] if stale else [])
 
@@ -239,11 +247,19 @@ def _restored(place: Workplace, records: Sequence[Record]) -> list[Change]:
 # What was there
 
 
-def live_after(place: Workplace, *, without: Collection[str] = (), restored: Sequence[Record] = ()) -> str:
-    """A digest of everything that consolidation reads, as it will be when these records are replaced or back."""
-    live = [f"{one.id}@{one.version}" for one in records_of(place) if one.id not in without]
+def live_after(place: Workplace, *, restored: Sequence[Record] = ()) -> str:
+    """A digest of everything that consolidation reads, as it will be when these records are back."""
+    return fingerprint(records_of(place), extractions_of(place), restored=restored)
+
+
+def fingerprint(
+    records: Sequence[Record], extractions: Sequence[Document], *, without: Collection[str] = (),
+    restored: Sequence[Record] = (),
+) -> str:  # fmt: skip
+    """A digest of what was read, as it will be when these records are replaced or back."""
+    live = [f"{one.id}@{one.version}" for one in records if one.id not in without]
     live += [f"{one.id}@{one.version + 1}" for one in restored]
-    told = [f"{one.name}={one.digest}" for one in extractions_of(place)]
+    told = [f"{one.name}={one.digest}" for one in extractions]
     return sha256("\n".join([*sorted(live), "", *sorted(told)]).encode()).hexdigest()
 
 

@@ -90,16 +90,18 @@ def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[Owned, ...
 def woven(generated: str, edits: Edits) -> str:
     """The next text: what was made, less what a person struck, with what they wrote where they wrote it."""
     held = {name for text in edits.texts for name in references(text)}
-    made = [block for block in blocks(generated) if block.level or not _is_theirs(block, edits, held)]
+    made = blocks(generated)
+    if held or edits.struck:
+        made = [block for block in made if block.level or not _is_theirs(block, edits, held)]
     for one in edits.owned:
         _insert(made, one)
     return joined(without_empty(made, set(edits.texts)))
 
 
-def _is_theirs(block: Block, edits: Edits, held: Collection[str]) -> bool:
+def _is_theirs(block: Block, edits: Edits, held: set[str]) -> bool:
     """Whether a block is struck, or a person has put it into their own words."""
     named = references(block.text)
-    return said(block.text) in edits.struck or (bool(named) and named <= set(held))
+    return (bool(named) and named <= held) or (bool(edits.struck) and said(block.text) in edits.struck)
 
 
 def _insert(made: list[Block], one: Owned) -> None:

@@ -379,7 +379,7 @@ def _without_forgotten(thought: Thought, words: frozenset[str]) -> Thought:
     """What was thought, without the words of what a person has forgotten: they may still stand in the transcript."""
     if not words:
         return thought
-    erasure = Erasure(ids=frozenset(), words=words)
+    erasure = Erasure.of((), words=words)
     told = thought.slug if thought.slug and not erasure.is_in(thought.slug.replace("_", " ")) else None
     return thought.replace(
         raw=unsaid(thought.raw, erasure), summary=unsaid_sentences(thought.summary, erasure), slug=told

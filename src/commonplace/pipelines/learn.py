@@ -5,7 +5,7 @@ A run tells what it did and what went wrong, and leaves that in the store for ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.domain.changes import Change, Delete, DeleteDocuments, Enqueue, Finish
@@ -15,6 +15,7 @@ from commonplace.domain.ports import Tell, silent
 from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.domain.records import Channel, Json
 from commonplace.domain.values import Value
+from commonplace.engine.blocks import Owned, level_of
 from commonplace.engine.render import iso
 from commonplace.pipelines import consolidate_receipts as ledger
 from commonplace.pipelines.artifacts import (
@@ -34,6 +35,7 @@ from commonplace.pipelines.workplace import Workplace
 
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
+SUBJECT_LEVEL = 3  # of a heading from which on it is in the words of records
 OFF = "learning is switched off: `memories.enabled: true` in .commonplace/config.yaml switches it on"
 
 
@@ -158,7 +160,7 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
         where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}))
         changes.append(DeleteDocuments(where=where))
     for name, one in theirs.items():
-        edits = Edits(owned=one.edits.owned)
+        edits = Edits(owned=_by_themselves(one.edits.owned))
         text = woven("", edits) if name in WOVEN else one.text
         metadata = edits_json(edits) if name in WOVEN else {"by_hand": True}
         changes.append(place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, metadata))
@@ -168,6 +170,18 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
     documents = sum(len(one.gone) for one in outcomes) - len(erased)
     pending = any(one.erasing for one in outcomes)
     return Cleared(records=erased, documents=documents, kept=tuple(sorted(theirs)), pending=pending)
+
+
+def _by_themselves(owned: Sequence[Owned]) -> tuple[Owned, ...]:
+    """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
+    theirs = {one.text for one in owned}
+    return tuple(
+        one.replace(
+            path=tuple(line for line in one.path if level_of(line) < SUBJECT_LEVEL),
+            after=one.after if one.after in theirs else "",
+        )
+        for one in owned
+    )
 
 
 def _ids(place: Workplace, *, every: bool) -> frozenset[str]:

@@ -189,6 +189,17 @@ def test_an_empty_memory_has_nothing_to_say(talk):
     assert "There is nothing to say" in result.content[0].text
 
 
+def test_a_recall_of_a_session_leaves_a_receipt(talk, fact, cli):
+    """`commonplace used` tells what a session has asked for by itself, like what it was shown."""
+    talk.done("recall", query="deploys", session="s9")
+    talk.done("recall", query="deploys")
+    answer = cli.ok("used", "s9", "--json").json
+
+    assert (len(answer["briefs"]), len(answer["recalls"])) == (0, 1)
+    assert [item["id"] for item in answer["items"]] == [fact["id"]]
+    assert cli.ok("used", "s9").lines[0].startswith("Session s9: 0 briefs; 1 recall: ")
+
+
 def test_a_recall_counts_as_use(talk, fact, cli):
     """What was recalled over MCP is counted like any other recall."""
     talk.done("recall", query="deploys")

@@ -292,8 +292,8 @@ def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str],
 def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> int:
     """Erase records for good.
 
-    Their text goes, their versions, their place in the index and their files, and what was derived from them alone.
-    `record archive` keeps what it takes out of recall.
+    Their text goes, their versions, their place in the index and their files, what was derived from them alone,
+    and what memory has written of them.  `record archive` keeps what it takes out of recall.
 
     Example:
       commonplace record delete 1m7gmb4480 --yes

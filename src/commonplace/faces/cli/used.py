@@ -40,7 +40,9 @@ def used(session: str, as_json: bool) -> None:
 def _text(report: Used) -> str:
     counts = _counts(report)
     recalls = _times(report, RECALL, "recall")
-    head = f"Session {report.session}: " + "; ".join([_times(report, INJECTION, "brief"), *([recalls] if recalls else [])])
+    head = f"Session {report.session}: " + "; ".join(
+        [_times(report, INJECTION, "brief"), *([recalls] if recalls else [])]
+    )
     lines = [f"{_state(fate, report):8}{_line(fate)}" for fate in report.fates]
     lines += [f"{'cited':8}{url}  (was not shown)" for url in report.others]
     summed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())

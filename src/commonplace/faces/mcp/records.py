@@ -22,14 +22,14 @@ from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Kept
 from commonplace.engine.render import STANDING, fenced, hit_line, iso, keyed_digest, quoted_line, quoted_lines
 from commonplace.engine.render import record_line as line_of
-from commonplace.engine.text import slug
+from commonplace.engine.text import estimate_tokens, slug
 from commonplace.faces.mcp.offers import Resource, Text, Told
 from commonplace.faces.mcp.surface import LIST_DEFAULT
 from commonplace.opening import Here, here, learning_place
 from commonplace.pipelines.inject import Injection, described
 from commonplace.pipelines.reading import ROOT, SCHEME, Page
 from commonplace.pipelines.reading import read as page_at
-from commonplace.pipelines.receipts import kept_quietly
+from commonplace.pipelines.receipts import kept_quietly, recall_kept_quietly
 
 RECORD = f"{SCHEME}record/"
 WORK = "extract"  # the folder of prepared extractions, in the data folder
@@ -65,6 +65,10 @@ class Records:
             references = {hit.record.id: address(hit.record) for hit in found.hits if hit.record}
             lines = [hit_line(hit, references) for hit in found.hits]
             block = _block(place, lines, found.notes)
+            recall_kept_quietly(
+                place.store, given["query"], found.hits, tokens=estimate_tokens(block), session=given.get("session"),
+                scope=place.memory.binding.reads[0], secret=place.secret(), now=place.clock(),
+            )  # fmt: skip
             hits = [_hit(place, hit) | {"rank": rank} for rank, hit in enumerate(found.hits, start=1)]
         return Told(text=_shown(block, lines, NOTHING_FOUND), data={"memory": block, "hits": hits})
 

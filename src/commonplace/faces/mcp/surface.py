@@ -41,6 +41,7 @@ _ABOUT: Mapping[str, Schema] = {
 _ONLY_CATEGORY = _CATEGORY | {"description": "Only records of this category."}
 _ONLY_TAGS = _TAGS | {"description": "Only records that have all of these tags."}
 _ONLY_SCOPE = _SCOPE | {"description": "Only the project's memory, or only the user's own; both unless given."}
+_SESSION = {"type": "string", "description": "The id of your session, if your host tells you."}
 
 
 def _whole(**properties: Schema) -> dict[str, Any]:
@@ -89,6 +90,7 @@ def _tools(late: Callable[[str], Callable[..., Any]]) -> tuple[Offer, ...]:
                 query={"type": "string", "description": "What you want to know, in plain words or a whole question."},
                 category=_ONLY_CATEGORY, tags=_ONLY_TAGS, scope=_ONLY_SCOPE,
                 limit={"type": "integer", "minimum": 1, "maximum": RECALL_MOST, "description": "At most so many."},
+                session=_SESSION,
             ),
             output=_whole(memory=_MEMORY, hits={"type": "array", "items": _HIT}),
         ),
@@ -190,7 +192,7 @@ def _tools(late: Callable[[str], Callable[..., Any]]) -> tuple[Offer, ...]:
             parameters=fields(
                 task={"type": "string", "description": "What the session is about; without it the newest notes come."},
                 budget_tokens={"type": "integer", "minimum": 1, "description": "Fill at most so many tokens."},
-                session={"type": "string", "description": "The id of your session, if your host tells you."},
+                session=_SESSION,
             ),
             output=_whole(memory=_MEMORY, tokens=_NUMBER, receipt=_MAYBE, records={
                 "type": "array", "items": _whole(id=_TEXT, version=_NUMBER, part=_TEXT, uri=_TEXT),
