@@ -83,7 +83,7 @@ def pi(person, session, *said, cwd=None, root=".pi"):
         entry(1, type="model_change", provider="x", modelId="y"),
         *(message(2, "user", content=[{"type": "text", "text": text}]) for text in said),
         message(3, "assistant", content=[{"type": "thinking"}, {"type": "text", "text": "Yes."}, call]),
-        message(4, "toolResult", toolName="bash", content=[{"type": "text", "text": RESULT}]),
+        message(4, "toolResult", toolCallId="c1", toolName="bash", content=[{"type": "text", "text": RESULT}]),
         message(5, "bashExecution", command="git status", output="clean"),
         entry(6, type="custom_message", customType="commonplace", content="from memory"),
         entry(7, type="compaction", summary="We always use yarn.", firstKeptEntryId="e2"),
