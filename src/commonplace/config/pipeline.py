@@ -6,10 +6,11 @@ A file and a call of ``agent.run`` pass the same checks and give the same values
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from commonplace import strict_yaml
+from commonplace.config.checked import At, mapping, nameable, needed, text, word
 from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
 from commonplace.domain.errors import ConfigError, InvalidInput
 from commonplace.domain.records import Channel, Kind
@@ -125,18 +126,18 @@ def load(file: str) -> Pipeline:
 
 def parse(said: Any, *, file: str) -> Pipeline:
     """Check what a file says: ``jobs`` with their plans, or the steps of a single plan."""
-    at = _At(file=file)
+    at = At(file=file)
     stem = os.path.basename(file).partition(".")[0]
     if isinstance(said, list):
         said = {"jobs": [{"name": stem, "plan": said}]}
-    top = _mapping(said, at, ("name", "jobs"))
+    top = mapping(said, at, ("name", "jobs"))
     jobs = tuple(_job(one, at.key("jobs").item(n)) for n, one in enumerate(_list(top.get("jobs"), at.key("jobs"))))
     names = [job.name for job in jobs]
     for n, name in enumerate(names):
         if name in names[:n]:
             raise at.key("jobs").item(n).key("name").error(f"{name!r} is the name of an earlier job")
-    named = (_text(top, "name", at) or "").strip()
-    _nameable("pipeline", named or stem, at.key("name"))
+    named = (text(top, "name", at) or "").strip()
+    nameable("pipeline", named or stem, at.key("name"))
     return Pipeline(name=named or stem, file=file, named=bool(named), jobs=jobs)
 
 
@@ -154,33 +155,17 @@ def agent_step(
     """Check what a program says when it calls ``agent.run``: the same as a file could say."""
     config = {"platform": platform, "image": image}
     said = {"agent": name, "prompt": prompt, "model": model, "memory": memory, "config": config}
-    return _agent(said | {"base_url": base_url, "api_key_env": api_key_env}, _At(file="agent.run"))
+    return _agent(said | {"base_url": base_url, "api_key_env": api_key_env}, At(file="agent.run"))
 
 
-class _At(Value):
-    """A place in a file, for errors to name."""
-
-    file: str
-    path: str = ""
-
-    def key(self, name: str) -> _At:
-        return self.replace(path=f"{self.path}.{name}" if self.path else name)
-
-    def item(self, number: int) -> _At:
-        return self.replace(path=f"{self.path}[{number}]")
-
-    def error(self, reason: str) -> ConfigError:
-        return ConfigError(reason, file=self.file, path=self.path)
-
-
-def _job(said: Any, at: _At) -> Job:
-    said = _mapping(said, at, ("name", "plan"))
+def _job(said: Any, at: At) -> Job:
+    said = mapping(said, at, ("name", "plan"))
     plan = _list(said.get("plan"), at.key("plan"))
     steps = tuple(_step(step, at.key("plan").item(n)) for n, step in enumerate(plan))
-    return Job(name=_needed(said, "name", at), plan=steps)
+    return Job(name=needed(said, "name", at), plan=steps)
 
 
-def _step(said: Any, at: _At) -> Step:
+def _step(said: Any, at: At) -> Step:
     if isinstance(said, dict) and "agent" in said:
         return _agent(said, at)
     if isinstance(said, dict) and "task" in said:
@@ -189,31 +174,31 @@ def _step(said: Any, at: _At) -> Step:
     raise at.error(f"a step is `agent:` or `task:`; {what} cannot be run here")
 
 
-def _agent(said: Any, at: _At) -> AgentStep:
-    said = _mapping(said, at, AGENT_KEYS)
-    name = _text(said, "agent", at)
+def _agent(said: Any, at: At) -> AgentStep:
+    said = mapping(said, at, AGENT_KEYS)
+    name = text(said, "agent", at)
     if name is None:
         raise at.key("agent").error("should be the agent's name")
     if name.strip():
-        _nameable("agent", name, at.key("agent"))
-    config = _mapping(said.get("config") or {}, at.key("config"), ("platform", "image"))
+        nameable("agent", name, at.key("agent"))
+    config = mapping(said.get("config") or {}, at.key("config"), ("platform", "image"))
     return AgentStep(
         name=name.strip(),
-        prompt=_needed(said, "prompt", at),
-        model=_needed(said, "model", at),
+        prompt=needed(said, "prompt", at),
+        model=needed(said, "model", at),
         memory=memory_block(said.get("memory"), at.key("memory")),
-        platform=_text(config, "platform", at.key("config")),
-        image=_text(config, "image", at.key("config")),
-        base_url=_text(said, "base_url", at),
-        api_key_env=_text(said, "api_key_env", at),
+        platform=text(config, "platform", at.key("config")),
+        image=text(config, "image", at.key("config")),
+        base_url=text(said, "base_url", at),
+        api_key_env=text(said, "api_key_env", at),
     )
 
 
-def memory_block(said: Any, at: _At) -> MemoryBlock | None:
+def memory_block(said: Any, at: At) -> MemoryBlock | None:
     """Check a ``memory`` block; an absent one is off, and a number below one means the default."""
     if said is None:
         return None
-    said = _mapping(said, at, MemoryBlock.fields)
+    said = mapping(said, at, MemoryBlock.fields)
     enabled = strict_yaml.truth(said.get("enabled", False))
     if enabled is None:
         raise at.key("enabled").error(f"should be true or false, not {said['enabled']!r}")
@@ -226,60 +211,31 @@ def memory_block(said: Any, at: _At) -> MemoryBlock | None:
     )  # fmt: skip
 
 
-def _task(said: Any, at: _At) -> TaskStep:
-    said = _mapping(said, at, TASK_KEYS)
+def _task(said: Any, at: At) -> TaskStep:
+    said = mapping(said, at, TASK_KEYS)
     inside = at.key("config")
-    config = _mapping(said.get("config"), inside, ("platform", "image", "params", "run"))
-    run = _mapping(config.get("run"), inside.key("run"), ("path", "args", "dir"))
+    config = mapping(said.get("config"), inside, ("platform", "image", "params", "run"))
+    run = mapping(config.get("run"), inside.key("run"), ("path", "args", "dir"))
     args = _list(run.get("args") or [], inside.key("run").key("args"), empty=True)
-    params = _mapping(config.get("params") or {}, inside.key("params"), None)
+    params = mapping(config.get("params") or {}, inside.key("params"), None)
     return TaskStep(
-        name=_needed(said, "task", at),
-        path=_needed(run, "path", inside.key("run")),
-        args=tuple(_word(arg, inside.key("run").key("args").item(n)) for n, arg in enumerate(args)),
-        dir=_text(run, "dir", inside.key("run")),
-        params={name: _word(value, inside.key("params").key(name)) for name, value in params.items()},
-        platform=_text(config, "platform", inside),
-        image=_text(config, "image", inside),
+        name=needed(said, "task", at),
+        path=needed(run, "path", inside.key("run")),
+        args=tuple(word(arg, inside.key("run").key("args").item(n)) for n, arg in enumerate(args)),
+        dir=text(run, "dir", inside.key("run")),
+        params={name: word(value, inside.key("params").key(name)) for name, value in params.items()},
+        platform=text(config, "platform", inside),
+        image=text(config, "image", inside),
     )
 
 
-def _mapping(said: Any, at: _At, known: Collection[str] | None) -> Mapping[str, Any]:
-    """A mapping whose keys are all known, wherever there is a list of them."""
-    if not isinstance(said, Mapping):
-        raise at.error("should be a mapping" + (f" with {', '.join(known)}" if known else ""))
-    for name in said:
-        if known is not None and name not in known:
-            raise at.key(str(name)).error(f"is not known here; there are {', '.join(known)}")
-    return said
-
-
-def _list(said: Any, at: _At, *, empty: bool = False) -> list[Any]:
+def _list(said: Any, at: At, *, empty: bool = False) -> list[Any]:
     if not isinstance(said, list) or not (said or empty):
         raise at.error("should be a list" + ("" if empty else " with something in it"))
     return said
 
 
-def _text(said: Mapping[str, Any], name: str, at: _At) -> str | None:
-    value = said.get(name)
-    return None if value is None else _word(value, at.key(name))
-
-
-def _needed(said: Mapping[str, Any], name: str, at: _At) -> str:
-    value = _text(said, name, at)
-    if not (value or "").strip():
-        raise at.key(name).error("is missing")
-    return str(value)
-
-
-def _word(value: Any, at: _At) -> str:
-    """Text; a number that somebody wrote without quotes is text too."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise at.error(f"should be text, not {value!r}")
-    return str(value)
-
-
-def _count(said: Mapping[str, Any], name: str, at: _At, *, default: int, most: int) -> int:
+def _count(said: Mapping[str, Any], name: str, at: At, *, default: int, most: int) -> int:
     value = said.get(name)
     if value is None:
         return default
@@ -288,11 +244,3 @@ def _count(said: Mapping[str, Any], name: str, at: _At, *, default: int, most: i
     if value > most:
         raise at.key(name).error(f"should be at most {most}, not {value}")
     return value if value > 0 else default
-
-
-def _nameable(kind: str, name: str, at: _At) -> None:
-    """Refuse a name under which nothing could be kept, where it is said."""
-    try:
-        Scope.of((kind, name))
-    except InvalidInput as error:
-        raise at.error(str(error)) from error

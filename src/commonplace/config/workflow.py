@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from commonplace import strict_yaml
-from commonplace.domain.errors import ConfigError, InvalidInput
-from commonplace.domain.scopes import Scope
+from commonplace.config.checked import At, listed, mapping, nameable, needed, text, word
+from commonplace.domain.errors import ConfigError
 from commonplace.domain.values import Value
 
 TIERS = ("working", "episodic", "semantic")
@@ -156,9 +156,9 @@ def loads(text: str, *, file: str = "workflow.yml") -> Workflow:
 
 def parse(said: Any, *, file: str) -> Workflow:
     """Check what a file says."""
-    at = _At(file=file)
-    top = _mapping(said, at, TOP_KEYS)
-    memory = _mapping(top.get("memory") or {}, at.key("memory"), (*MEMORY_KEYS, *_RFC_KEYS))
+    at = At(file=file)
+    top = mapping(said, at, TOP_KEYS)
+    memory = mapping(top.get("memory") or {}, at.key("memory"), (*MEMORY_KEYS, *_RFC_KEYS))
     phases = _phases(top, at)
     _refuse_circles(phases, at)
     return Workflow(
@@ -173,42 +173,26 @@ def parse(said: Any, *, file: str) -> Workflow:
     )
 
 
-class _At(Value):
-    """A place in a file, for errors to name."""
-
-    file: str
-    path: str = ""
-
-    def key(self, name: str) -> _At:
-        return self.replace(path=f"{self.path}.{name}" if self.path else name)
-
-    def item(self, number: int) -> _At:
-        return self.replace(path=f"{self.path}[{number}]")
-
-    def error(self, reason: str) -> ConfigError:
-        return ConfigError(reason, file=self.file, path=self.path)
-
-
-def _name(top: Mapping[str, Any], at: _At) -> str:
+def _name(top: Mapping[str, Any], at: At) -> str:
     """The workflow's name: of the header, its own, or the file's; a header of a version that we know."""
-    version = _text(top, "openintent", at)
+    version = text(top, "openintent", at)
     if version is not None and version.partition(".")[0] != "1":
         raise at.key("openintent").error(f"should be 1.0, not {version!r}")
-    info = _mapping(top.get("info") or {}, at.key("info"), ("name", "version", "description"))
+    info = mapping(top.get("info") or {}, at.key("info"), ("name", "version", "description"))
     for name in ("version", "description"):
-        _text(info, name, at.key("info"))
+        text(info, name, at.key("info"))
     for name in ("version", "description"):
-        _text(top, name, at)
+        text(top, name, at)
     stem = os.path.basename(at.file).partition(".")[0]
-    name = (_text(info, "name", at.key("info")) or _text(top, "name", at) or stem).strip()
-    _nameable("task", name, at.key("info").key("name") if info.get("name") else at.key("name"))
+    name = (text(info, "name", at.key("info")) or text(top, "name", at) or stem).strip()
+    nameable("task", name, at.key("info").key("name") if info.get("name") else at.key("name"))
     return name
 
 
 # Phases
 
 
-def _phases(top: Mapping[str, Any], at: _At) -> tuple[Phase, ...]:
+def _phases(top: Mapping[str, Any], at: At) -> tuple[Phase, ...]:
     if ("workflow" in top) == ("plan" in top):
         raise at.error("should have its phases under `workflow`, or under `plan` as RFC-0015 writes it")
     phases = _of_workflow(top["workflow"], at) if "workflow" in top else _of_plan(top["plan"], at.key("plan"))
@@ -216,7 +200,7 @@ def _phases(top: Mapping[str, Any], at: _At) -> tuple[Phase, ...]:
     if len(names) > PHASES_MOST:
         raise at.error(f"has {len(names)} phases; {PHASES_MOST} are the most")
     for phase in phases:
-        here = _At(file=at.file, path=phase.path).key("depends_on")
+        here = At(file=at.file, path=phase.path).key("depends_on")
         for number, other in enumerate(phase.depends_on):
             if other not in names:
                 raise here.item(number).error(f"there is no phase {other!r}; there are {', '.join(names)}")
@@ -225,18 +209,18 @@ def _phases(top: Mapping[str, Any], at: _At) -> tuple[Phase, ...]:
     return phases
 
 
-def _of_workflow(said: Any, at: _At) -> tuple[Phase, ...]:
+def _of_workflow(said: Any, at: At) -> tuple[Phase, ...]:
     inside = at.key("workflow")
     if not isinstance(said, Mapping) or not said:
         raise inside.error("should be a mapping with a phase in it, such as `research: {assign: researcher}`")
     return tuple(_phase(name, one, inside.key(name), PHASE_KEYS, "assign") for name, one in said.items())
 
 
-def _of_plan(said: Any, at: _At) -> tuple[Phase, ...]:
+def _of_plan(said: Any, at: At) -> tuple[Phase, ...]:
     phases: list[Phase] = []
-    for number, one in enumerate(_list(said, at)):
+    for number, one in enumerate(listed(said, at)):
         here = at.item(number)
-        name = _needed(_mapping(one, here, TASK_KEYS), "task", here)
+        name = needed(mapping(one, here, TASK_KEYS), "task", here)
         if any(phase.name == name for phase in phases):
             raise here.key("task").error(f"{name!r} is the name of an earlier task")
         phases.append(_phase(name, one, here, TASK_KEYS, "agent"))
@@ -245,18 +229,18 @@ def _of_plan(said: Any, at: _At) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _phase(name: str, said: Any, at: _At, known: Collection[str], assign: str) -> Phase:
-    said = _mapping(said, at, known)
-    _nameable("task", name, at)
-    agent = _needed(said, assign, at).strip()
-    _nameable("agent", agent, at.key(assign))
-    memory = _mapping(said.get("memory") or {}, at.key("memory"), (*MEMORY_KEYS, "handoff"))
+def _phase(name: str, said: Any, at: At, known: Collection[str], assign: str) -> Phase:
+    said = mapping(said, at, known)
+    nameable("task", name, at)
+    agent = needed(said, assign, at).strip()
+    nameable("agent", agent, at.key(assign))
+    memory = mapping(said.get("memory") or {}, at.key("memory"), (*MEMORY_KEYS, "handoff"))
     return Phase(
         name=name,
         path=at.path,
         assign=agent,
-        title=_text(said, "title", at) or name,
-        description=(_text(said, "description", at) or "").strip(),
+        title=text(said, "title", at) or name,
+        description=(text(said, "description", at) or "").strip(),
         depends_on=_words(said, "depends_on", at),
         memory=_memory(memory, at.key("memory")),
         policy=_policy(said.get("memory_policy"), at.key("memory_policy")),
@@ -264,7 +248,7 @@ def _phase(name: str, said: Any, at: _At, known: Collection[str], assign: str) -
     )
 
 
-def _refuse_circles(phases: Iterable[Phase], at: _At) -> None:
+def _refuse_circles(phases: Iterable[Phase], at: At) -> None:
     """Refuse a phase that would wait for itself, and say by which way."""
     left = {phase.name: phase for phase in phases}
     while ready := [name for name, phase in left.items() if not left.keys() & set(phase.depends_on)]:
@@ -286,15 +270,15 @@ def _refuse_circles(phases: Iterable[Phase], at: _At) -> None:
 _RFC_KEYS = ("semantic_namespaces", "working_memory", "episodic_memory")
 
 
-def _memory(said: Mapping[str, Any], at: _At) -> MemoryBlock:
-    tier = _text(said, "tier", at)
+def _memory(said: Mapping[str, Any], at: At) -> MemoryBlock:
+    tier = text(said, "tier", at)
     if tier is not None and tier not in TIERS:
         raise at.key("tier").error(f"should be one of {', '.join(TIERS)}, not {tier!r}")
     if tier == "semantic" and said.get("max_entries") is not None:
         raise at.key("max_entries").error("cannot be kept here: semantic memory is never evicted")
-    namespace = _text(said, "namespace", at)
+    namespace = text(said, "namespace", at)
     if namespace is not None:
-        _nameable("namespace", namespace, at.key("namespace"))
+        nameable("namespace", namespace, at.key("namespace"))
     return MemoryBlock(
         namespace=namespace,
         tier=tier,
@@ -304,8 +288,8 @@ def _memory(said: Mapping[str, Any], at: _At) -> MemoryBlock:
     )
 
 
-def _policy(said: Any, at: _At) -> Policy:
-    said = _mapping(said or {}, at, POLICY_KEYS)
+def _policy(said: Any, at: At) -> Policy:
+    said = mapping(said or {}, at, POLICY_KEYS)
     return Policy(
         archive_on_completion=_truth(said, "archive_on_completion", at),
         inherit_from_parent=_truth(said, "inherit_from_parent", at),
@@ -314,10 +298,10 @@ def _policy(said: Any, at: _At) -> Policy:
     )
 
 
-def _working(said: Mapping[str, Any], at: _At) -> Policy:
+def _working(said: Mapping[str, Any], at: At) -> Policy:
     inside = at.key("working_memory")
     known = ("archive_on_completion", "max_entries_per_task", "max_total_size_kb")
-    block = _mapping(said.get("working_memory") or {}, inside, known)
+    block = mapping(said.get("working_memory") or {}, inside, known)
     return Policy(
         archive_on_completion=_truth(block, "archive_on_completion", inside),
         max_entries=_count(block, "max_entries_per_task", inside),
@@ -325,65 +309,65 @@ def _working(said: Mapping[str, Any], at: _At) -> Policy:
     )
 
 
-def _episodic(said: Mapping[str, Any], at: _At) -> int | None:
+def _episodic(said: Mapping[str, Any], at: At) -> int | None:
     inside = at.key("episodic_memory")
-    block = _mapping(said.get("episodic_memory") or {}, inside, ("capacity_per_agent", "eviction_policy"))
-    policy = _text(block, "eviction_policy", inside)
+    block = mapping(said.get("episodic_memory") or {}, inside, ("capacity_per_agent", "eviction_policy"))
+    policy = text(block, "eviction_policy", inside)
     if policy not in (None, "lru"):
         raise inside.key("eviction_policy").error(f"should be lru, not {policy!r}: there is no other here")
     return _count(block, "capacity_per_agent", inside)
 
 
-def _namespaces(said: Mapping[str, Any], at: _At) -> tuple[str, ...] | None:
+def _namespaces(said: Mapping[str, Any], at: At) -> tuple[str, ...] | None:
     if said.get("semantic_namespaces") is None:
         return None
     found = _words(said, "semantic_namespaces", at)
     for number, name in enumerate(found):
-        _nameable("namespace", name, at.key("semantic_namespaces").item(number))
+        nameable("namespace", name, at.key("semantic_namespaces").item(number))
     return found
 
 
 # Agents
 
 
-def _agents(said: Any, at: _At) -> dict[str, AgentBlock]:
-    return {name: _agent(name, one, at.key(name)) for name, one in _mapping(said, at, None).items()}
+def _agents(said: Any, at: At) -> dict[str, AgentBlock]:
+    return {name: _agent(name, one, at.key(name)) for name, one in mapping(said, at, None).items()}
 
 
-def _agent(name: str, said: Any, at: _At) -> AgentBlock:
-    _nameable("agent", name, at)
+def _agent(name: str, said: Any, at: At) -> AgentBlock:
+    nameable("agent", name, at)
     if isinstance(said, str):
         return AgentBlock(name=name, use=_import_path(said, at))
-    said = _mapping(said or {}, at, AGENT_KEYS)
+    said = mapping(said or {}, at, AGENT_KEYS)
     inside = at.key("episodic_memory")
-    episodic = _mapping(said.get("episodic_memory") or {}, inside, ("capacity", "pinned_namespaces"))
-    use, model = _text(said, "use", at), _text(said, "model", at)
+    episodic = mapping(said.get("episodic_memory") or {}, inside, ("capacity", "pinned_namespaces"))
+    use, model = text(said, "use", at), text(said, "model", at)
     if use and model:
         raise at.error("should have `use` or `model`, not both: a class brings its own")
     if not model:
         _refuse_without_model(said, at)
     for carried in ("description", "permissions"):
-        _text(said, carried, at)
+        text(said, carried, at)
     _words(said, "capabilities", at)
     return AgentBlock(
         name=name,
         use=_import_path(use, at.key("use")) if use else None,
         model=model,
-        prompt=_text(said, "prompt", at),
-        base_url=_text(said, "base_url", at),
-        api_key_env=_text(said, "api_key_env", at),
+        prompt=text(said, "prompt", at),
+        base_url=text(said, "base_url", at),
+        api_key_env=text(said, "api_key_env", at),
         capacity=_count(episodic, "capacity", inside),
         pinned_namespaces=_words(episodic, "pinned_namespaces", inside),
     )
 
 
-def _refuse_without_model(said: Mapping[str, Any], at: _At) -> None:
+def _refuse_without_model(said: Mapping[str, Any], at: At) -> None:
     for name in ("prompt", "base_url", "api_key_env"):
         if said.get(name) is not None:
             raise at.key(name).error("needs a `model` beside it")
 
 
-def _import_path(said: str, at: _At) -> str:
+def _import_path(said: str, at: At) -> str:
     if not _IMPORT.fullmatch(said):
         raise at.error(f"should be an import path such as package.module:Class, not {said!r}")
     return said
@@ -392,48 +376,13 @@ def _import_path(said: str, at: _At) -> str:
 # What YAML gives, checked
 
 
-def _mapping(said: Any, at: _At, known: Collection[str] | None) -> Mapping[str, Any]:
-    """A mapping whose keys are all known, wherever there is a list of them."""
-    if not isinstance(said, Mapping):
-        raise at.error("should be a mapping" + (f" with {', '.join(known)}" if known else ""))
-    for name in said:
-        if known is not None and name not in known:
-            raise at.key(str(name)).error(f"is not known here; there are {', '.join(known)}")
-    return said
-
-
-def _list(said: Any, at: _At) -> list[Any]:
-    if not isinstance(said, list):
-        raise at.error("should be a list")
-    return said
-
-
-def _words(said: Mapping[str, Any], name: str, at: _At) -> tuple[str, ...]:
+def _words(said: Mapping[str, Any], name: str, at: At) -> tuple[str, ...]:
     here = at.key(name)
     value = said.get(name)
-    return () if value is None else tuple(_word(one, here.item(n)) for n, one in enumerate(_list(value, here)))
+    return () if value is None else tuple(word(one, here.item(n)) for n, one in enumerate(listed(value, here)))
 
 
-def _text(said: Mapping[str, Any], name: str, at: _At) -> str | None:
-    value = said.get(name)
-    return None if value is None else _word(value, at.key(name))
-
-
-def _needed(said: Mapping[str, Any], name: str, at: _At) -> str:
-    value = _text(said, name, at)
-    if not (value or "").strip():
-        raise at.key(name).error("is missing")
-    return str(value)
-
-
-def _word(value: Any, at: _At) -> str:
-    """Text; a number that somebody wrote without quotes is text too."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise at.error(f"should be text, not {value!r}")
-    return str(value)
-
-
-def _truth(said: Mapping[str, Any], name: str, at: _At) -> bool | None:
+def _truth(said: Mapping[str, Any], name: str, at: At) -> bool | None:
     value = said.get(name)
     if value is None:
         return None
@@ -444,7 +393,7 @@ def _truth(said: Mapping[str, Any], name: str, at: _At) -> bool | None:
 
 
 def _count(
-    said: Mapping[str, Any], name: str, at: _At, *, what: str = "entries", most: int = ENTRIES_MOST
+    said: Mapping[str, Any], name: str, at: At, *, what: str = "entries", most: int = ENTRIES_MOST
 ) -> int | None:
     """A number of at least one: none of a thing would be no memory, and is better said by leaving it out."""
     value = said.get(name)
@@ -456,11 +405,3 @@ def _count(
         bounds = f"at least 1, not {value}" if value < 1 else f"at most {most}, not {value}"
         raise at.key(name).error(f"should be {bounds}")
     return value
-
-
-def _nameable(kind: str, name: str, at: _At) -> None:
-    """Refuse a name under which nothing could be kept, where it is said."""
-    try:
-        Scope.of((kind, name))
-    except InvalidInput as error:
-        raise at.error(str(error)) from error
