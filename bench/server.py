@@ -3,9 +3,10 @@
     python bench/server.py [ENTRIES [SECONDS]] [--reference PYTHON]
 
 One server process, one client process with one connection, then 32 clients that compare-and-set one key.  Calls are
-timed one after the other and told as calls per second, from the median.  PYTHON is an interpreter that has
+timed one after the other and told as calls per second, from the median.  Creates are also counted with 16 clients at
+once, for both servers: then the disk is waited for together.  PYTHON is an interpreter that has
 ``openintent[server]``: its FastAPI and SQLAlchemy are no part of ours, so it lives in an environment of its own.
-Memory is the server's resident size before and after the race.
+Memory is the server's resident size a third of the race's time before it, and after it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from commonplace.opening import embedder_named, store_at
 
 AGENT, SPACE = "bench-agent", "bench"
 CLIENTS = 32
+CREATORS = 16  # clients that create at once
+CREATE_SECONDS = 6.0
 CALLS = 300
 OPERATOR = Caller(admin=True)
 
@@ -61,7 +64,8 @@ def main() -> None:
     parser.add_argument("--reference", metavar="PYTHON", default=os.environ.get("OPENINTENT_PYTHON"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        print(f"{given.entries} entries, one server process, {os.cpu_count()} cores")
+        load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+        print(f"{given.entries} entries, one server process, {os.cpu_count()} cores, load {load} before")
         path = os.path.join(folder, "memory.db")
         store = store_at(path)
         with Intents(store, embedder=embedder_named("local", {}), capacity=10 * given.entries) as intents:
@@ -73,6 +77,8 @@ def main() -> None:
             for name, rate in inside.items():
                 line(f"{name}: in process", rate, "a second")
                 line(f"{name}: over the wire", outside[name], f"a second, {rate / outside[name]:.1f} times the time")
+            together = creates_at_once(port, key)
+            line(f"create: over the wire, {CREATORS} clients", together, "a second")
             race(port, key, process.pid, given.seconds)
         if given.reference is None:
             print("no reference server: give --reference an interpreter that has openintent[server]")
@@ -80,7 +86,10 @@ def main() -> None:
         with reference(folder, given.reference) as port:
             creates = reference_creates(Wire(port, "bench-key"))
             line("create: the reference server", creates, "a second")
+            theirs = creates_at_once(port, "bench-key")
+            line(f"create: the reference server, {CREATORS} clients", theirs, "a second")
             line("create: ours, in multiples of it", outside["create"] / creates, "(aim: 10)")
+            line(f"create: likewise, {CREATORS} clients", together / theirs, "(aim: 10)")
 
 
 def filled(intents: Intents, count: int) -> list[str]:
@@ -166,6 +175,29 @@ def race(port: int, key: str, pid: int, seconds: float) -> None:
     print(f"  answers {statuses}, of them {failed} with 5xx")
     line("resident memory a third of the time before", before, "MB")
     line("resident memory after the race", resident_mb(pid), "MB")
+
+
+def creates_at_once(port: int, key: str) -> float:
+    """Creates per second of many clients, in a process of their own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(creators, (port, key)) / CREATE_SECONDS
+
+
+def creators(port: int, key: str) -> int:
+    """All clients that create; returns how many creates were acknowledged."""
+    until = time.monotonic() + CREATE_SECONDS
+    with ThreadPoolExecutor(CREATORS) as pool:
+        return sum(pool.map(lambda number: creator(port, key, number, until), range(CREATORS)))
+
+
+def creator(port: int, key: str, number: int, until: float) -> int:
+    """Create, again and again; each client has keys of its own."""
+    wire, made = Wire(port, key), 0
+    entry = {"agent_id": AGENT, "namespace": "out", "value": VALUE, "memory_type": "semantic"}
+    while time.monotonic() < until:
+        good(wire("POST", "/api/v1/memory", entry | {"key": f"c{number}-{made}"}))
+        made += 1
+    return made
 
 
 def clients(port: int, key: str, entry: str, seconds: float) -> dict[int, int]:

@@ -66,10 +66,10 @@ class Places:
 
 
 def _place(store):
-    """Where a store is, as whoever opens it names it."""
+    """Where a store is, as whoever opens it names it; clocks of tests are moved by hand, and leases run by them."""
     schema = getattr(store, "schema", None)
     given = os.environ.get(POSTGRES, "")
-    return store.path if schema is None else f"{given}{'&' if '?' in given else '?'}schema={schema}"
+    return store.path if schema is None else f"{given}{'&' if '?' in given else '?'}schema={schema}&clock=caller"
 
 
 def _places(sorts, folders):

@@ -100,10 +100,10 @@ _numbers = itertools.count()
 
 
 def postgres(_folder):
-    """A store in a schema of its own; ``forget`` drops it."""
+    """A store in a schema of its own, with leases by the clock of who claims, moved by hand; ``forget`` drops it."""
     from commonplace.stores.postgres import PostgresStore  # noqa: PLC0415 - only with the extra
 
-    return PostgresStore(os.environ[POSTGRES], schema=f"test_{os.getpid()}_{next(_numbers)}")
+    return PostgresStore(os.environ[POSTGRES], schema=f"test_{os.getpid()}_{next(_numbers)}", clock="caller")
 
 
 def forget(store):

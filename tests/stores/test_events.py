@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -166,6 +167,35 @@ def test_a_store_with_files_beside_it_tells_the_same(store, make):
     assert told(mirrored, make.scope) == [("created", "k", None, 1)]
     assert mirrored.measure(make.where()) == store.measure(make.where())
     assert mirrored.scopes() == mirrored.scopes(make.scope) == [make.scope]
+
+
+def test_who_waits_hears_of_the_last_event_at_once(store, make):
+    """The number is that of the last event of any scope; where nothing was told it is 0, when the time is over."""
+    assert store.heard(after=0, seconds=0.01) == 0
+    store.apply([make.put(make("one", scope=BOB), tell=True), make.put("untold")])
+    [event] = store.events([BOB], limit=9)
+    assert store.heard(after=0, seconds=60) == event.seq
+    assert store.heard(after=event.seq, seconds=0.01) == event.seq
+    assert MirroredStore(store, {}).heard(after=0, seconds=60) == event.seq
+
+
+def test_what_is_told_while_somebody_waits_ends_the_wait(store, make):
+    """Long before the time is over, and whoever else waits."""
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(store.heard, after=0, seconds=60) for _ in range(2)]
+        store.apply([make.put(tell=True)])
+        [event] = store.events([make.scope], limit=9)
+        assert [heard.result(timeout=30) for heard in waiting] == [event.seq, event.seq]
+
+
+def test_what_was_not_told_ends_no_wait(store, make):
+    """Neither a write that tells nothing nor one that was undone."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.heard, after=0, seconds=0.3)
+        store.apply([make.put("untold")])
+        with pytest.raises(CapacityExceeded):
+            store.apply([make.put(tell=True), Cap(where=make.where(), most=0)])
+        assert waiting.result(timeout=30) == 0
 
 
 TELL = """

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -19,6 +19,7 @@ from commonplace.domain.queries import Order
 from commonplace.domain.scopes import Scope
 from commonplace.stores.postgres import PostgresStore
 from commonplace.stores.postgres_scopes import take_turn
+from stands import ADA
 
 pytestmark = pytest.mark.postgres
 BOB = Scope.parse("user:bob")
@@ -94,6 +95,75 @@ def test_of_many_who_claim_a_job_one_gets_it(pg, others, make):
     answers = at_once([lambda store=store: store.claim(job, lease=lease, now=make.clock()) for store in others])
     [claim] = [answer for answer in answers if isinstance(answer, Claim)]
     pg.apply([Finish(claim=claim)])
+
+
+WORKER = """
+import sys, time
+from commonplace.domain.changes import Fail, Finish, Heartbeat
+from commonplace.domain.errors import LeaseLost
+from commonplace.domain.jobs import Claim, Job, Skipped
+from commonplace.stores.postgres import PostgresStore
+schema, hours, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+store, lease = PostgresStore(os.environ[POSTGRES], schema=schema), timedelta(seconds=seconds)
+job, wrong = Job(scope=ADA, kind="extract", key="s", watermark=1), timedelta(hours=hours)
+clock = lambda: datetime.now(UTC) + wrong
+"""
+CLAIM = """
+claim = store.claim(job, lease=lease, now=clock())
+print(claim.token if isinstance(claim, Claim) else claim.reason.value)
+"""
+BEAT = CLAIM + "store.apply([Heartbeat(claim=claim, until=clock() + lease)])"
+FAIL = CLAIM + "store.apply([Fail(claim=claim, error='no model', retry_at=clock() + lease, at=clock())])"
+
+
+@pytest.fixture
+def worker(pg, python):
+    """Do something with one job, in a process whose clock is so many hours wrong; what it says."""
+
+    def worker(what, *, hours, lease=60.0):
+        return python(WORKER + what, pg.schema, hours, lease).strip()
+
+    return worker
+
+
+@pytest.mark.parametrize("ahead", [(-1, 1), (1, -1)], ids=["behind-ahead", "ahead-behind"])
+@pytest.mark.parametrize("hold", [CLAIM, BEAT], ids=["claimed", "beating"])
+def test_a_wrong_clock_takes_no_job_from_who_holds_it(worker, ahead, hold):
+    """Of two machines whose clocks are two hours apart, the one that came first has the job."""
+    assert len(worker(hold, hours=ahead[0])) == 32
+    assert worker(CLAIM, hours=ahead[1]) == "running elsewhere"
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize("hold", [CLAIM, BEAT], ids=["claimed", "beating"])
+def test_a_wrong_clock_holds_no_job_beyond_its_lease(worker, hours, hold):
+    """A lease that was claimed by a clock that is ahead or behind ends when it is over, for everybody."""
+    held = worker(hold, hours=hours, lease=0.01)
+    taken = worker(CLAIM, hours=0)
+    assert (len(held), len(taken)) == (32, 32)
+    assert held != taken
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize(("wait", "then"), [(0.01, 32), (60.0, len("waiting to be tried again"))])
+def test_a_failed_job_waits_as_long_as_its_worker_said(worker, hours, wait, then):
+    """And not until the moment that the worker's clock shows."""
+    worker(FAIL, hours=hours, lease=wait)
+    assert len(worker(CLAIM, hours=0)) == then
+
+
+def test_a_job_is_dated_by_the_database(pg, worker):
+    """Whoever lists jobs sees when they began and ended by one clock."""
+    worker(CLAIM + "store.apply([Finish(claim=claim, at=clock())])", hours=-5)
+    [state] = pg.jobs([ADA])
+    assert abs(state.finished_at - datetime.now(UTC)) < timedelta(hours=1)
+    assert state.started_at <= state.finished_at
+
+
+def test_a_clock_that_nobody_has_is_refused(pg):
+    """Before anything is opened."""
+    with pytest.raises(InvalidInput, match="not by 'sundial'"):
+        PostgresStore(f"{os.environ['COMMONPLACE_TEST_POSTGRES']}&clock=sundial", schema=pg.schema)
 
 
 def test_no_recall_is_lost_in_the_count(pg, others, make):

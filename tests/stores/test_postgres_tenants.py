@@ -66,6 +66,15 @@ def test_two_tenants_have_the_same_names_and_different_memories(tenants, make):
     assert [store.get(record.id).content for store in tenants] == ["ours", "theirs"]
 
 
+def test_a_tenant_hears_of_its_own_events_only(tenants, make):
+    """Another's are neither waited for nor counted."""
+    acme, umbrella = tenants
+    acme.heard(after=0, seconds=0.0)  # listens from now on
+    umbrella.apply([make.put(tell=True)])
+    assert acme.heard(after=0, seconds=0.05) == 0
+    assert umbrella.heard(after=0, seconds=60) == umbrella.events([make.scope], limit=1)[0].seq
+
+
 def test_everything_a_store_does_it_does_for_a_tenant(tenants, make, query):
     """Both are furnished, searched, checked and emptied without the other noticing."""
     acme, umbrella = tenants

@@ -148,6 +148,12 @@ class Store(Protocol):
         Whoever asks again after the last number that they saw misses nothing, whichever process tells it.
         """
 
+    def heard(self, *, after: int, seconds: float) -> int:
+        """The number of the last event of any scope: as soon as it is greater than ``after``, or the time is over.
+
+        Whichever process tells it.  The number is 0 before the first, and may fall when a scope is dropped.
+        """
+
     def embedder(self) -> EmbedderIdentity | None:
         """Which embedder the vectors come from; None before the first."""
 

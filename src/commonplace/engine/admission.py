@@ -30,6 +30,18 @@ JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file 
 JSON_DEPTH_MOST = 64  # where no file has to hold it
 
 
+#: Short texts that came through as they were: names of fields, agents and tags come again with every write.
+_HARMLESS: set[str] = set()
+WORD_CHARS = 40
+WORDS_MOST = 4096
+
+
+def _remember_harmless(text: str) -> None:
+    if len(_HARMLESS) >= WORDS_MOST:
+        _HARMLESS.clear()
+    _HARMLESS.add(text)
+
+
 class Admitted(Value):
     """A record that may be stored."""
 
@@ -49,9 +61,13 @@ class Gate:
 
     def text(self, text: str, *, what: str) -> str:
         """Clean and redact one text."""
+        if text in _HARMLESS:
+            return text
         kept, dropped = clean(text, what=what)
         self.dropped += dropped
         found = redact(kept, key=self.key)
+        if found.text == text and len(text) <= WORD_CHARS:
+            _remember_harmless(text)
         self.findings += found.findings
         return found.text
 

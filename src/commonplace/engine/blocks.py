@@ -87,8 +87,9 @@ def _end(lines: Sequence[str], at: int) -> int:
     if _HEADING.match(lines[at]):
         return at + 1
     if fence := _FENCE.match(lines[at]):
-        closing = (number for number in range(at + 1, len(lines)) if lines[number].startswith(fence[1]))
-        return next(closing, len(lines) - 1) + 1
+        closing = (number for number in range(at + 1, len(lines)) if _closes(lines[number], fence[1]))
+        if (closed := next(closing, None)) is not None:
+            return closed + 1  # one that nobody has closed is a paragraph: it must not swallow what follows later
     end = at + 1
     if _ITEM.match(lines[at]):
         while end < len(lines) and (_continues(lines, end) or (lines[end].strip() and not _begins(lines[end]))):
@@ -97,6 +98,11 @@ def _end(lines: Sequence[str], at: int) -> int:
     while end < len(lines) and lines[end].strip() and not _begins(lines[end]):
         end += 1
     return end
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Whether a line ends a piece of code: nothing but the same sign, as many of them at least."""
+    return line.startswith(fence) and not line.strip().strip(fence[0])
 
 
 def _begins(line: str) -> bool:

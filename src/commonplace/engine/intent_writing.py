@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from commonplace.domain.binding import Binding
@@ -83,7 +84,7 @@ class Writing:
         self._access = access
         self._clock = clock
         self._embedder = embedder
-        self._secret = secret
+        self._secret = cache(secret)  # it is in a file, and the same for every write
         self._capacity = capacity
 
     def keep(self, caller: Caller, drafts: Sequence[EntryDraft]) -> list[Record]:
@@ -94,9 +95,10 @@ class Writing:
 
     def change(self, caller: Caller, record: Record, version: int | None, fields: Mapping[str, Any]) -> Record:
         """Put the next version of an entry; without a version on whatever is there by then."""
+        known = [record]  # it was read just now; the database says if that is not what is there
 
         def plan() -> tuple[list[Change], list[Planned]]:
-            held = self._store.get(record.id)
+            held = known.pop() if known else self._store.get(record.id)
             if held is None or held.state(self._clock()) is not State.LIVE:
                 raise NotFound(f"there is no entry {record.id!r}")
             if version is not None and held.version != version:

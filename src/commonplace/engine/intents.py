@@ -277,6 +277,10 @@ class Intents:
             scopes = [*self._store.scopes(agent_scope(reader)), *shared]
         return self._store.events(scopes, after=after, limit=_within(limit)) if scopes else []
 
+    def heard(self, *, after: int, seconds: float) -> int:
+        """The number of the last event of all, whoever may hear of it; not before there is a newer one, or in time."""
+        return self._store.heard(after=after, seconds=seconds)
+
     # Namespaces
 
     def namespaces(self, caller: Caller, agent: str | None = None) -> list[str]:

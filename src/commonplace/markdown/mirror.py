@@ -186,6 +186,10 @@ class MirroredStore:
         """See ``Store``."""
         return self.store.events(scopes, after=after, limit=limit)
 
+    def heard(self, *, after: int, seconds: float) -> int:
+        """See ``Store``."""
+        return self.store.heard(after=after, seconds=seconds)
+
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
         return self.store.embedder()

@@ -12,8 +12,21 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from commonplace.domain.changes import AdoptEmbedder, Change, DropFiles, Enqueue, Outcome, PutFiles, SetVectors, Touch
+from commonplace.domain.changes import (
+    AdoptEmbedder,
+    Change,
+    DropFiles,
+    Enqueue,
+    Fail,
+    Finish,
+    Heartbeat,
+    Outcome,
+    PutFiles,
+    SetVectors,
+    Touch,
+)
 from commonplace.domain.documents import Chunk, Document, FileState
+from commonplace.domain.errors import InvalidInput
 from commonplace.domain.events import Event
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Measure, Tally, Unembedded
@@ -27,6 +40,7 @@ from commonplace.stores import postgres_search as search
 from commonplace.stores import postgres_vectors as vectors
 from commonplace.stores import postgres_writes as writes
 from commonplace.stores.postgres_connection import TENANT, Broken, Connections, Db, Undone, every, own_options
+from commonplace.stores.postgres_ear import Ear
 from commonplace.stores.postgres_filters import among, filter_sql, most, rows_of
 from commonplace.stores.postgres_migrations import prepare
 from commonplace.stores.postgres_scopes import take_turns
@@ -36,6 +50,7 @@ from commonplace.stores.rows import micros, order_sql, row_record, scope_at, sel
 T = TypeVar("T")
 
 SCHEMA = "commonplace"
+CLOCKS = ("database", "caller")
 TRIES = 4  # of a read or write that the database undid or that lost its connection; each is made whole or not at all
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
 _UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
@@ -44,16 +59,24 @@ _UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
 class PostgresStore:
     """A store in one schema of a database."""
 
-    def __init__(self, url: str, *, schema: str | None = None, tenant: str | None = None, machine: str = "") -> None:
+    def __init__(
+        self, url: str, *, schema: str | None = None, tenant: str | None = None, machine: str = "",
+        clock: str | None = None,
+    ) -> None:  # fmt: skip
         """Open the store at that address (``postgresql://host/name``), making its schema if there is none.
 
-        The address may say ``?schema=`` and ``?tenant=`` as well.  ``machine`` tells the folders of several machines
-        apart that one store knows.
+        The address may say ``?schema=``, ``?tenant=`` and ``?clock=`` as well.  ``machine`` tells the folders of
+        several machines apart that one store knows.  Leases run by the clock of the ``database``, or of each
+        ``caller``: that is for who moves a clock by hand.
         """
         address, said = own_options(url)
+        self._clock = clock or said.get("clock") or CLOCKS[0]
+        if self._clock not in CLOCKS:
+            raise InvalidInput(f"leases run by the clock of the `database` or of the `caller`, not by {self._clock!r}")
         self._connections = Connections(
             address, schema or said.get("schema") or SCHEMA, tenant or said.get("tenant") or TENANT
         )
+        self._ear = Ear(self._connections)
         self.path = self._connections.name
         self.machine = machine
         prepare(self._connections)
@@ -137,6 +160,15 @@ class PostgresStore:
         """See ``Store``."""
         return self._look(lambda db: events.listed(db, scopes, after=after, limit=limit))
 
+    def heard(self, *, after: int, seconds: float) -> int:
+        """See ``Store``.  It waits on a connection of its own."""
+        with self._ear.listening(seconds) as wait:
+            last = self._look(events.last)
+            if last > after:
+                return last
+            wait()
+        return self._look(events.last)
+
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
         return self._look(vectors.embedder)
@@ -164,7 +196,7 @@ class PostgresStore:
         def make(db: Db) -> list[Outcome]:
             named = vectors.embedder(db) if any(isinstance(change, AdoptEmbedder) for change in changes) else None
             take_turns(db, changes, self._connections.turn, embedder=named)
-            return [writes.make(db, self._placed(change)) for change in changes]
+            return [writes.make(db, self._timed(db, self._placed(change))) for change in changes]
 
         return self._write(make, durable=durable)
 
@@ -173,12 +205,13 @@ class PostgresStore:
 
         def take(db: Db) -> Claim | Skipped:
             take_turns(db, [Enqueue(job=job)], self._connections.turn, embedder=None)
-            return jobs.take(db, job, lease=lease, now=now)
+            return jobs.take(db, job, lease=lease, now=now if self._clock == "caller" else None)
 
         return self._write(take, durable=True)
 
     def close(self) -> None:
         """See ``Store``."""
+        self._ear.close()
         self._connections.close()
 
     def size(self) -> int:
@@ -209,6 +242,12 @@ class PostgresStore:
         return (
             change.replace(folder=self._folder(change.folder)) if isinstance(change, PutFiles | DropFiles) else change
         )
+
+    def _timed(self, db: Db, change: Change) -> Change:
+        """What a clock decides is decided by the one that all machines share."""
+        if self._clock == "caller" or not isinstance(change, Finish | Fail | Heartbeat):
+            return change
+        return jobs.by_the_database(db, change)
 
     def _folder(self, folder: str) -> str:
         return f"machine:{self.machine}:{folder}" if self.machine else folder

@@ -42,7 +42,7 @@ CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
 POOL_MOST = 8  # connections of one process
 TENANT = "default"  # whose rows those are that nobody else has
-OWN_OPTIONS = ("schema", "tenant")  # of an address; the driver refuses what it does not know
+OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
 
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what fails is raised; nothing is printed beside
 
@@ -67,6 +67,18 @@ def run_each(db: Db, sql: str, rows: Sequence[Sequence[Any]]) -> None:
     if rows:
         with db.cursor() as cursor:
             cursor.executemany(_marked(sql), rows)
+
+
+def every_of(
+    db: Db, questions: Sequence[tuple[str, Sequence[Any]]], *, vectors: int | None = None
+) -> list[list[tuple[Any, ...]]]:
+    """Every row of several answers that do not need each other: asked in one go, waited for once.
+
+    ``vectors`` is the place of the question whose answer holds vectors, if one does: see ``vectors_of``.
+    """
+    with db.pipeline():
+        asked = [db.execute(_marked(sql), given, binary=n == vectors) for n, (sql, given) in enumerate(questions)]
+    return [cursor.fetchall() for cursor in asked]
 
 
 def vectors_of(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[int, array[float]]]:
@@ -94,9 +106,9 @@ class _TextDumper(StrDumperUnknown):
 
 
 class _TextLoader(TextLoader):
-    def load(self, data: Buffer) -> bytes | str:
-        text = super().load(data)
-        return _unescaped(text) if isinstance(text, str) and "\1" in text else text
+    def load(self, data: Buffer) -> str:
+        text = str(data, "utf-8")  # as every connection of ours is set up
+        return _unescaped(text) if "\1" in text else text
 
 
 def _escaped(text: str) -> str:
@@ -157,6 +169,16 @@ class Connections:
             raise StoreError(f"the store {self.name!r} cannot be opened: {_said(error)}") from error
         with mapped(self.name), db:
             yield db
+
+    def apart(self) -> Db:
+        """One connection outside of the pool, set up like those in it; whoever asks for it closes it."""
+        db = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        try:
+            self._configure(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     @contextlib.contextmanager
     def using(self) -> Iterator[Db]:
@@ -253,7 +275,9 @@ class Connections:
                           " where e.extname = 'vector'")  # fmt: skip
         path = f"{quoted(self.schema)}, {quoted(place[0] if place else 'public')}"
         run(db, f"set search_path = {path}")
+        run(db, "set client_encoding = 'UTF8'")
         run(db, f"set lock_timeout = {LOCK_MS}")
+        run(db, "set random_page_cost = 1.1")  # a search is worth it in memory only: there a page costs what any costs
         run(db, f"set idle_in_transaction_session_timeout = {IDLE_MS}")
         run(db, "select set_config('commonplace.tenant', ?, false)", [self.tenant])
         adapt(db)
@@ -279,7 +303,7 @@ def quoted(name: str) -> str:
 
 
 def own_options(url: str) -> tuple[str, dict[str, str]]:
-    """An address as the driver knows it, and what only we know of it: ``schema`` and ``tenant``."""
+    """An address as the driver knows it, and what only we know of it (``OWN_OPTIONS``)."""
     address, _, query = url.partition("?")
     parts = [part for part in query.split("&") if part]
     ours = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts) if name in OWN_OPTIONS}

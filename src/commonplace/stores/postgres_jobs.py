@@ -1,4 +1,8 @@
-"""Jobs inside a transaction: taken by one, fenced by a token, tried a few times, and listed for whoever asks."""
+"""Jobs inside a transaction: taken by one, fenced by a token, tried a few times, and listed for whoever asks.
+
+Several machines share them, and clocks differ: by whose a lease runs is the store's choice.  By the database's, moments
+that a caller names are taken for what they are to the caller, so long from now, and never compared with another clock.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from commonplace.stores.postgres_filters import scopes_sql
 from commonplace.stores.postgres_scopes import scope_row
 from commonplace.stores.rows import micros, moment, scope_at
 
+_CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # the transaction's own may be long past
 #: Also locks the job's row, so that of two who claim it one waits for the other's answer.
 _ASKED = (
     "insert into job as j (scope, kind, key, status, tries_left, input) values (?, ?, ?, 'pending', ?, ?)"
@@ -23,16 +28,18 @@ _ASKED = (
     " tries_left = case when excluded.input > j.input then excluded.tries_left else j.tries_left end,"
     " retry_at = case when excluded.input > j.input then null else j.retry_at end,"
     " input = greatest(j.input, excluded.input)"
-    " returning status, lease_until, retry_at, tries_left, error, input, done"
+    f" returning status, lease_until, retry_at, tries_left, error, input, done, {_CLOCK}"
 )
 _THIS = "(scope, kind, key) = (?, ?, ?)"
+_OF_CLAIM = "scope = (select id from scope where path = ?) and kind = ? and key = ? and token = ?"
 
 
-def take(db: Db, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-    """Claim a job inside a transaction."""
+def take(db: Db, job: Job, *, lease: timedelta, now: datetime | None) -> Claim | Skipped:
+    """Claim a job inside a transaction; by the database's clock unless another one's time is given."""
     key = (scope_row(db, job.scope), job.kind, job.key)
     asked = first(db, _ASKED, (*key, TRIES, job.watermark))
-    status, until, retry_at, tries, error, newest, done = asked or (None,) * 7
+    status, until, retry_at, tries, error, newest, done, clock = asked or (None,) * 8
+    now = now or moment(clock)
     if done is not None and done >= newest:
         return Skipped(reason=Reason.UP_TO_DATE)
     if status == "running" and until > micros(now):
@@ -50,16 +57,36 @@ def take(db: Db, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skippe
     return claim
 
 
+def by_the_database(db: Db, change: Finish | Fail | Heartbeat) -> Finish | Fail | Heartbeat:
+    """The same by the database's clock.
+
+    A job ends now, may be tried again as long from now as its worker says, and a beat holds it for as long again as it
+    was claimed for: what the worker's clock shows does not matter.
+    """
+    claim = change.claim
+    sql = f"select {_CLOCK}, (select started_at from job j where {_OF_CLAIM})"
+    [(clock, started)] = every(db, sql, _claimed(claim))
+    now, began = moment(clock), moment(started)
+    match change:
+        case Finish():
+            return change.replace(at=change.at and now)
+        case Fail():
+            wait = change.retry_at - change.at if change.at else None
+            return change if wait is None else change.replace(at=now, retry_at=now + wait)
+        case Heartbeat():  # without a start there is no such job, and whoever beats for it hears of that
+            return change.replace(until=now + (claim.until - began)) if began else change
+
+
 def _owned(db: Db, claim: Claim, assignments: str, values: Sequence[Any]) -> Outcome:
     """Change a job only as the one who holds it; a lease that ran out holds until somebody else takes the job."""
-    key = (str(claim.job.scope), claim.job.kind, claim.job.key)
-    sql = (
-        f"update job set {assignments} where scope = (select id from scope where path = ?) and kind = ? and key = ?"
-        " and token = ? and status = 'running'"
-    )
-    if run(db, sql, (*values, *key, claim.token)) == 0:
+    sql = f"update job set {assignments} where {_OF_CLAIM} and status = 'running'"
+    if run(db, sql, (*values, *_claimed(claim))) == 0:
         raise LeaseLost(f"the job {claim.job.kind}:{claim.job.key} was taken over; nothing was written")
     return Outcome()
+
+
+def _claimed(claim: Claim) -> tuple[str, ...]:
+    return str(claim.job.scope), claim.job.kind, claim.job.key, claim.token
 
 
 def enqueue(db: Db, change: Enqueue) -> Outcome:

@@ -7,8 +7,9 @@ through: pgvector compares, the best are weighed once more in double precision s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import hypot
+from typing import Any
 
 from commonplace.domain.documents import Chunk
 from commonplace.domain.errors import DimensionMismatch, StoreDamaged
@@ -22,7 +23,7 @@ from commonplace.stores.moving import indexed
 from commonplace.stores.postgres_connection import Db, every, vectors_of
 from commonplace.stores.postgres_filters import among, among_numbers, entry_sql
 from commonplace.stores.postgres_vectors import embedder
-from commonplace.stores.rows import row_record, select_list
+from commonplace.stores.rows import Sql, row_record, select_list
 from commonplace.stores.scoring import (
     CANDIDATES_EACH,
     CANDIDATES_LEAST,
@@ -38,8 +39,9 @@ from commonplace.stores.sqlite_vectors import unit
 
 def match(db: Db, where: Filter, query: Query, *, limit: int) -> list[Match]:
     """By words."""
-    found, documents, length = postings(db, where, query, places_of(db, where))
-    return _fetch(db, leading(score(query, found, documents=documents, length=length), limit))[:limit]
+    places = places_of(db, where)
+    found = score(query, postings(db, where, query, places), documents=places.texts, length=places.length)
+    return _fetch(db, leading(found, limit))[:limit]
 
 
 class Places(Value):
@@ -51,12 +53,27 @@ class Places(Value):
     watched: bool  #: by row-level security
 
 
-def postings(db: Db, where: Filter, query: Query, places: Places) -> tuple[Postings, int, int]:
-    """Where each term of a question occurs; and how many texts of what total length there are to search."""
-    terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
+def postings(db: Db, where: Filter, query: Query, places: Places) -> Postings:
+    """Where each term of a question occurs."""
+    return postings_at(query, every(db, *postings_sql(where, query, places)))
+
+
+def postings_at(query: Query, rows: Iterable[tuple[Any, ...]]) -> Postings:
+    """Rows of ``postings_sql``, by term."""
+    terms = _terms(query)
     found: dict[str, list[tuple[int, int, int]]] = {term: [] for term in terms}
-    if not terms or not places.buckets:
-        return found, places.texts, places.length
+    for number, entry, count, size in rows:
+        found[terms[number]].append((entry, count, size))
+    return found
+
+
+def _terms(query: Query) -> list[str]:
+    return list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
+
+
+def postings_sql(where: Filter, query: Query, places: Places) -> Sql:
+    """The question where each term occurs, how often, and in how long a text."""
+    terms = _terms(query)
     pairs = [(bucket, number) for bucket in places.buckets for number in range(len(terms))]
     words = [indexed(term) for term in terms]
     condition, values = entry_sql(where)
@@ -66,9 +83,7 @@ def postings(db: Db, where: Filter, query: Query, places: Places) -> tuple[Posti
         f" join entry e on {_WATCHED if places.watched else _INDEXED} where {condition}"
     )
     asked = [[bucket for bucket, _ in pairs], [number for _, number in pairs], [words[number] for _, number in pairs]]
-    for number, entry, count, size in every(db, sql, [*asked, *values]):
-        found[terms[number]].append((entry, count, size))
-    return found, places.texts, places.length
+    return sql, [*asked, *values]
 
 
 def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
@@ -87,27 +102,35 @@ def candidates(
     db: Db, where: Filter, asked: array[float], wanted: int, places: Places, *, index_from: int = near.INDEX_FROM
 ) -> list[tuple[int, array[float]]]:
     """The nearest of what the filter lets through: from so many texts on by the index, else by comparing all."""
-    if wanted and near.worth_it(db, len(asked), places.texts, index_from=index_from):
+    if wanted and is_large(db, asked, places, index_from=index_from):
         found = near.nearest(db, asked, list(places.buckets), entry_sql(where), wanted)
         if len(found) >= wanted:
             return found
-    return _compared(db, where, asked, wanted, list(places.buckets))
+    sql, values = compared_sql(where, asked, wanted, places)
+    return compared_at(asked, vectors_of(db, sql, values))
 
 
-def _compared(
-    db: Db, where: Filter, asked: array[float], wanted: int, buckets: list[int]
-) -> list[tuple[int, array[float]]]:
-    """The nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
+def is_large(db: Db, asked: array[float], places: Places, *, index_from: int = near.INDEX_FROM) -> bool:
+    """Whether there is so much to compare that an index is walked instead, if there is one."""
+    return near.worth_it(db, len(asked), places.texts, index_from=index_from)
+
+
+def compared_at(asked: array[float], found: Sequence[tuple[Any, ...]]) -> list[tuple[int, array[float]]]:
+    """Rows of ``compared_sql``, or of any question for entries and their vectors."""
+    if any(len(data) != len(asked) for _, data in found):
+        raise StoreDamaged("vectors are of a wrong length")
+    return [(entry, data) for entry, data in found]
+
+
+def compared_sql(where: Filter, asked: array[float], wanted: int, places: Places) -> Sql:
+    """The question for the nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
     condition, values = entry_sql(where)
     sql = (
         "select e.id, m.data from entry e join embedding m on m.entry = e.id"
         f" where e.bucket = any(?::bigint[]) and {condition}"
         " order by coalesce(nullif(m.data <=> ?, 'NaN'), 1) fetch first ? rows with ties"
     )
-    found = vectors_of(db, sql, [buckets, *values, asked, wanted]) if wanted else []
-    if any(len(data) != len(asked) for _, data in found):
-        raise StoreDamaged("vectors are of a wrong length")
-    return found
+    return sql, [list(places.buckets), *values, asked, max(0, wanted)]
 
 
 def cosines(asked: Sequence[float], found: Sequence[tuple[int, Sequence[float]]]) -> list[tuple[int, float]]:
@@ -124,13 +147,22 @@ _WATCHED = "e.bucket = a.bucket and e.terms @> array[a.term]"
 
 def places_of(db: Db, where: Filter) -> Places:
     """Where to look for what a filter means."""
+    return places_at(every(db, *places_sql(where)))
+
+
+def places_sql(where: Filter) -> Sql:
+    """The question where to look."""
     condition, values = among("s.path", where.scopes)
     sql = (
         "select e.bucket, count(*), sum(e.length)::bigint, row_security_active('entry') from scope s"
         " cross join unnest(?::bigint[]) c (class)"
         f" join entry e on e.bucket = s.id * 4 + c.class where {condition} group by e.bucket order by e.bucket"
     )
-    rows = every(db, sql, [classes(where), *values])
+    return sql, [classes(where), *values]
+
+
+def places_at(rows: Sequence[tuple[Any, ...]]) -> Places:
+    """Rows of ``places_sql`` as places."""
     return Places(
         buckets=tuple(row[0] for row in rows), texts=sum(row[1] for row in rows), length=sum(row[2] for row in rows),
         watched=any(row[3] for row in rows),
@@ -145,16 +177,26 @@ def _fetch(db: Db, found: Sequence[Scored]) -> list[Match]:
 
 def records(db: Db, wanted: Collection[int]) -> dict[int, Record]:
     """The records and earlier versions among these entries."""
-    found: dict[int, Record] = {}
+    return records_at(row for question in records_sql(wanted) for row in every(db, *question))
+
+
+def records_sql(wanted: Collection[int]) -> list[Sql]:
+    """The questions for them: one, two or none."""
+    questions = []
     for table, key, class_ in (("record", "row", entries.RECORD), ("version", "record", entries.VERSION)):
         rows = [entry // 4 for entry in wanted if entry % 4 == class_]
         condition, numbers = among_numbers("r.row", rows)
         sql = (
-            f"select r.row, {select_list('r')} from {table} r join scope s on s.id = r.scope"
+            f"select r.row * 4 + {class_}, {select_list('r')} from {table} r join scope s on s.id = r.scope"
             f" left join usage u on u.record = r.{key} where {condition}"
         )
-        found |= {row[0] * 4 + class_: row_record(row[1:]) for row in (every(db, sql, numbers) if rows else [])}
-    return found
+        questions += [(sql, numbers)] if rows else []
+    return questions
+
+
+def records_at(rows: Iterable[tuple[Any, ...]]) -> dict[int, Record]:
+    """Rows of ``records_sql``, by entry."""
+    return {row[0]: row_record(row[1:]) for row in rows}
 
 
 def chunks(db: Db, wanted: Collection[int]) -> dict[int, Chunk]:

@@ -4,37 +4,62 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
-from commonplace.domain.errors import DimensionMismatch, StoreDamaged
-from commonplace.domain.ports import AROUND
+from commonplace.domain.errors import DimensionMismatch
+from commonplace.domain.ports import AROUND, EmbedderIdentity
 from commonplace.domain.queries import Filter, Query, Survey, Vector
+from commonplace.domain.records import Record
 from commonplace.domain.scopes import Scope
 from commonplace.stores import postgres_search as search
-from commonplace.stores.bm25 import worths
-from commonplace.stores.postgres_connection import Db, every, vectors_of
+from commonplace.stores.bm25 import Postings, worths
+from commonplace.stores.postgres_connection import Db, every, every_of
 from commonplace.stores.postgres_filters import among_numbers, scopes_sql
-from commonplace.stores.postgres_vectors import embedder
+from commonplace.stores.postgres_vectors import EMBEDDER, embedder_at
 from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals
 from commonplace.stores.sqlite_vectors import unit
 
 
 def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-    """See ``Store``."""
-    places = search.places_of(db, where)
-    postings, documents, length = search.postings(db, where, query, places)
-    words, rarities = worths(query, postings, documents=documents, length=length)
-    asked = _asked(db, vector)
+    """See ``Store``.  What does not need each other's answer is asked together: a question costs most by its way."""
+    here, named = every_of(db, [search.places_sql(where), EMBEDDER])
+    places, asked = search.places_at(here), _asked(embedder_at((key, value) for key, value in named), vector)
+    found, near = _found(db, where, query, asked, places, limit=limit)
+    words, rarities = worths(query, found, documents=places.texts, length=places.length)
     seen = best(totals(words), limit)
-    near = search.candidates(db, where, asked, limit, places) if asked is not None else []
     if asked is not None:  # more than were wanted tie with the last: then by their cosines
         seen |= dict(near).keys() if len(near) <= limit else best(dict(search.cosines(asked, near)), limit)
     before = _around(db, seen) if where.chunks else {}
     seen |= before.keys()
-    similar, together = _cosines(db, asked, seen, before, dict(near)) if asked is not None else ({}, {})
+    held, records = _held(db, asked, seen, dict(near))
+    similar, together = likeness(asked, held, held.__getitem__, before) if asked is not None else ({}, {})
     return surveyed(
-        seen, words, rarities, similar=similar, together=together, records=search.records(db, seen),
-        chunks=search.chunks(db, seen),
-    )  # fmt: skip
+        seen, words, rarities, similar=similar, together=together, records=records, chunks=search.chunks(db, seen)
+    )
+
+
+def _found(
+    db: Db, where: Filter, query: Query, asked: array[float] | None, places: search.Places, *, limit: int
+) -> tuple[Postings, list[tuple[int, array[float]]]]:
+    """Where the words are, and what is nearest."""
+    by_words = search.postings_sql(where, query, places)
+    if asked is None:
+        return search.postings_at(query, every(db, *by_words)), []
+    if search.is_large(db, asked, places):
+        return search.postings_at(query, every(db, *by_words)), search.candidates(db, where, asked, limit, places)
+    rows, near = every_of(db, [by_words, search.compared_sql(where, asked, limit, places)], vectors=1)
+    return search.postings_at(query, rows), search.compared_at(asked, near)
+
+
+def _held(
+    db: Db, asked: array[float] | None, seen: Collection[int], known: Mapping[int, array[float]]
+) -> tuple[dict[int, array[float]], dict[int, Record]]:
+    """The vectors and the records of what was seen; some vectors are known already."""
+    condition, numbers = among_numbers("m.entry", [] if asked is None else [one for one in seen if one not in known])
+    vectors = (f"select m.entry, m.data from embedding m where {condition}", numbers)
+    more, *rows = every_of(db, [vectors, *search.records_sql(seen)], vectors=0)
+    held = dict(search.compared_at(asked, more)) if asked is not None else {}
+    return held | {entry: data for entry, data in known.items() if entry in seen}, search.records_at(chain(*rows))
 
 
 def speakers(db: Db, scopes: Collection[Scope]) -> list[str]:
@@ -53,8 +78,7 @@ def speakers(db: Db, scopes: Collection[Scope]) -> list[str]:
     return sorted(found)
 
 
-def _asked(db: Db, vector: Vector | None) -> array[float] | None:
-    held = embedder(db)
+def _asked(held: EmbedderIdentity | None, vector: Vector | None) -> array[float] | None:
     if vector is None or held is None:
         return None
     if held.dimensions != len(vector):
@@ -71,24 +95,3 @@ def _around(db: Db, seen: Iterable[int]) -> dict[int, int | None]:
         f" and n.seq between c.seq - {AROUND} and c.seq + {AROUND} where {condition}"
     )
     return neighbours((row, document, seq) for row, document, seq in (every(db, sql, numbers) if rows else []))
-
-
-def _cosines(
-    db: Db,
-    asked: array[float],
-    seen: Collection[int],
-    before: Mapping[int, int | None],
-    known: Mapping[int, array[float]],
-) -> tuple[dict[int, float], dict[int, float]]:
-    """How near each is, and how near each is together with the one before it; some vectors are known already."""
-    held = _vectors(db, [entry for entry in seen if entry not in known], len(asked))
-    held |= {entry: vector for entry, vector in known.items() if entry in seen}
-    return likeness(asked, held, held.__getitem__, before)
-
-
-def _vectors(db: Db, seen: Collection[int], dimensions: int) -> dict[int, array[float]]:
-    condition, numbers = among_numbers("entry", seen)
-    rows = vectors_of(db, f"select entry, data from embedding where {condition} order by entry", numbers)
-    if any(len(data) != dimensions for _, data in rows):
-        raise StoreDamaged("vectors are of a wrong length")
-    return dict(rows)

@@ -20,7 +20,7 @@ from commonplace.domain.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.domain.moving import Item
 from commonplace.domain.ports import Problem
 from commonplace.domain.values import Value
-from commonplace.stores import postgres_moving, sqlite_moving
+from commonplace.stores import postgres_filling, postgres_moving, sqlite_moving
 from commonplace.stores import postgres_near as near
 from commonplace.stores.moving import PAGE
 from commonplace.stores.postgres import PostgresStore
@@ -247,9 +247,9 @@ def _duplicated(backup: apsw.Connection, path: str) -> None:
 
 def _filled(db: Db, items: Iterator[Item], own: str) -> int:
     """Put items in the place of everything that is there; returns how many records they are."""
-    postgres_moving.empty(db)
+    postgres_filling.empty(db)
     count = 0
     while batch := list(islice(items, PAGE)):
-        postgres_moving.keep(db, batch, own)
+        postgres_filling.keep(db, batch, own)
         count += sum(item.sort == "record" for item in batch)
     return count

@@ -7,6 +7,7 @@ only while the text is still the same.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from math import isfinite
 
@@ -15,6 +16,7 @@ from commonplace.domain.errors import Conflict, DimensionMismatch, EmbeddingMode
 from commonplace.domain.ports import EmbedderIdentity, Unembedded
 from commonplace.domain.queries import Vector
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
+from commonplace.stores.rows import Sql
 from commonplace.stores.sqlite_vectors import unit
 
 NOTED = "setting"  # where it is kept which embedder the vectors come from
@@ -61,8 +63,20 @@ def switch(db: Db, identity: EmbedderIdentity) -> Outcome:
     return Outcome()
 
 
+#: The question which embedder the vectors come from.
+EMBEDDER: Sql = (f"select key, value from {NOTED} where key = any(?::text[])", [list(_PRESENT)])
+
+
+def embedder_at(rows: Iterable[tuple[str, str]]) -> EmbedderIdentity | None:
+    """Rows of ``EMBEDDER`` as what they name."""
+    return _named(dict(rows), _PRESENT)
+
+
 def _identity(db: Db, keys: tuple[str, str]) -> EmbedderIdentity | None:
-    held = dict(every(db, f"select key, value from {NOTED} where key = any(?::text[])", [list(keys)]))
+    return _named(dict(every(db, EMBEDDER[0], [list(keys)])), keys)
+
+
+def _named(held: Mapping[str, str], keys: tuple[str, str]) -> EmbedderIdentity | None:
     return EmbedderIdentity(name=held[keys[0]], dimensions=int(held[keys[1]])) if held else None
 
 

@@ -43,9 +43,15 @@ def moment(value: int | None) -> Any:
 
 def packed(value: Json | Mapping[str, Json] | Sequence[str]) -> str:
     """JSON in one canonical form: equal values give equal text."""
-    from json import dumps  # noqa: PLC0415 - see unpacked
+    return _encoder()(value)
 
-    return dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+@lru_cache(maxsize=1)
+def _encoder() -> Callable[[Any], str]:
+    """Made once: ``dumps`` makes one for every call that is told how to write."""
+    from json import JSONEncoder  # noqa: PLC0415 - see unpacked
+
+    return JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 def unpacked(text: str) -> Any:
@@ -179,17 +185,24 @@ def marks(values: Collection[object]) -> str:
 
 def state_sql(alias: str, states: frozenset[State], at: datetime) -> Sql:
     """The one rule of what is live, in SQL (``Record.state`` says it in Python)."""
+    text, moments = _state_text(alias, states)
+    return text, [micros(at)] * moments
+
+
+@lru_cache(maxsize=64)
+def _state_text(alias: str, states: frozenset[State]) -> tuple[str, int]:
+    """The rule as text, and how often it asks for the time."""
     if states == ANY_STATE:
-        return "1", []
+        return "1", 0
     open_ = f"{alias}.archived_at is null and {alias}.held = 0"
-    rules: dict[State, Sql] = {
-        State.ARCHIVED: (f"{alias}.archived_at is not null", []),
-        State.HELD: (f"({alias}.archived_at is null and {alias}.held = 1)", []),
-        State.EXPIRED: (f"({open_} and {alias}.expires_at <= ?)", [micros(at)]),
-        State.LIVE: (f"({open_} and ({alias}.expires_at is null or {alias}.expires_at > ?))", [micros(at)]),
+    rules: dict[State, str] = {
+        State.ARCHIVED: f"{alias}.archived_at is not null",
+        State.HELD: f"({alias}.archived_at is null and {alias}.held = 1)",
+        State.EXPIRED: f"({open_} and {alias}.expires_at <= ?)",
+        State.LIVE: f"({open_} and ({alias}.expires_at is null or {alias}.expires_at > ?))",
     }
-    chosen = [rules[state] for state in sorted(states)]
-    return f"({' or '.join(sql for sql, _ in chosen)})", [value for _, values in chosen for value in values]
+    text = f"({' or '.join(rules[state] for state in sorted(states))})"
+    return text, text.count("?")
 
 
 def filter_sql(where: Filter, alias: str) -> Sql:
@@ -231,7 +244,10 @@ def scopes_sql(scopes: frozenset[Scope], column: str) -> Sql:
 
 def among(column: str, allowed: Collection[Any]) -> Sql:
     """A column that must have one of these values, however many they are."""
-    values: list[Any] = sorted(value if isinstance(value, int) else str(value) for value in allowed)
+    values: list[Any] = [value if isinstance(value, int) else str(value) for value in allowed]
+    if len(values) == 1:
+        return f"{column} in (?)", values
+    values.sort()
     if len(values) <= MARKS_MOST:
         return f"{column} in ({marks(values)})", values
     return f"{column} in (select value from json_each(?))", [packed(values)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ from commonplace.stores.sqlite_connection import (
     CHECKPOINT_SECONDS,
     Connection,
     Pool,
+    Together,
     WriterLock,
     every,
     first,
@@ -69,10 +71,11 @@ from commonplace.version import PRODUCT
 if TYPE_CHECKING:
     from commonplace.domain.events import Event
 
+LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
 _UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
 #: Changes by which somebody wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
-#: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, like those of every row.
+#: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
 _ERASING = (Delete, DeleteDocuments, DropScope)
 
 
@@ -88,6 +91,7 @@ class SqliteStore:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._pool = Pool(on_disk=path != ":memory:")
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
+        self._together = Together(self.writing)
         self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
         with self.using():
             pass
@@ -207,6 +211,17 @@ class SqliteStore:
         with self.using() as connection:
             return sqlite_events.listed(connection.db, scopes, after=after, limit=limit)
 
+    def heard(self, *, after: int, seconds: float) -> int:
+        """See ``Store``.  No file tells another process of a write: it is looked at now and then."""
+        end = time.monotonic() + seconds
+        while True:
+            with self.using() as connection:
+                [(last,)] = every(connection.db, "select coalesce(max(seq), 0) from event")
+            left = end - time.monotonic()
+            if last > after or left <= 0:
+                return int(last)
+            time.sleep(min(LOOK_SECONDS, left))
+
     def embedder(self) -> EmbedderIdentity | None:
         """See ``Store``."""
         with self.using() as connection:
@@ -229,11 +244,12 @@ class SqliteStore:
         if not changes:
             return []
         durable = not all(isinstance(change, _UNWORTHY) for change in changes)
-        with self.writing(durable=durable) as db:
-            outcomes = [writes.make(db, change) for change in changes]
-            erased = [_erased(*pair) for pair in zip(changes, outcomes, strict=True)]
-            if any(erased):
-                db.execute("insert or replace into meta values ('erasing', 1)")
+        if self._lock is None:
+            with self.writing(durable=durable) as db:
+                outcomes, erased = _made(db, changes)
+        else:
+            with mapped(self.path):
+                outcomes, erased = self._together.made(lambda db: _made(db, changes), durable=durable)
         if any(erased) and not self._scrubbed():
             outcomes = [outcome.replace(erasing=was) for outcome, was in zip(outcomes, erased, strict=True)]
         return outcomes
@@ -369,6 +385,15 @@ def _make_file(path: str) -> None:
         raise StoreError(f"the store {path!r} cannot be made: {error.strerror}") from error
 
 
+def _made(db: apsw.Connection, changes: Sequence[Change]) -> tuple[list[Outcome], list[bool]]:
+    """Make changes inside a transaction; returns what came of each, and whether bytes are to vanish for it."""
+    outcomes = [writes.make(db, change) for change in changes]
+    erased = [_erased(*pair) for pair in zip(changes, outcomes, strict=True)]
+    if any(erased):
+        db.execute("insert or replace into meta values ('erasing', 1)")
+    return outcomes, erased
+
+
 def _erased(change: Change, outcome: Outcome) -> bool:
     """Whether bytes are to vanish; a dropped scope names its records only, and may have held documents."""
     lapsed = isinstance(change, Delete) and change.tell is not None and change.tell == "memory.expired"
@@ -377,9 +402,12 @@ def _erased(change: Change, outcome: Outcome) -> bool:
 
 def _count(db: apsw.Connection) -> tuple[str, int] | None:
     """Number a durable write; the store's own name goes with the number."""
-    db.execute("update meta set value = value + 1 where key = 'sequence'")
-    held = dict(every(db, "select key, value from meta where key in ('store', 'sequence')"))
-    return (str(held["store"]), int(held["sequence"]))
+    counted = (
+        "update meta set value = value + 1 where key = 'sequence'"
+        " returning (select value from meta where key = 'store'), value"
+    )
+    [(store, sequence)] = every(db, counted)
+    return str(store), int(sequence)
 
 
 def _document(row: Sequence[Any]) -> Document:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import apsw
 
-from commonplace.domain.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
+from commonplace.domain.errors import CommonplaceError, InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
 from commonplace.domain.scopes import Scope
 
 try:
@@ -26,10 +26,12 @@ except ImportError:  # Windows: the database's own lock still serialises writers
     fcntl = None  # type: ignore[assignment]
 
 Fill: TypeAlias = Callable[[apsw.Connection], None]
+Work: TypeAlias = Callable[[apsw.Connection], Any]
 
 APPLICATION_ID = 0x436F6D6D  # "Comm"
 BUSY_MS = 10_000  # how long the database waits for its own lock
 WAIT_SECONDS = 30.0  # how long a writer waits for its turn
+TURNS_MOST = 64  # writes in one transaction: other processes wait as long as it takes
 POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
 FORK_SECONDS = 5.0  # how long a fork waits for other threads to give their connections back
 CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
@@ -70,6 +72,8 @@ class Connection:
             self.db.set_busy_timeout(BUSY_MS)
             every(self.db, SETTINGS)  # to the end: a setting that answers with a row would stop the rest
             self.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+            # Else a look at a key is planned anew for every value, in case it suits another index: ten times the time.
+            self.db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         if vec is not None:
             _load(self.db, vec)
 
@@ -282,6 +286,109 @@ class WriterLock:
                 time.sleep(random.uniform(*POLL_SECONDS))  # noqa: S311 - a turn in a queue, not a secret
             else:
                 return
+
+
+class Turn:
+    """One caller's part of a shared transaction: what to do, and what came of it."""
+
+    def __init__(self, work: Work, *, durable: bool) -> None:
+        self.work = work
+        self.durable = durable
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.settled = False  #: once woken: it was made or refused; else it is its turn to lead
+        self.woken = threading.Event()
+
+    def make(self, db: apsw.Connection, *, alone: bool) -> None:
+        """Do it whole or not at all; what it raises is its caller's alone, unless the transaction ended with it."""
+        if alone:
+            self.result = self.work(db)
+            return
+        db.execute("savepoint turn")
+        try:
+            self.result = self.work(db)
+        except _OWN as error:
+            if not db.in_transaction:
+                raise
+            self.error = error
+            db.execute("rollback to turn")
+        db.execute("release turn")
+
+    def told(self) -> Any:
+        """What came of it, for its caller."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    def given_up(self, error: BaseException) -> None:
+        """Take note that the transaction failed as a whole; an error that was this one's own stays."""
+        if self.error is None:  # each raises an error of their own, and what stopped the leader did not stop them
+            shared = isinstance(error, StoreError)
+            self.error = type(error)(*error.args) if shared else StoreBusy("a write was given up with another one")
+            self.error.__cause__ = error
+
+
+#: What a turn may raise without ending the transaction for the others.
+_OWN = (CommonplaceError, apsw.Error, ValueError, TypeError, ArithmeticError)
+
+
+class Together:
+    """Threads that write at once share one transaction, and with it one wait for the disk: the slow part of a write.
+
+    The first to come leads: it makes what everybody who waits has to do, each in a savepoint, and commits.  Nobody is
+    told before that.  Who comes meanwhile waits, and the first of them leads the next.
+    """
+
+    def __init__(self, writing: Callable[..., contextlib.AbstractContextManager[apsw.Connection]]) -> None:
+        """``writing`` opens a transaction."""
+        self._writing = writing
+        self._guard = threading.Lock()
+        self._waiting: list[Turn] = []
+        self._led = False
+        self._pid = os.getpid()
+
+    def made(self, work: Work, *, durable: bool) -> Any:
+        """Do some work in a transaction; when it returns, that is committed."""
+        if self._pid != os.getpid():  # a forked child: whoever led is not here to go on
+            self._guard, self._waiting, self._led, self._pid = threading.Lock(), [], False, os.getpid()
+        turn = Turn(work, durable=durable)
+        with self._guard:
+            self._waiting.append(turn)
+            leads, self._led = not self._led, True
+        if not leads and not turn.woken.wait(WAIT_SECONDS):
+            self._leave(turn)
+        if not turn.settled:
+            self._lead()
+        return turn.told()
+
+    def _leave(self, turn: Turn) -> None:
+        """Give up waiting, unless somebody has begun with it."""
+        with self._guard:
+            if turn in self._waiting and not turn.woken.is_set():
+                self._waiting.remove(turn)
+                raise StoreBusy(f"other threads have been writing for {WAIT_SECONDS:.0f} s")
+        turn.woken.wait()
+
+    def _lead(self) -> None:
+        """Make what waits; the caller's own is the first of it."""
+        with self._guard:
+            turns, self._waiting = self._waiting[:TURNS_MOST], self._waiting[TURNS_MOST:]
+        try:
+            with self._writing(durable=any(turn.durable for turn in turns)) as db:
+                for turn in turns:
+                    turn.make(db, alone=len(turns) == 1)
+        except BaseException as error:
+            for turn in turns:
+                turn.given_up(error)
+            raise
+        finally:
+            with self._guard:
+                self._led = bool(self._waiting)
+                if self._waiting:
+                    self._waiting[0].woken.set()
+            for turn in turns:
+                turn.settled = True
+                turn.woken.set()
 
 
 @contextlib.contextmanager

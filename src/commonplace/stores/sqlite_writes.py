@@ -196,7 +196,7 @@ def _insert(
     except apsw.ConstraintError as error:
         raise _taken(db, record, scope) from error
     number = db.last_insert_rowid()
-    _link(db, number, record)
+    _link(db, number, record, fresh=True)
     if vector is not None:
         vectors.put(db, number * 4, vector)
     return number
@@ -237,10 +237,11 @@ def _stored_row(record: Record, terms: Terms, scope: int, *, from_: datetime) ->
     return (*row, micros(from_), digest(record), row_hash(row, str(record.scope)), " ".join(terms), len(terms))
 
 
-def _link(db: apsw.Connection, number: int, record: Record) -> None:
+def _link(db: apsw.Connection, number: int, record: Record, *, fresh: bool = False) -> None:
     """Tags and parents can be asked for by value."""
-    db.execute("delete from tag where record = ?", (number,))
-    db.execute("delete from parent where record = ?", (number,))
+    if not fresh:
+        db.execute("delete from tag where record = ?", (number,))
+        db.execute("delete from parent where record = ?", (number,))
     if record.tags:
         db.executemany("insert into tag values (?, ?)", [(number, tag) for tag in sorted(record.tags)])
     if record.source.parents:
@@ -341,10 +342,10 @@ def _require(db: apsw.Connection, change: Require) -> Outcome:
 
 
 def _delete(db: apsw.Connection, change: Delete) -> Outcome:
-    if change.tell:
-        _tell_ended(db, _matching(db, change.where), change.tell, change.where.at)
     condition, values = filter_sql(change.where, "r")
     rows = every(db, f"select r.row, r.id from record r where {condition} order by r.id", values)
+    if change.tell and rows:
+        _tell_ended(db, _matching(db, change.where), change.tell, change.where.at)
     return Outcome(gone=tuple(_erase(db, rows)))
 
 
@@ -392,9 +393,13 @@ def measure(db: apsw.Connection, where: Filter) -> Measure:
 
 
 def _fits(db: apsw.Connection, where: Filter, most: int) -> bool:
-    """Whether there are no more even if all of the scopes were meant: an index says so, and nearly always does."""
-    within, values = scopes_sql(where.scopes, "r.scope")
-    [(count,)] = every(db, f"select count(*) from record r where {within}", values)
+    """Whether there are no more even if all of the scopes were meant: their buckets are counted, and nearly always do.
+
+    The records of a scope are in two of its buckets: the live ones and the rest.
+    """
+    within, values = among("s.path", where.scopes)
+    counts = "select coalesce(sum(b.docs), 0) from scope s join bucket b on b.id in (s.id * 4, s.id * 4 + 3)"
+    [(count,)] = every(db, f"{counts} where {within}", values)
     return int(count) <= most
 
 

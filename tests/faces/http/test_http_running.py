@@ -141,3 +141,51 @@ def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(serve, agent
     first.stop(signal.SIGKILL)
 
     assert serve().http().get(path).json()["value"] == 1
+
+
+MEBIBYTE = 1 << 20
+
+
+def resident(pid):
+    """How many bytes of memory a process holds."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def poured(server, head, piece, times):
+    """Send a body piece by piece as long as the server takes it; returns what it said and the most memory it held."""
+    place = urlsplit(server.url)
+    most = resident(server.process.pid)
+    with socket.create_connection((place.hostname, place.port), timeout=30) as client:
+        try:
+            client.sendall(head.encode())
+            for _ in range(times):
+                client.sendall(piece)
+                most = max(most, resident(server.process.pid))
+        except OSError:  # it hung up in the middle, as it may
+            pass
+        try:
+            return client.recv(65_536).decode(), most
+        except OSError:
+            return "", most
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is read from /proc")
+@pytest.mark.parametrize("length", ["Content-Length: 67108864", "Transfer-Encoding: chunked"])
+def test_a_body_of_64_mebibytes_costs_no_memory(serve, length):
+    """It is refused after what a body may have at most, whether it says how long it is or not."""
+    server = serve("--quiet")
+    assert server.http().get("/healthz").status_code == 200
+    before = resident(server.process.pid)
+    place = urlsplit(server.url).netloc
+    head = f"POST /api/v1/memory HTTP/1.1\r\nHost: {place}\r\nX-API-Key: {server.operator}\r\n"
+    head += f"Content-Type: application/json\r\n{length}\r\n\r\n"
+    piece = b"x" * MEBIBYTE
+    if "chunked" in length:
+        piece = b"%x\r\n%b\r\n" % (MEBIBYTE, piece)
+    said, most = poured(server, head, piece, 64)
+
+    assert "413" in said.partition("\r\n")[0] or not said
+    assert most - before < 40 * MEBIBYTE
+    assert server.http().get("/healthz").status_code == 200

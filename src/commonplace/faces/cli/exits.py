@@ -5,7 +5,7 @@
    1  there is no such record, or something needs a person: an unhealthy store, a file that cannot be read,
       a question answered with no
    2  the command was not understood, or what was given cannot be kept or asked
-   3  a conflict: the record is at another version, the key is taken
+   3  a conflict: the record is at another version, the key is taken, there is no room
    4  forbidden: a memory that is switched off, a scope outside of this place
    5  the configuration cannot be followed
    6  the store or the disk failed: busy, damaged, full, written by a newer Commonplace
@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from commonplace.domain.errors import (
+    CapacityExceeded,
     CommonplaceError,
     ConfigError,
     Conflict,
@@ -42,6 +43,7 @@ EXITS: dict[type[CommonplaceError], int] = {
     NotFound: 1,
     InvalidInput: 2,
     Conflict: 3,
+    CapacityExceeded: 3,
     LeaseLost: 3,
     Forbidden: 4,
     ConfigError: 5,

@@ -1,12 +1,13 @@
 """What happened to entries, as a list and as server-sent events; never a value.
 
-Events are polled from the store, so that every process on it tells of what the others do.  A stream begins after the
-event that ``Last-Event-ID`` or ``after`` names, so a client that was cut off misses nothing.
+Every process on a store tells of what the others do: one thread waits until the store has heard of something, and then
+every stream looks.  A stream begins after the event that ``Last-Event-ID`` or ``after`` names, so a client that was cut
+off misses nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated
@@ -70,7 +71,7 @@ async def stream(call: Call, in_thread: InThread, allowed: Callable[[], Principa
     """Events as they happen, until the client goes, the key is revoked or the server stops."""
     asked: WhichEvents = call.query
     limits = call.services.settings.limits
-    after, silent = started_after(call), 0.0
+    after, seen, spoke = started_after(call), 0, time.monotonic()
     yield b"retry: 1000\n\n"
     while not call.services.stopping():
         found = await in_thread(partial(_look, call, allowed, after, asked.agent_id))
@@ -79,12 +80,13 @@ async def stream(call: Call, in_thread: InThread, allowed: Callable[[], Principa
         for one in found:
             after = one.seq
             yield sent(one)
-        silent = 0.0 if found else silent + limits.poll_seconds
-        if silent >= limits.beat_seconds:
-            silent = 0.0
+        if found:
+            spoke = time.monotonic()
+        elif time.monotonic() - spoke >= limits.beat_seconds:
+            spoke = time.monotonic()
             yield b": still here\n\n"
         if len(found) < STREAM_PAGE:
-            await asyncio.sleep(limits.poll_seconds)
+            seen = await call.services.watch.beyond(seen, limits.poll_seconds)
 
 
 def started_after(call: Call) -> int:

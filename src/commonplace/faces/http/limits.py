@@ -19,6 +19,37 @@ from commonplace.faces.http.errors import Refused
 GRACE_SECONDS = 1.0  # that a connection is kept beyond the body's time, for the answer that says so
 
 
+class Joined:
+    """A transport that sends what is written in one go as one piece: the head of an answer together with its body.
+
+    uvicorn writes them one by one, and each would wake the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """See ``asyncio.WriteTransport``; it goes out before the loop waits for anything."""
+        if not self._parts:
+            self._loop.call_soon(self._send)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """See ``asyncio.BaseTransport``."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts:
+            self._transport.write(b"".join(parts))
+
+
 class Impatient(H11Protocol):
     """The protocol of uvicorn, which waits for a client's bytes so long and no longer."""
 
@@ -28,7 +59,7 @@ class Impatient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See ``asyncio.Protocol``."""
-        super().connection_made(transport)
+        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
         self._expect()
 
     def data_received(self, data: bytes) -> None:

@@ -25,6 +25,7 @@ from commonplace.faces.http.app import application
 from commonplace.faces.http.desks import Desks, PlaceDesk
 from commonplace.faces.http.limits import patience
 from commonplace.faces.http.table import Services
+from commonplace.faces.http.watch import Watch
 from commonplace.opening import configured, here, secret_beside, store_at
 
 ASYNCIO = "asyncio"
@@ -81,7 +82,7 @@ def serve(settings: Server, env: Mapping[str, str], *, tell: Callable[[str], Non
     server = Stoppable(uvicorn.Config(app=_starting, **options(settings)))
     services = Services(
         settings=settings, intents=opened.intents, keys=opened.keys, desk=opened.desks, clock=now_utc,
-        stopping=lambda: server.should_exit,
+        watch=Watch(opened.intents), stopping=lambda: server.should_exit,
     )  # fmt: skip
     server.config.app = application(services, close=opened.close)
     logs(quiet=quiet)

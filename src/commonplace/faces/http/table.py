@@ -17,6 +17,7 @@ from commonplace.engine.intents import Caller, Intents
 from commonplace.engine.keys import Keys
 from commonplace.faces.http.desks import Desk
 from commonplace.faces.http.errors import Refused
+from commonplace.faces.http.watch import Watch
 
 T = TypeVar("T")
 _VERSION = re.compile(r'(?:W/)?"?([0-9]{1,15})"?')
@@ -41,6 +42,7 @@ class Services(Value):
     intents: Intents
     keys: Keys
     desk: Callable[[str | None], Desk]  #: the memory of our own verbs, of the place or of one agent
+    watch: Watch  #: for new events
     clock: Clock
     stopping: Callable[[], bool]  #: whether the server is on its way out
 

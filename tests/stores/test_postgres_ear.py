@@ -1,0 +1,71 @@
+"""Events across machines: what one tells, the others are woken by; a line that breaks is taken up again."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from commonplace.domain.queries import Order
+from commonplace.stores.postgres import PostgresStore
+
+pytestmark = pytest.mark.postgres
+LONG = 60.0  # seconds that no test here has: whoever waits so long was not woken
+
+
+@pytest.fixture
+def pair(new_postgres):
+    """Two machines on one store."""
+    first = new_postgres()
+    second = PostgresStore(os.environ["COMMONPLACE_TEST_POSTGRES"], schema=first.schema)
+    yield first, second
+    second.close()
+
+
+def test_what_one_machine_tells_wakes_another(pair, make):
+    """Who waits is called, and does not look again and again."""
+    here, there = pair
+    here.heard(after=0, seconds=0.0)  # listens from now on
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(here.heard, after=0, seconds=LONG)
+        there.apply([make.put(tell=True)])
+        assert waiting.result(timeout=LONG / 2) == there.events([make.scope], limit=1)[0].seq
+
+
+def test_what_is_told_between_two_waits_is_heard_in_the_second(pair, make):
+    """Nothing is told to nobody: the line stays open."""
+    here, there = pair
+    assert here.heard(after=0, seconds=0.0) == 0
+    there.apply([make.put(tell=True)])
+    assert here.heard(after=0, seconds=LONG) > 0
+
+
+def test_a_line_that_breaks_is_taken_up_again(pair, make):
+    """The wait that it cuts short says what is there, and the next one listens on a new line."""
+    here, there = pair
+    with ThreadPoolExecutor(1) as pool:
+        here.heard(after=0, seconds=0.0)
+        waiting = pool.submit(here.heard, after=0, seconds=LONG)
+        with psycopg.connect(os.environ["COMMONPLACE_TEST_POSTGRES"], autocommit=True) as db:
+            db.execute("select pg_terminate_backend(%s, 5000)", [here._ear._db.info.backend_pid])
+        assert waiting.result(timeout=LONG / 2) == 0
+        again = pool.submit(here.heard, after=0, seconds=LONG)
+        there.apply([make.put(tell=True)])
+        assert again.result(timeout=LONG / 2) > 0
+
+
+def test_writers_are_not_kept_waiting_by_who_listens(pair, make):
+    """Everybody goes on while threads of a machine wait, and a store that is closed hears again when it is asked."""
+    here, there = pair
+    waiting = [threading.Thread(target=here.heard, kwargs={"after": 0, "seconds": 1.0}) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    for number in range(5):
+        here.apply([make.put(str(number))])
+    for thread in waiting:
+        thread.join()
+    here.close()
+    there.apply([make.put(tell=True)])
+    assert here.heard(after=0, seconds=LONG) > 0
+    assert len(there.find(make.where(), order=Order.ID, limit=9)) == 6
