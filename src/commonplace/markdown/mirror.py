@@ -65,6 +65,8 @@ class MirroredStore:
         """
         with self._guard, files.locked(folder):
             record = self.store.get(id)
+            if at is not None and not _is_there(folder, at):
+                at = to = None  # another process has moved it since it was read
             if record is None or (at is None and self._is_edited(folder, id)):
                 return
             known = at or self._path(folder, id)
@@ -74,7 +76,8 @@ class MirroredStore:
                     return
                 # Another process or thread wrote it: it has not noted it yet, or did so between the two looks.
                 known = stray or self._path(folder, id)
-            self._write(folder, record, known, to)
+            belongs = to is not None and os.path.dirname(to) == record.category  # it may have changed meanwhile
+            self._write(folder, record, known, to if belongs else None)
 
     def _write(self, folder: str, record: Record, at: str | None, to: str | None) -> None:
         from hashlib import sha256  # noqa: PLC0415 - a recall writes no file and must start without both
