@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
@@ -21,6 +23,11 @@ def place(tmp_path):
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada", "HOME": str(tmp_path)}
     with here(str(shop), env=env, channel=Channel.AGENT) as opened:
         yield opened
+
+
+def run(agent, prompt):
+    """Run an agent on a loop that is closed again, which ``run_sync`` leaves open."""
+    return asyncio.run(agent.run(prompt))
 
 
 class Said:
@@ -43,7 +50,7 @@ def test_an_agent_remembers_for_the_next_one(place):
     fact = {"content": "Deploys go out on Tuesdays, never on Fridays.", "category": "principles"}
     model = Said(ToolCallPart("remember", fact), TextPart("done"), TextPart("Tuesday"))
     for prompt in ("Remember when we deploy", "When do we deploy?"):
-        Agent(FunctionModel(model), capabilities=[CommonplaceMemory(place)]).run_sync(prompt)
+        run(Agent(FunctionModel(model), capabilities=[CommonplaceMemory(place)]), prompt)
     assert {"remember", "recall", "get", "update", "forget", "read"} <= set(model.tools[0])
     assert "Tuesdays" not in model.instructions[0]
     assert "Deploys go out on Tuesdays" in model.instructions[2]
@@ -55,7 +62,7 @@ def test_within_a_run_the_injected_text_stays_the_same(place):
     place.memory.remember("The cache is Redis 7.", category="decisions")
     fact = {"content": "The cache listens on port 6380.", "category": "decisions"}
     model = Said(ToolCallPart("remember", fact), TextPart("done"))
-    Agent(FunctionModel(model), capabilities=[CommonplaceMemory(place)]).run_sync("What is our cache?")
+    run(Agent(FunctionModel(model), capabilities=[CommonplaceMemory(place)]), "What is our cache?")
     assert model.instructions[0] == model.instructions[1]
     assert "Redis 7" in model.instructions[0]
 
@@ -63,7 +70,7 @@ def test_within_a_run_the_injected_text_stays_the_same(place):
 def test_a_wrong_argument_comes_back_as_words(place):
     """The model is told what is wrong, and the run goes on."""
     model = Said(ToolCallPart("get", {"id": "nothing-like-it"}), TextPart("done"))
-    result = Agent(FunctionModel(model), capabilities=[CommonplaceMemory(place)]).run_sync("Look it up")
+    result = run(Agent(FunctionModel(model), capabilities=[CommonplaceMemory(place)]), "Look it up")
     assert result.output == "done"
     assert "there is no record 'nothing-like-it'" in str(model.messages)
 
@@ -72,7 +79,7 @@ def test_tools_alone_bring_no_instructions(place):
     """An agent that wants only the tools takes the toolset."""
     place.memory.remember("The cache is Redis 7.", category="decisions")
     model = Said(ToolCallPart("recall", {"query": "cache"}), TextPart("Redis"))
-    Agent(FunctionModel(model), toolsets=[toolset(place)]).run_sync("What is our cache?")
+    run(Agent(FunctionModel(model), toolsets=[toolset(place)]), "What is our cache?")
     assert "Redis" not in model.instructions[0]
     assert "Redis 7" in str(model.messages)
 
@@ -85,5 +92,5 @@ def test_trouble_with_memory_ends_no_run(place):
     with open(place.where.database, "wb") as file:
         file.write(b"this is no database" * 1000)
     model = Said(TextPart("I do not know"))
-    assert Agent(FunctionModel(model), capabilities=[capability]).run_sync("What?").output == "I do not know"
+    assert run(Agent(FunctionModel(model), capabilities=[capability]), "What?").output == "I do not know"
     assert capability.notes
