@@ -161,9 +161,9 @@ def test_a_few_kills_lose_nothing(shop):
 
 
 @pytest.mark.slow
-def test_two_hundred_kills_lose_nothing(shop):
-    """Two hundred deaths at any moment: the same."""
-    ledger = survive(shop, range(100, 300))
+def test_eighty_kills_lose_nothing(shop):
+    """Eighty deaths at any moment: the same, on every store."""
+    ledger = survive(shop, range(100, 180))
 
-    assert ledger.acknowledged > 500
-    assert len(ledger.gone) > 20
+    assert ledger.acknowledged > 200
+    assert len(ledger.gone) > 8
