@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
 RECALL_LIMIT = 10
 CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
 LIST_LIMIT = 50
-TRIES = 5  # of a change that says "whatever version is there"
+TRIES = 64  # of a change that says "whatever version is there", each after somebody else's success
 UNSET: Any = object()  # an option that was not named: keep what is there
 
 

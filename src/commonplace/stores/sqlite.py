@@ -91,7 +91,7 @@ class SqliteStore:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._pool = Pool(on_disk=path != ":memory:")
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
-        self._together = Together(self.writing)
+        self._together = Together()
         self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
         with self.using():
             pass
@@ -249,7 +249,7 @@ class SqliteStore:
                 outcomes, erased = _made(db, changes)
         else:
             with mapped(self.path):
-                outcomes, erased = self._together.made(lambda db: _made(db, changes), durable=durable)
+                outcomes, erased = self._together.made(self.writing, lambda db: _made(db, changes), durable=durable)
         if any(erased) and not self._scrubbed():
             outcomes = [outcome.replace(erasing=was) for outcome, was in zip(outcomes, erased, strict=True)]
         return outcomes

@@ -27,6 +27,7 @@ except ImportError:  # Windows: the database's own lock still serialises writers
 
 Fill: TypeAlias = Callable[[apsw.Connection], None]
 Work: TypeAlias = Callable[[apsw.Connection], Any]
+Writing: TypeAlias = Callable[..., contextlib.AbstractContextManager[apsw.Connection]]
 
 APPLICATION_ID = 0x436F6D6D  # "Comm"
 BUSY_MS = 10_000  # how long the database waits for its own lock
@@ -316,9 +317,13 @@ class Turn:
 
     def told(self) -> Any:
         """What came of it, for its caller."""
-        if self.error is not None:
-            raise self.error
-        return self.result
+        error, self.error = self.error, None
+        if error is None:
+            return self.result
+        try:
+            raise error
+        finally:
+            del error  # it knows the frames that know it: until that is noticed, what failed would stay open
 
     def given_up(self, error: BaseException) -> None:
         """Take note that the transaction failed as a whole; an error that was this one's own stays."""
@@ -339,16 +344,14 @@ class Together:
     told before that.  Who comes meanwhile waits, and the first of them leads the next.
     """
 
-    def __init__(self, writing: Callable[..., contextlib.AbstractContextManager[apsw.Connection]]) -> None:
-        """``writing`` opens a transaction."""
-        self._writing = writing
+    def __init__(self) -> None:
         self._guard = threading.Lock()
         self._waiting: list[Turn] = []
         self._led = False
         self._pid = os.getpid()
 
-    def made(self, work: Work, *, durable: bool) -> Any:
-        """Do some work in a transaction; when it returns, that is committed."""
+    def made(self, writing: Writing, work: Work, *, durable: bool) -> Any:
+        """Do some work in a transaction, which ``writing`` opens; when it returns, that is committed."""
         if self._pid != os.getpid():  # a forked child: whoever led is not here to go on
             self._guard, self._waiting, self._led, self._pid = threading.Lock(), [], False, os.getpid()
         turn = Turn(work, durable=durable)
@@ -358,7 +361,7 @@ class Together:
         if not leads and not turn.woken.wait(WAIT_SECONDS):
             self._leave(turn)
         if not turn.settled:
-            self._lead()
+            self._lead(writing)
         return turn.told()
 
     def _leave(self, turn: Turn) -> None:
@@ -369,16 +372,16 @@ class Together:
                 raise StoreBusy(f"other threads have been writing for {WAIT_SECONDS:.0f} s")
         turn.woken.wait()
 
-    def _lead(self) -> None:
+    def _lead(self, writing: Writing) -> None:
         """Make what waits; the caller's own is the first of it."""
         with self._guard:
             turns, self._waiting = self._waiting[:TURNS_MOST], self._waiting[TURNS_MOST:]
         try:
-            with self._writing(durable=any(turn.durable for turn in turns)) as db:
+            with writing(durable=any(turn.durable for turn in turns)) as db:
                 for turn in turns:
                     turn.make(db, alone=len(turns) == 1)
         except BaseException as error:
-            for turn in turns:
+            for turn in turns[1:]:  # the first is the caller's own, who hears of it by this
                 turn.given_up(error)
             raise
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
@@ -38,7 +39,10 @@ def post(port, body=PING, *, path="/mcp", method="POST", **headers):
     connection.putheader("Content-Length", str(len(data)))
     connection.endheaders(data)
     with connection.getresponse() as response:
-        answer = response.status, response.read().decode(), response.headers
+        said = b""
+        with contextlib.suppress(ConnectionResetError):  # whoever is refused unread may not hear why to the end
+            said = response.read()
+        answer = response.status, said.decode(), response.headers
     connection.close()
     return answer
 
