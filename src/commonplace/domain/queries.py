@@ -37,7 +37,7 @@ class Order(StrEnum):
     OLDEST = "oldest"  #: by creation, earliest first
     STALEST = "stalest"  #: least recently used first; what was never used counts from its creation
     ID = "id"  #: by id; what export pages through
-    EXPENDABLE = "expendable"  #: what ``metadata.priority`` calls low before the rest before high; of equals the stalest
+    EXPENDABLE = "expendable"  #: by ``metadata.priority``: low, the rest, high; of equals the stalest
 
 
 class Filter(Value):

@@ -27,7 +27,6 @@ from commonplace.engine.secret_values import (
 )
 from commonplace.engine.vendors import PREFIXES, SHAPES
 
-
 #: A name, a tag or a key of a mapping is shorter than every token there is; the other shapes are longer still.
 _SHORTEST = min(len(prefix) + least for _, prefix, _, least, _ in PREFIXES)
 

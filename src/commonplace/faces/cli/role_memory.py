@@ -224,7 +224,12 @@ def consolidate(role: str, as_json: bool) -> int:
     if done.replaced:
         note(f"{_memories(done.replaced)} that held no longer made way for newer ones, and can still be read")
     if as_json:
-        counts: dict[str, object] = {"episodes": done.episodes, "created": done.created, "known": done.known, "replaced": done.replaced}
+        counts: dict[str, object] = {
+            "episodes": done.episodes,
+            "created": done.created,
+            "known": done.known,
+            "replaced": done.replaced,
+        }
         say_json(counts | {"role": meant.name})
     elif not done.episodes:
         say(NO_EPISODES)
