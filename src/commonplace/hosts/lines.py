@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from commonplace.domain.errors import InvalidInput
 from commonplace.hosts.known import Found, Host
-from commonplace.pipelines.index import LINE_BYTES, Log, stamped
+from commonplace.pipelines.index import LINE_BYTES, Log, opened, stamped
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -86,15 +84,6 @@ def objects(path: str) -> Iterator[Mapping[str, Any]]:
             said = _object(data)
             if said is not None:
                 yield said
-
-
-def opened(path: str) -> IO[bytes]:
-    """A file to read; a pipe or a device would never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InvalidInput("is not a regular file")
-    return os.fdopen(descriptor, "rb")
 
 
 def _object(data: bytes) -> Mapping[str, Any] | None:

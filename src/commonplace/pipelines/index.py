@@ -185,7 +185,7 @@ class _Indexing:
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
         """Index one file; one that cannot be read is named, and the others are indexed."""
-        with self._naming(path), _opened(path) as file:
+        with self._naming(path), opened(path) as file:
             if kind is DocumentKind.TICKET:
                 return self._ticket(path, file)
             status = os.fstat(file.fileno())
@@ -441,7 +441,7 @@ class _Reader:
         self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
 
 
-def _opened(path: str) -> IO[bytes]:
+def opened(path: str) -> IO[bytes]:
     """A file to read; a pipe or a device would never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

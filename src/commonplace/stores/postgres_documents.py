@@ -14,17 +14,16 @@ from commonplace.domain.changes import (
     Terms,
     TrimDocuments,
 )
-from commonplace.domain.documents import Chunk, Document, DocumentKind
+from commonplace.domain.documents import Chunk, Document
 from commonplace.domain.errors import Conflict, NotFound
 from commonplace.domain.queries import DocumentFilter, Vector
-from commonplace.domain.records import Channel, Source, Trust
 from commonplace.stores import postgres_entries as entries
 from commonplace.stores import postgres_vectors as vectors
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
 from commonplace.stores.postgres_filters import documents_sql, most
 from commonplace.stores.postgres_scopes import scope_row
-from commonplace.stores.rows import marks, micros, moment, packed, scope_at, unpacked
-from commonplace.stores.scoring import CHUNK, chunk_at
+from commonplace.stores.rows import marks, micros, packed
+from commonplace.stores.scoring import CHUNK, chunk_at, document_at
 
 _HELD = "select row, digest, created_at from document where scope = ? and kind = ? and name = ? for update"
 
@@ -37,7 +36,7 @@ def listed(db: Db, where: DocumentFilter, *, limit: int) -> list[Document]:
         f"select s.path, d.kind, d.name, {names} from document d join scope s on s.id = d.scope where {condition}"
         " order by d.updated_at desc, d.name limit ?"
     )
-    return [_document(row) for row in every(db, sql, [*values, most(limit)])]
+    return [document_at(row) for row in every(db, sql, [*values, most(limit)])]
 
 
 def chunks(db: Db, where: DocumentFilter, *, limit: int, after: int) -> list[Chunk]:
@@ -45,16 +44,6 @@ def chunks(db: Db, where: DocumentFilter, *, limit: int, after: int) -> list[Chu
     condition, values = documents_sql(where)
     sql = f"{CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
     return [chunk_at(row) for row in every(db, sql, [*values, after, most(limit)])]
-
-
-def _document(row: Sequence[Any]) -> Document:
-    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
-    source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
-    return Document(
-        scope=scope_at(path), kind=DocumentKind(kind), name=name, digest=digest, content=content,
-        metadata=unpacked(metadata), source=source, trust=Trust(trust), created_at=moment(created),
-        updated_at=moment(updated),
-    )  # fmt: skip
 
 
 def put(db: Db, change: PutDocument) -> Outcome:

@@ -13,12 +13,12 @@ from typing import Any
 
 from commonplace.domain.changes import Enqueue, Fail, Finish, Heartbeat, Outcome
 from commonplace.domain.errors import LeaseLost
-from commonplace.domain.jobs import TRIES, Claim, Job, JobState, Reason, Skipped, Status
+from commonplace.domain.jobs import TRIES, Claim, Job, JobState, Reason, Skipped
 from commonplace.domain.scopes import Scope
 from commonplace.stores.postgres_connection import Db, every, first, run
 from commonplace.stores.postgres_filters import scopes_sql
 from commonplace.stores.postgres_scopes import scope_row
-from commonplace.stores.rows import micros, moment, scope_at
+from commonplace.stores.rows import JOBS, JOBS_ORDER, job_at, micros, moment
 
 _CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # the transaction's own may be long past
 #: Also locks the job's row, so that of two who claim it one waits for the other's answer.
@@ -128,18 +128,5 @@ def heartbeat(db: Db, change: Heartbeat) -> Outcome:
 def states(db: Db, scopes: Collection[Scope]) -> list[JobState]:
     """Where each job of these scopes stands."""
     condition, values = scopes_sql(scopes, "j.scope")
-    names = "j.status, j.done, j.tries_left, j.error, j.started_at, j.finished_at, j.lease_until, j.retry_at"
-    sql = (
-        f"select s.path, j.kind, j.key, j.input, {names} from job j join scope s on s.id = j.scope"
-        f" where {condition} order by j.kind, j.key, s.path"
-    )
-    return [_state(row) for row in every(db, sql, values)]
-
-
-def _state(row: Sequence[Any]) -> JobState:
-    path, kind, key, watermark, status, done, tries, error, started, finished, until, retry = row
-    return JobState(
-        job=Job(scope=scope_at(path), kind=kind, key=key, watermark=watermark), status=Status(status), done=done,
-        tries_left=tries, error=error, started_at=moment(started), finished_at=moment(finished), until=moment(until),
-        retry_at=moment(retry),
-    )  # fmt: skip
+    sql = f"{JOBS} where {condition} {JOBS_ORDER}"
+    return [job_at(row) for row in every(db, sql, values)]

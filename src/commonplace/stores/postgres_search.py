@@ -33,8 +33,8 @@ from commonplace.stores.scoring import (
     cosine,
     leading,
     matches,
+    unit,
 )
-from commonplace.stores.sqlite_vectors import unit
 
 
 def match(db: Db, where: Filter, query: Query, *, limit: int) -> list[Match]:

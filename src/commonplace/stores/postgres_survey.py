@@ -16,8 +16,7 @@ from commonplace.stores.bm25 import Postings, worths
 from commonplace.stores.postgres_connection import Db, every, every_of
 from commonplace.stores.postgres_filters import among_numbers, scopes_sql
 from commonplace.stores.postgres_vectors import EMBEDDER, embedder_at
-from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals
-from commonplace.stores.sqlite_vectors import unit
+from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals, unit
 
 
 def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:

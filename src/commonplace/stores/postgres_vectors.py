@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from math import isfinite
 
 from commonplace.domain.changes import Outcome, SetVectors
 from commonplace.domain.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, InvalidInput
@@ -17,7 +16,7 @@ from commonplace.domain.ports import EmbedderIdentity, Unembedded
 from commonplace.domain.queries import Vector
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
 from commonplace.stores.rows import Sql
-from commonplace.stores.sqlite_vectors import unit
+from commonplace.stores.scoring import as_kept
 
 NOTED = "setting"  # where it is kept which embedder the vectors come from
 _PRESENT, _NEXT = ("embedder", "dimensions"), ("next_embedder", "next_dimensions")  # its keys
@@ -98,7 +97,7 @@ def put(db: Db, entry: int, vector: Vector) -> None:
     held = embedder(db)
     if held is None:
         raise InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
-    _keep(db, "embedding", entry, _checked(vector, held))
+    _keep(db, "embedding", entry, as_kept(vector, held))
 
 
 def drop(db: Db, entry: int) -> None:
@@ -111,15 +110,6 @@ def copy(db: Db, entry: int, to: int) -> None:
     """Give another entry, of the same text, the same vectors."""
     for table in ("embedding", "beside"):
         run(db, f"insert into {table} select ?::bigint, data from {table} where entry = ?", [to, entry])
-
-
-def _checked(vector: Vector, identity: EmbedderIdentity) -> array[float]:
-    if identity.dimensions != len(vector):
-        raise DimensionMismatch(stored=identity.dimensions, offered=len(vector))
-    numbers = array("f", vector)
-    if not all(map(isfinite, numbers)):
-        raise InvalidInput("a vector must be made of finite numbers")
-    return unit(numbers)
 
 
 def _keep(db: Db, table: str, entry: int, numbers: array[float]) -> None:
@@ -150,7 +140,7 @@ def set_vectors(db: Db, change: SetVectors) -> Outcome:
     if not present and _identity(db, _NEXT) != change.identity:
         _discard(db)
         _name(db, _NEXT, change.identity)
-    checked = {ref: _checked(vector, change.identity) for ref, vector in change.vectors.items()}
+    checked = {ref: as_kept(vector, change.identity) for ref, vector in change.vectors.items()}
     for ref, entry in _referred(db, list(checked)).items():
         _keep(db, "embedding" if present else "beside", entry, checked[ref])
     return Outcome()

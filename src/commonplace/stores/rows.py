@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from commonplace.domain.errors import StoreDamaged
+from commonplace.domain.jobs import Job, JobState, Status
 from commonplace.domain.queries import ANY_STATE, Filter, Order, State
 from commonplace.domain.records import EMPTY, UNUSED, Channel, Json, Kind, Record, Source, Trust, Usage
 from commonplace.domain.scopes import Scope
@@ -270,3 +271,23 @@ ORDERS: Mapping[Order, str] = {
 def order_sql(order: Order, alias: str) -> str:
     """An order as SQL: total, so that equal stores give equal lists."""
     return ORDERS[order].format(alias)
+
+
+# Jobs
+
+#: Every job with its scope; whoever asks adds which scopes are meant, and ``JOBS_ORDER``.
+JOBS = (
+    "select s.path, j.kind, j.key, j.input, j.status, j.done, j.tries_left, j.error, j.started_at, j.finished_at,"
+    " j.lease_until, j.retry_at from job j join scope s on s.id = j.scope"
+)
+JOBS_ORDER = "order by j.kind, j.key, s.path"
+
+
+def job_at(row: Sequence[Any]) -> JobState:
+    """A row of ``JOBS`` as where a job stands."""
+    path, kind, key, watermark, status, done, tries, error, started, finished, until, retry = row
+    return JobState(
+        job=Job(scope=scope_at(path), kind=kind, key=key, watermark=watermark), status=Status(status), done=done,
+        tries_left=tries, error=error, started_at=moment(started), finished_at=moment(finished), until=moment(until),
+        retry_at=moment(retry),
+    )  # fmt: skip

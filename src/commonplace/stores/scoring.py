@@ -5,17 +5,21 @@ The arithmetic is in one place so that two stores that hold the same give the sa
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nlargest
-from math import dist, hypot
+from math import dist, hypot, isfinite
 from typing import Any
 
-from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.queries import Filter, Match, Sighting, State, Survey
-from commonplace.domain.records import Record, Trust
+from commonplace.domain.documents import Chunk, Document, DocumentKind
+from commonplace.domain.errors import DimensionMismatch, InvalidInput
+from commonplace.domain.ports import EmbedderIdentity
+from commonplace.domain.queries import Filter, Match, Sighting, State, Survey, Vector
+from commonplace.domain.records import Channel, Record, Source, Trust
 from commonplace.stores.bm25 import Scored
-from commonplace.stores.rows import moment, scope_at
+from commonplace.stores.rows import moment, scope_at, unpacked
 
+NEAR_UNIT = 1e-3  # a vector of nearly unit length is kept as it came
 CANDIDATES_LEAST, CANDIDATES_EACH = 100, 4  # compared exactly: so many, or so many times what is asked for
 SPEAKERS_MOST = 500  # a scope in which more people speak is no conversation
 #: The last two bits of a bucket and, but for the last, of an entry: see 0001.sql.
@@ -34,6 +38,25 @@ def classes(where: Filter) -> list[int]:
     if where.chunks:
         wanted.append(CHUNK_CLASS)
     return wanted
+
+
+# Vectors
+
+
+def as_kept(vector: Vector, identity: EmbedderIdentity) -> array[float]:
+    """A vector as it is kept: as long as the embedder's, made of finite numbers, of unit length."""
+    if identity.dimensions != len(vector):
+        raise DimensionMismatch(stored=identity.dimensions, offered=len(vector))
+    numbers = array("f", vector)
+    if not all(map(isfinite, numbers)):
+        raise InvalidInput("a vector must be made of finite numbers")
+    return unit(numbers)
+
+
+def unit(vector: array[float]) -> array[float]:
+    """Of unit length, as embedders promise and floats of single precision need; what has no length stays."""
+    norm = hypot(*vector)
+    return array("f", [number / norm for number in vector]) if norm and abs(norm - 1) > NEAR_UNIT else vector
 
 
 # What is best
@@ -150,7 +173,7 @@ def surveyed(
     )
 
 
-# Rows of chunks
+# Rows of documents and chunks
 
 CHUNK = (
     "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.speaker, c.occurred_at, c.trust"
@@ -164,6 +187,17 @@ def chunk_at(row: Sequence[Any]) -> Chunk:
     return Chunk(
         scope=scope_at(path), kind=_KINDS[kind], document=name, seq=seq, ref=ref, text=text, speaker=speaker,
         occurred_at=moment(occurred), trust=_TRUSTS[trust],
+    )  # fmt: skip
+
+
+def document_at(row: Sequence[Any]) -> Document:
+    """A row of a document as a document."""
+    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
+    source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
+    return Document(
+        scope=scope_at(path), kind=_KINDS[kind], name=name, digest=digest, content=content,
+        metadata=unpacked(metadata), source=source, trust=_TRUSTS[trust], created_at=moment(created),
+        updated_at=moment(updated),
     )  # fmt: skip
 
 

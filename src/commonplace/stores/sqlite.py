@@ -28,12 +28,12 @@ from commonplace.domain.changes import (
     SetVectors,
     Touch,
 )
-from commonplace.domain.documents import Chunk, Document, DocumentKind, FileState
+from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.errors import StoreError
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Measure, Tally, Unembedded
 from commonplace.domain.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
+from commonplace.domain.records import Kind, Record
 from commonplace.domain.scopes import Scope
 from commonplace.stores import sqlite_jobs as jobs
 from commonplace.stores import sqlite_search as search
@@ -43,14 +43,12 @@ from commonplace.stores.rows import (
     among,
     filter_sql,
     micros,
-    moment,
     order_sql,
     row_record,
     scope_at,
     select_list,
-    unpacked,
 )
-from commonplace.stores.scoring import CHUNK, chunk_at
+from commonplace.stores.scoring import CHUNK, chunk_at, document_at
 from commonplace.stores.sqlite_connection import (
     APPLICATION_ID,
     BUSY_MS,
@@ -143,7 +141,7 @@ class SqliteStore:
             " order by d.updated_at desc, d.name limit ?"
         )
         with self.using() as connection:
-            return [_document(row) for row in every(connection.db, sql, [*values, limit])]
+            return [document_at(row) for row in every(connection.db, sql, [*values, limit])]
 
     def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
         """See ``Store``."""
@@ -408,13 +406,3 @@ def _count(db: apsw.Connection) -> tuple[str, int] | None:
     )
     [(store, sequence)] = every(db, counted)
     return str(store), int(sequence)
-
-
-def _document(row: Sequence[Any]) -> Document:
-    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
-    source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
-    return Document(
-        scope=scope_at(path), kind=DocumentKind(kind), name=name, digest=digest, content=content,
-        metadata=unpacked(metadata), source=source, trust=Trust(trust), created_at=moment(created),
-        updated_at=moment(updated),
-    )  # fmt: skip

@@ -42,9 +42,10 @@ from commonplace.stores.scoring import (
     cosine,
     leading,
     matches,
+    unit,
 )
 from commonplace.stores.sqlite_connection import every
-from commonplace.stores.sqlite_vectors import FLOAT_BYTES, embedder, unit
+from commonplace.stores.sqlite_vectors import FLOAT_BYTES, embedder
 
 SINGLE_PRECISION = 1e-4  # more than sqlite-vec's cosine, made of small floats, can be wrong
 #: Finds so many entries, or more, that may be nearest to what is asked, among those that a filter keeps.

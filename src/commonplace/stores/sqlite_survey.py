@@ -18,9 +18,9 @@ from commonplace.domain.scopes import Scope
 from commonplace.stores import sqlite_search as search
 from commonplace.stores.bm25 import worths
 from commonplace.stores.rows import among
-from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals
+from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals, unit
 from commonplace.stores.sqlite_connection import every
-from commonplace.stores.sqlite_vectors import FLOAT_BYTES, embedder, unit
+from commonplace.stores.sqlite_vectors import FLOAT_BYTES, embedder
 
 
 def survey(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from math import hypot, isfinite
 
 import apsw
 
@@ -16,11 +15,11 @@ from commonplace.domain.changes import Outcome, SetVectors
 from commonplace.domain.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, InvalidInput
 from commonplace.domain.ports import EmbedderIdentity, Unembedded
 from commonplace.domain.queries import Vector
+from commonplace.stores.scoring import as_kept
 from commonplace.stores.signatures import STAMP_BYTES, stamped
 from commonplace.stores.sqlite_connection import every, first
 
 FLOAT_BYTES = 4
-NEAR_UNIT = 1e-3  # a vector of nearly unit length is kept as it came
 _PRESENT, _NEXT = ("embedder", "dimensions"), ("next_embedder", "next_dimensions")  # keys of `meta`
 _TEXT = (
     "case {0} % 4 when 0 then (select content from record where row = {0} / 4)"
@@ -90,7 +89,7 @@ def put(db: apsw.Connection, entry: int, vector: Vector) -> None:
     held = embedder(db)
     if held is None:
         raise InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
-    checked = _checked(vector, held)
+    checked = as_kept(vector, held)
     _keep(db, entry, checked.tobytes(), stamped(entry, checked))
 
 
@@ -107,21 +106,6 @@ def copy(db: apsw.Connection, entry: int, to: int) -> None:
         _keep(db, to, data, _restamped(code, to))
     for data, code in every(db, "select data, code from beside where entry = ?", (entry,)):
         db.execute("insert or replace into beside values (?, ?, ?)", (to, data, _restamped(code, to)))
-
-
-def _checked(vector: Vector, identity: EmbedderIdentity) -> array[float]:
-    if identity.dimensions != len(vector):
-        raise DimensionMismatch(stored=identity.dimensions, offered=len(vector))
-    numbers = array("f", vector)
-    if not all(map(isfinite, numbers)):
-        raise InvalidInput("a vector must be made of finite numbers")
-    return unit(numbers)
-
-
-def unit(vector: array[float]) -> array[float]:
-    """Of unit length, as embedders promise and floats of single precision need; what has no length stays."""
-    norm = hypot(*vector)
-    return array("f", [number / norm for number in vector]) if norm and abs(norm - 1) > NEAR_UNIT else vector
 
 
 def _keep(db: apsw.Connection, entry: int, data: bytes, code: bytes) -> None:
@@ -158,7 +142,7 @@ def set_vectors(db: apsw.Connection, change: SetVectors) -> Outcome:
         _discard(db)
         _name(db, _NEXT, change.identity)
     for ref, vector in change.vectors.items():
-        checked = _checked(vector, change.identity)
+        checked = as_kept(vector, change.identity)
         entry = _referred(db, ref)
         if entry is None:
             continue

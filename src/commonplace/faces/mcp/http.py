@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from commonplace.config.server import is_loopback
 from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.faces.mcp.offers import Surface
 from commonplace.faces.mcp.protocol import NAME, TITLE, Refused, answered
@@ -53,14 +54,6 @@ def serve(surface: Surface, *, host: str, port: int, key: str | None, tell: Call
 def new_key() -> str:
     """A key that nobody guesses."""
     return KEY_PREFIX + secrets.token_urlsafe(32)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def app(surface: Surface, *, host: str, port: int, key: str | None) -> ASGIApp:
