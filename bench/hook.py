@@ -168,7 +168,7 @@ def crowd(folder: str, env: dict[str, str], calls: int) -> None:
     host.stop()
     with here(project, env=env) as place:
         kept = sum("Written record number" in record.content for record in place.memory.list(limit=10**6))
-        sessions = len(place.store.jobs(place.binding.reads)) or 0
+        sessions = len(place.store.jobs(place.binding.reads, now=place.clock())) or 0
     log = Path(env["COMMONPLACE_HOME"]) / "hook.log"
     noted = log.read_text().splitlines() if log.exists() else []
     wrong = [trouble for _, trouble in done if trouble]

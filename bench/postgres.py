@@ -1,9 +1,11 @@
 """SQLite, PostgreSQL and a bare pgvector table side by side: recall with a filter that keeps a tenth, nearness, writes.
 
-    scripts/postgres run python bench/postgres.py [RECORDS] [--writes-only | --no-writes]      (default: 10000)
+    COMMONPLACE_POSTGRES_MEMORY=4GB scripts/postgres run python bench/postgres.py [RECORDS]      (default: 10000)
+        [--writes-only | --no-writes] [--keep FOLDER]
 
-The address of the server is in COMMONPLACE_TEST_POSTGRES; a schema is made there and dropped again.  Texts are drawn as
-words are drawn in language, vectors lie in clusters of 384 dimensions.  Records are in ten scopes, of ten categories; a
+The address of the server is in COMMONPLACE_TEST_POSTGRES; a schema is made there and dropped again.  With --keep the
+records stay, in a file of that folder and in the schema, and another run measures them again.  Texts are drawn as words
+are drawn in language, vectors lie in clusters of 384 dimensions.  Records are in ten scopes, of ten categories; a
 filter keeps one scope, or one category of all scopes.  The bare table has a full-text and an HNSW index, and answers
 the same questions with the statements that pgvector's own page shows; it is the limit.  Times are of the clock, because
 the server's work is not this process's; all three take turns, so that the ratios are the figures.
@@ -11,6 +13,7 @@ the server's work is not this process's; all three take turns, so that the ratio
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
@@ -46,6 +49,7 @@ DIMENSIONS, CLUSTERS, NOISES, ASKED, ROUNDS, BATCH = 384, 300, 2000, 40, 3, 500
 P50, P95 = 0.5, 0.95
 SCOPES = [Scope.parse(f"project:p{number}") for number in range(10)]
 CLIENTS, WRITE_SECONDS = (1, 2, 4, 8, 16), 2.0
+BUILDING = "3GB"  # of memory, for an index that is built: as an administrator gives it
 
 
 class Space:
@@ -97,15 +101,23 @@ drop schema if exists bare cascade; create schema bare; set search_path = bare, 
 create table bare (id bigint generated always as identity primary key, scope int, category text, content text,
                    words tsvector, data vector({DIMENSIONS}));
 """
-_INDEXES = """
+_INDEXES = f"""
+set maintenance_work_mem = '{BUILDING}';
 create index on bare using hnsw (data vector_cosine_ops); create index on bare using gin (words);
-create index on bare (scope); analyze bare;
+create index on bare (scope); vacuum analyze bare;
 """
 
 
 def bare(address: str, source: SqliteStore) -> psycopg.Connection[tuple[object, ...]]:
-    """The same records in one plain table."""
+    """The same records in one plain table, if they are not there already."""
     db = psycopg.connect(address, autocommit=True)
+    if db.execute("select to_regclass('bare.bare_data_idx')").fetchone() == (None,):
+        _fill_bare(db, source)
+    db.execute("set search_path = bare, public; set hnsw.iterative_scan = strict_order; set hnsw.ef_search = 100")
+    return db
+
+
+def _fill_bare(db: psycopg.Connection[tuple[object, ...]], source: SqliteStore) -> None:
     db.execute(_BARE)
     sql = "copy bare (scope, category, content, words, data) from stdin"
     with db.cursor().copy(sql) as copy, mover_of(source).reading() as items:
@@ -115,22 +127,21 @@ def bare(address: str, source: SqliteStore) -> psycopg.Connection[tuple[object, 
                 words = " ".join(f"'{word}'" for word in dict.fromkeys(said[4].split()))
                 scope = int(said[1].removeprefix("project:p"))
                 copy.write_row((scope, said[3], said[4], words, str(list(array("f", data)))))
-    db.execute(_INDEXES)
-    db.execute("set hnsw.iterative_scan = strict_order; set hnsw.ef_search = 100")
-    return db
+    for statement in _INDEXES.split(";")[:-1]:
+        db.execute(statement)
 
 
 def ask_bare(
     db: psycopg.Connection[tuple[object, ...]], words: Sequence[str], vector: array[float], scope: int | None
 ) -> object:
-    """The best 50 by words and the 50 nearest, with their rows."""
+    """The best by words and the nearest, as many as a survey asks for, with their rows."""
     kept, value = ("scope = %s", scope) if scope is not None else ("category = %s", "c3")
     asked = " | ".join(f"'{word}'" for word in words)
     by_words = (
         "select id, content, ts_rank(words, q) from bare, cast(%s as tsquery) q"
-        f" where words @@ q and {kept} order by 3 desc limit 50"
+        f" where words @@ q and {kept} order by 3 desc limit {CANDIDATES}"
     )
-    by_meaning = f"select id, content from bare where {kept} order by data <=> %s::vector limit 50"
+    by_meaning = f"select id, content from bare where {kept} order by data <=> %s::vector limit {CANDIDATES}"
     return db.execute(by_words, [asked, value]).fetchall(), db.execute(
         by_meaning, [value, str(vector.tolist())]
     ).fetchall()
@@ -198,8 +209,8 @@ def nearness(store: PostgresStore, space: Space) -> float:
         asked = space.vector(chance)
         with store.reading() as db:
             quick, exact = (
-                {e for e, _ in candidates(db, where, asked, 10, places_of(db, where), index_from=n)}
-                for n in (0, 10**12)
+                {e for e, _ in candidates(db, where, asked, 10, places_of(db, where), walk=walk)}
+                for walk in (True, False)
             )
         found += len(quick & exact)
     return found / (10 * ASKED)
@@ -262,9 +273,10 @@ def measure_recall(file: SqliteStore, store: PostgresStore, address: str, space:
     """Recall, and how good the index is."""
     with store.using() as db:
         began = time.perf_counter()
+        db.execute(f"set maintenance_work_mem = '{BUILDING}'")
         near.build(db, DIMENSIONS)
-        db.execute("analyze")
         line("seconds to build the HNSW index", time.perf_counter() - began, "s")
+        db.execute("vacuum analyze")
     line("kB a record, HNSW and all other indexes included", store.size() / count / 1000, "kB")
     plain = bare(address, file)
     asking = ways({"SQLite": file, "PostgreSQL": store}, plain, space)
@@ -274,28 +286,46 @@ def measure_recall(file: SqliteStore, store: PostgresStore, address: str, space:
     plain.close()
 
 
+def moved(file: SqliteStore, address: str) -> PostgresStore:
+    """The same records in PostgreSQL, if they are not there already."""
+    store = PostgresStore(address, schema=SCHEMA)
+    if not store.census():
+        began = time.perf_counter()
+        done = migrate(mover_of(file), mover_of(store))
+        line("records a second moved from SQLite to PostgreSQL", done.records / (time.perf_counter() - began))
+    return store
+
+
 def main() -> None:
     """Print the figures for one size."""
-    given = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
-    count, address, space = given[0] if given else 10_000, os.environ[ADDRESS], Space()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("records", nargs="?", type=int, default=10_000)
+    parser.add_argument("--writes-only", action="store_true")
+    parser.add_argument("--no-writes", action="store_true")
+    parser.add_argument("--keep", metavar="FOLDER")
+    given = parser.parse_args()
+    address, space = os.environ[ADDRESS], Space()
     with tempfile.TemporaryDirectory() as folder:
-        file = fill(os.path.join(folder, "store.db"), space, count)
-        _drop(address)
-        store = PostgresStore(address, schema=SCHEMA)
-        began = time.perf_counter()
-        moved = migrate(mover_of(file), mover_of(store))
-        line("records a second moved from SQLite to PostgreSQL", moved.records / (time.perf_counter() - began))
+        path = os.path.join(given.keep or folder, f"{given.records}.db")
+        file = SqliteStore(path) if os.path.exists(path) else fill(path, space, given.records)
+        store = moved(file, address)
         try:
-            if "--writes-only" not in sys.argv:
-                measure_recall(file, store, address, space, count)
-            if "--no-writes" not in sys.argv:
-                for clients in CLIENTS:
-                    places = {"sqlite": file.path, "postgres": address, "bare": address}
-                    shown = [f"{kind} {rate(kind, place, clients):7.0f}" for kind, place in places.items()]
-                    print(f"writes a second, {clients:>2} clients: {'   '.join(shown)}", flush=True)
+            if not given.writes_only:
+                measure_recall(file, store, address, space, given.records)
+            if not given.no_writes:
+                measure_writes(file.path, address)
         finally:
             store.close()
-            _drop(address)
+            if not given.keep:
+                _drop(address)
+
+
+def measure_writes(path: str, address: str) -> None:
+    """Writes a second from 1 to 16 processes."""
+    places = {"sqlite": path, "postgres": address, "bare": address}
+    for clients in CLIENTS:
+        shown = [f"{kind} {rate(kind, place, clients):7.0f}" for kind, place in places.items()]
+        print(f"writes a second, {clients:>2} clients: {'   '.join(shown)}", flush=True)
 
 
 def _drop(address: str) -> None:

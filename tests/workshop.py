@@ -131,7 +131,7 @@ class Shop:
     @property
     def job(self):
         """Where the job of consolidation stands."""
-        return next(one for one in self.store.jobs([self.scope]) if one.job.kind == "consolidate")
+        return next(one for one in self.store.jobs([self.scope], now=self.clock()) if one.job.kind == "consolidate")
 
     def later(self, seconds):
         """Let time pass."""

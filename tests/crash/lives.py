@@ -232,7 +232,7 @@ def work_for_ever(place, seconds):
     """Do whatever job is due, each under a lease of so many seconds: what is learned and the job's end in one write."""
     store, chance = opened(place), random.Random(os.getpid())
     while True:
-        due = [one.job for one in store.jobs([ADA]) if one.done is None]
+        due = [one.job for one in store.jobs([ADA], now=datetime.now(UTC)) if one.done is None]
         for one in chance.sample(due, min(len(due), 5)):
             claim = store.claim(one, lease=timedelta(seconds=seconds), now=datetime.now(UTC))
             if isinstance(claim, Claim):
@@ -286,7 +286,7 @@ def until_done(place, seconds=30):
     """Come back when no job is due any more."""
     store, end = opened(place), time.monotonic() + seconds
     settled(store)
-    while [one for one in store.jobs([ADA]) if one.done is None]:
+    while [one for one in store.jobs([ADA], now=datetime.now(UTC)) if one.done is None]:
         assert time.monotonic() < end, "jobs are left undone"
         time.sleep(0.02)
     store.close()

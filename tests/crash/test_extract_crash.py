@@ -75,7 +75,7 @@ def state(shop, env):
         names = {record.id: record.content for record in records}
         made = DocumentFilter(scopes=frozenset({scope}), kinds=frozenset({DocumentKind.EXTRACTION}))
         chunks = opened.store.chunks(DocumentFilter(scopes=frozenset({scope})), limit=999)
-        jobs = {(job.job.kind, job.job.key): job.status for job in opened.store.jobs([scope])}
+        jobs = {(job.job.kind, job.job.key): job.status for job in opened.store.jobs([scope], now=opened.clock())}
         return {
             "records": sorted((r.content, names.get(r.superseded_by), r.archived_at, r.held) for r in records),
             "made": sorted((document.name, document.content) for document in opened.store.documents(made, limit=99)),

@@ -443,7 +443,7 @@ def test_a_dry_run_shows_the_diff_and_changes_nothing(shop):
     assert "+- Use pnpm, not npm" in report.diff
     assert shop.files == {} == shop.artifacts
     assert receipts(shop.place) == []
-    assert shop.store.jobs([shop.scope]) == []
+    assert shop.store.jobs([shop.scope], now=shop.clock()) == []
 
 
 def test_only_the_newest_receipts_are_kept(shop):

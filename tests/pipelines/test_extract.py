@@ -40,7 +40,9 @@ def job(place):
     """Where a job stands, by its kind."""
 
     def job(kind=JOB):
-        return next((state for state in place.store.jobs([place.scope]) if state.job.kind == kind), None)
+        return next(
+            (state for state in place.store.jobs([place.scope], now=place.clock()) if state.job.kind == kind), None
+        )
 
     return job
 

@@ -39,7 +39,9 @@ def think(place):
 @pytest.fixture
 def state(place):
     """Where the one extraction job stands."""
-    return lambda: next(state for state in place.store.jobs([place.scope]) if state.job.kind == "extract")
+    return lambda: next(
+        state for state in place.store.jobs([place.scope], now=place.clock()) if state.job.kind == "extract"
+    )
 
 
 @pytest.fixture
@@ -219,7 +221,7 @@ def test_without_a_model_nothing_is_claimed(place, indexed):
     indexed("a", lines(PNPM))
     with pytest.raises(ConfigError, match=r"models\.default: says no model"):
         extract(place.replace(learning=place.learning.replace(mode="model")))
-    assert place.store.jobs([place.scope]) == []
+    assert place.store.jobs([place.scope], now=place.clock()) == []
 
 
 def test_an_error_that_repeats_a_secret_is_redacted(think, learn, state):

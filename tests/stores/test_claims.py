@@ -208,7 +208,7 @@ def test_what_is_asked_for_while_a_job_runs_is_due_after_it(store, take, make):
     store.apply([Enqueue(job=claim.job, force=True)])
     store.apply([Finish(claim=claim)])
 
-    [state] = store.jobs([make.scope])
+    [state] = store.jobs([make.scope], now=make.clock())
     assert (state.status, state.done, state.job.watermark) == (Status.PENDING, 1, 2)
     assert isinstance(take(watermark=1), Claim)
 
@@ -239,11 +239,20 @@ def test_jobs_can_be_listed(store, take, make):
     store.apply([Finish(claim=done, at=ended), failed(bad, make, after=LEASE).replace(at=ended)])
     times = {"started_at": began, "finished_at": ended}
 
-    assert store.jobs([make.scope]) == [
+    assert store.jobs([make.scope], now=make.clock()) == [
         JobState(
             job=bad.job, status=Status.ERROR, tries_left=TRIES - 1, error="no model", retry_at=ended + LEASE, **times
         ),
         JobState(job=done.job, status=Status.DONE, done=1, **times),
     ]
     assert isinstance(take(key="s3"), Claim)
-    assert store.jobs([make.scope])[-1].until == ended + LEASE
+    assert store.jobs([make.scope], now=make.clock())[-1].until == ended + LEASE
+
+
+def test_a_job_is_leased_until_its_lease_ends(store, take, make):
+    """Whoever lists it sees whether somebody is at it; a worker that died is, until its time is over."""
+    take()
+    [state] = store.jobs([make.scope], now=make.clock.now + LEASE - timedelta(microseconds=1))
+    [later] = store.jobs([make.scope], now=make.clock.now + LEASE)
+    assert (state.leased, later.leased) == (True, False)
+    assert state.status is later.status is Status.RUNNING

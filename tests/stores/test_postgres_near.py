@@ -20,7 +20,6 @@ from stands import NO_POSTGRES, POSTGRES, Clock, Maker, forget, postgres
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 DIMENSIONS, RECORDS, QUESTIONS = 48, 3000, 40
-NEVER = 10**9
 
 
 def direction(chance, around=None):
@@ -63,8 +62,8 @@ def recall(store, where, centres):
         asked = array("f", direction(chance, chance.choice(centres)))
         with store.reading() as db:
             quick, exact = (
-                {entry for entry, _ in candidates(db, where, asked, 10, places_of(db, where), index_from=least)}
-                for least in (0, NEVER)
+                {entry for entry, _ in candidates(db, where, asked, 10, places_of(db, where), walk=walk)}
+                for walk in (True, False)
             )
         found += len(quick & exact)
     return found / (10 * QUESTIONS)
@@ -94,7 +93,7 @@ def test_a_filter_that_keeps_less_than_is_asked_for_gives_all_of_it(pg, make):
     pg.apply([make.put(make(f"his {n}", scope=other), vector=direction(random.Random(n))) for n in range(5)])
     where, asked = make.where(other), array("f", direction(random.Random(9)))
     with pg.reading() as db:
-        found = candidates(db, where, asked, 10, places_of(db, where), index_from=0)
+        found = candidates(db, where, asked, 10, places_of(db, where), walk=True)
     assert len(found) == 5
 
 

@@ -152,10 +152,21 @@ def test_a_failed_job_waits_as_long_as_its_worker_said(worker, hours, wait, then
     assert len(worker(CLAIM, hours=0)) == then
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize(("lease", "leased"), [(60.0, True), (0.01, False)])
+def test_a_wrong_clock_sees_who_is_at_a_job(pg, worker, hours, lease, leased):
+    """Whether somebody holds it is told by the database's clock, and not by that of whoever asks."""
+    worker(CLAIM, hours=0, lease=lease)
+    asking = PostgresStore(os.environ["COMMONPLACE_TEST_POSTGRES"], schema=pg.schema)
+    [state] = asking.jobs([ADA], now=datetime.now(UTC) + timedelta(hours=hours))
+    asking.close()
+    assert state.leased == leased
+
+
 def test_a_job_is_dated_by_the_database(pg, worker):
     """Whoever lists jobs sees when they began and ended by one clock."""
     worker(CLAIM + "store.apply([Finish(claim=claim, at=clock())])", hours=-5)
-    [state] = pg.jobs([ADA])
+    [state] = pg.jobs([ADA], now=datetime.now(UTC))
     assert abs(state.finished_at - datetime.now(UTC)) < timedelta(hours=1)
     assert state.started_at <= state.finished_at
 

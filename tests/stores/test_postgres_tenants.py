@@ -11,6 +11,7 @@ from commonplace.domain.errors import StoreError
 from commonplace.domain.queries import Order
 from commonplace.opening import keeper_of, mover_of, store_at
 from commonplace.pipelines.migrate import migrate
+from commonplace.stores import postgres_migrations
 from commonplace.stores.postgres import PostgresStore
 from commonplace.stores.sqlite import SqliteStore
 from household import furnish, whole
@@ -172,3 +173,23 @@ def test_a_tenant_moves_in_and_out(hosted, tenants, make, tmp_path):
     assert whole(target) == whole(source)
     assert len(tenants[1].find(make.where(), order=Order.ID, limit=9)) == 1
     target.close()
+
+
+def test_tenants_of_an_older_schema_are_counted_each_for_itself(hosted, make, query, monkeypatch):
+    """The owner brings it up to date: everybody's texts are counted, and the new table keeps tenants apart too."""
+    _, schema, owner = hosted
+    address = _as(os.environ["COMMONPLACE_TEST_POSTGRES"], owner)
+    with psycopg.connect(os.environ["COMMONPLACE_TEST_POSTGRES"], autocommit=True) as db:
+        db.execute(f"drop schema {schema} cascade; create schema {schema} authorization {owner}")
+    with monkeypatch.context() as before:
+        before.setattr(postgres_migrations, "NEWEST", 4)
+        for tenant, texts in {"acme": ["one two", "three"], "umbrella": ["one"]}.items():
+            older = PostgresStore(address, schema=schema, tenant=tenant)
+            older.apply([make.put(text) for text in texts])
+            older.close()
+    for tenant, expected in {"acme": 1, "umbrella": 1, "nobody": 0}.items():
+        store = PostgresStore(address, schema=schema, tenant=tenant)
+        assert len(store.match(make.where(), query("one"), limit=9)) == expected
+        assert keeper_of(store).check() == []
+        store.close()
+    test_every_table_keeps_tenants_apart(hosted)

@@ -16,6 +16,8 @@ DAMAGE = {
     "a version": ("update version set ref = 'x' where row = (select min(row) from version)", "hash is wrong"),
     "an entry": ("update entry set bucket = bucket + 4 where id = (select min(id) from entry)", "not what is stored"),
     "a length": ("update entry set length = 99 where id = (select min(id) from entry)", "not what is stored"),
+    "a count": ("update tally set texts = texts + 1 where ctid = (select min(ctid) from tally)", "miscounted"),
+    "a lost count": ("delete from tally", "miscounted"),
     "tags": ("update record set tagged = '{x}' where row = (select min(row) from record)", "not what is stored"),
     "a vector": (
         "update embedding set data = '[1,2]' where entry = (select min(entry) from embedding)",

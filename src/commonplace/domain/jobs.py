@@ -57,6 +57,7 @@ class JobState(Value):
     started_at: datetime | None = None  #: when it was last claimed
     finished_at: datetime | None = None  #: when it last ended, well or badly
     until: datetime | None = None  #: the end of the lease, while it runs
+    leased: bool = False  #: whether somebody is at it, by the clock that leases run by
     retry_at: datetime | None = None  #: not before then
 
 

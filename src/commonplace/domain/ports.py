@@ -175,7 +175,7 @@ class Store(Protocol):
         The claim is for the newest watermark that anybody asked for, which is then its job's.
         """
 
-    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
         """Every job of these scopes and where it stands, by kind and key."""
 
     def close(self) -> None:

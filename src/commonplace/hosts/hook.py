@@ -166,7 +166,7 @@ def _waiting(call: Asked, place: Here) -> list[str]:
         return []
     from commonplace.pipelines.extract import JOB  # noqa: PLC0415 - see above
 
-    states = [state for state in place.store.jobs([place.where.project]) if state.job.kind == JOB]
+    states = [state for state in place.store.jobs([place.where.project], now=place.clock()) if state.job.kind == JOB]
     waiting = [state.job.key for state in states if state.done is None or state.done < state.job.watermark]
     return [name for name in waiting if name != call.session]
 

@@ -209,9 +209,9 @@ class MirroredStore:
         """See ``Store``."""
         return self.store.claim(job, lease=lease, now=now)
 
-    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
         """See ``Store``."""
-        return self.store.jobs(scopes)
+        return self.store.jobs(scopes, now=now)
 
     # Where files are
 

@@ -177,7 +177,8 @@ def _claimed(place: Workplace) -> Claim | Skipped:
     claim = place.store.claim(ledger.job(place), lease=lease, now=place.clock())
     if isinstance(claim, Claim) or claim.reason is not Reason.UP_TO_DATE or not is_dirty(place):
         return claim
-    done = next((one.done or 0 for one in place.store.jobs([place.scope]) if one.job.kind == ledger.KIND), 0)
+    states = place.store.jobs([place.scope], now=place.clock())
+    done = next((one.done or 0 for one in states if one.job.kind == ledger.KIND), 0)
     place.store.apply([Enqueue(job=ledger.job(place, done + 1))])  # two processes ask for the same: it is done once
     return place.store.claim(ledger.job(place), lease=lease, now=place.clock())
 

@@ -20,7 +20,7 @@ from commonplace.domain.changes import (
 from commonplace.domain.documents import Document, DocumentKind
 from commonplace.domain.errors import Conflict, NotFound
 from commonplace.domain.ids import SHORT, new_id
-from commonplace.domain.jobs import Claim, Job, Status
+from commonplace.domain.jobs import Claim, Job
 from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.domain.records import EMPTY, Channel, Json, Record
 from commonplace.domain.values import Value
@@ -207,8 +207,7 @@ def _last(found: Sequence[Document]) -> Document:
 def claimed(place: Workplace) -> Claim:
     """Hold the job: no consolidation can publish what this takes back."""
     now = place.clock()
-    states = [one for one in place.store.jobs([place.scope]) if one.job.kind == KIND]
-    if any(one.status is Status.RUNNING and one.until and one.until > now for one in states):
+    if any(one.leased for one in place.store.jobs([place.scope], now=now) if one.job.kind == KIND):
         raise Conflict("a consolidation of this project is running; try again when it has ended")
     place.store.apply([Enqueue(job=job(place), force=True)])
     claim = place.store.claim(job(place), lease=timedelta(seconds=place.learning.phase2_lease_seconds), now=now)

@@ -143,7 +143,11 @@ def chosen(place: Workplace, *, exclude: str | None, only: Collection[str] | Non
     seen = place.store.documents(where, limit=limit + 1)
     if missing := (names or frozenset()) - {document.name for document in seen}:
         raise NotFound(f"there is no session {min(missing)!r}; `commonplace index` takes one in")
-    done = {state.job.key: state.done for state in place.store.jobs([place.scope]) if state.job.kind == JOB}
+    done = {
+        state.job.key: state.done
+        for state in place.store.jobs([place.scope], now=place.clock())
+        if state.job.kind == JOB
+    }
     reasons = {
         document.name: _passed_over(
             place, document, done.get(document.name), exclude=exclude, named=bool(only), force=force

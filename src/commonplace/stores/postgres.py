@@ -181,9 +181,9 @@ class PostgresStore:
         """See ``Store``."""
         return self._read(lambda db: vectors.lacking(db, identity))
 
-    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
         """See ``Store``."""
-        return self._look(lambda db: jobs.states(db, scopes))
+        return self._look(lambda db: jobs.states(db, scopes, self._time(now)))
 
     # Writing
 
@@ -205,7 +205,7 @@ class PostgresStore:
 
         def take(db: Db) -> Claim | Skipped:
             take_turns(db, [Enqueue(job=job)], self._connections.turn, embedder=None)
-            return jobs.take(db, job, lease=lease, now=now if self._clock == "caller" else None)
+            return jobs.take(db, job, lease=lease, now=self._time(now))
 
         return self._write(take, durable=True)
 
@@ -242,6 +242,10 @@ class PostgresStore:
         return (
             change.replace(folder=self._folder(change.folder)) if isinstance(change, PutFiles | DropFiles) else change
         )
+
+    def _time(self, now: datetime) -> datetime | None:
+        """What time it is to leases; None: the database knows."""
+        return now if self._clock == "caller" else None
 
     def _timed(self, db: Db, change: Change) -> Change:
         """What a clock decides is decided by the one that all machines share."""

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from struct import pack
 from typing import Any, TypeAlias
@@ -40,6 +40,7 @@ LOCK_MS = 10_000  # how long a statement waits for somebody else's lock
 IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
+WORK_MEMORY = "64MB"  # a set of found rows that does not fit is kept by pages, and all of their rows are looked at
 POOL_MOST = 8  # connections of one process
 TENANT = "default"  # whose rows those are that nobody else has
 OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
@@ -70,20 +71,20 @@ def run_each(db: Db, sql: str, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def every_of(
-    db: Db, questions: Sequence[tuple[str, Sequence[Any]]], *, vectors: int | None = None
+    db: Db, questions: Sequence[tuple[str, Sequence[Any]]], *, numbers: Collection[int] = ()
 ) -> list[list[tuple[Any, ...]]]:
     """Every row of several answers that do not need each other: asked in one go, waited for once.
 
-    ``vectors`` is the place of the question whose answer holds vectors, if one does: see ``vectors_of``.
+    ``numbers`` are the places of those questions whose answers hold nothing else: see ``numbers_of``.
     """
     with db.pipeline():
-        asked = [db.execute(_marked(sql), given, binary=n == vectors) for n, (sql, given) in enumerate(questions)]
+        asked = [db.execute(_marked(sql), given, binary=n in numbers) for n, (sql, given) in enumerate(questions)]
     return [cursor.fetchall() for cursor in asked]
 
 
-def vectors_of(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[int, array[float]]]:
-    """Rows of an entry and its vector; in binary, so that no number is written out and read again."""
-    return [(entry, data) for entry, data in db.execute(_marked(sql), values, binary=True).fetchall()]
+def numbers_of(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of an answer of numbers, arrays of them and vectors: in binary, which nobody writes out and reads."""
+    return db.execute(_marked(sql), values, binary=True).fetchall()
 
 
 @lru_cache(maxsize=1024)
@@ -278,6 +279,7 @@ class Connections:
         run(db, "set client_encoding = 'UTF8'")
         run(db, f"set lock_timeout = {LOCK_MS}")
         run(db, "set random_page_cost = 1.1")  # a search is worth it in memory only: there a page costs what any costs
+        run(db, f"set work_mem = '{WORK_MEMORY}'")
         run(db, f"set idle_in_transaction_session_timeout = {IDLE_MS}")
         run(db, "select set_config('commonplace.tenant', ?, false)", [self.tenant])
         adapt(db)

@@ -125,8 +125,8 @@ def heartbeat(db: Db, change: Heartbeat) -> Outcome:
     return _owned(db, change.claim, "lease_until = ?", (micros(change.until),))
 
 
-def states(db: Db, scopes: Collection[Scope]) -> list[JobState]:
-    """Where each job of these scopes stands."""
+def states(db: Db, scopes: Collection[Scope], now: datetime | None) -> list[JobState]:
+    """Where each job of these scopes stands; by the database's clock unless another one's time is given."""
     condition, values = scopes_sql(scopes, "j.scope")
-    sql = f"{JOBS} where {condition} {JOBS_ORDER}"
-    return [job_at(row) for row in every(db, sql, values)]
+    sql = f"{JOBS.format(now=f'coalesce(?::bigint, {_CLOCK})')} where {condition} {JOBS_ORDER}"
+    return [job_at(row) for row in every(db, sql, [micros(now), *values])]

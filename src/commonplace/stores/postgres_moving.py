@@ -11,7 +11,7 @@ from commonplace.domain.moving import Item
 from commonplace.stores import postgres_entries as entries
 from commonplace.stores.moving import CARRIED, CHUNK, DOCUMENT, EVENT, FILE, JOB, MARK, PAGE, names
 from commonplace.stores.postgres import PostgresStore
-from commonplace.stores.postgres_connection import Db, every, first, run, vectors_of
+from commonplace.stores.postgres_connection import Db, every, first, numbers_of, run
 from commonplace.stores.postgres_filling import EMBEDDERS, keep
 from commonplace.stores.postgres_vectors import NOTED
 
@@ -128,7 +128,7 @@ def _versions(db: Db, records: Sequence[int]) -> Mapping[int, list[tuple[Any, ..
 def _vectors(db: Db, wanted: Sequence[int]) -> Mapping[int, tuple[bytes | None, bytes | None]]:
     """The vector of each of these entries, and the one beside it."""
     held, beside = (
-        dict(vectors_of(db, f"select entry, data from {table} where entry = any(?::bigint[])", [list(wanted)]))
+        dict(numbers_of(db, f"select entry, data from {table} where entry = any(?::bigint[])", [list(wanted)]))
         for table in ("embedding", "beside")
     )
     return {entry: (_bytes(held.get(entry)), _bytes(beside.get(entry))) for entry in wanted}

@@ -8,15 +8,17 @@ ends too soon, everything in it is compared instead.  Whoever owns the tables bu
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from commonplace.stores.postgres_connection import Db, every, run, vectors_of
+from commonplace.stores.postgres_connection import Db, every, run
 from commonplace.stores.rows import Sql
 
-INDEX_FROM = 20_000  # texts in the scopes asked: below that comparing all of them is soon done
-SHARE_LEAST = 20  # the scopes asked hold at least one in so many of all vectors, or the walk is longer than they are
+INDEX_FROM = 5_000  # texts: below that comparing all of them is soon done
+STEP = 3  # how many texts are compared in the time of one step of a walk
 DIMENSIONS_MOST = 2000  # of a vector that an index of pgvector holds
 VERSION_LEAST = (0, 8)  # of pgvector: earlier ones do not go on when a filter leaves too little
-EF_SEARCH, SCANNED_MOST = 200, 200_000  # how wide the walk is, and how long
+EF_SEARCH, SCANNED_MOST = 200, 20_000  # how wide the walk is, and how long
 M, EF_CONSTRUCTION = 16, 128  # how dense the index is, and how carefully it is built
 
 
@@ -25,28 +27,41 @@ def index_name(dimensions: int) -> str:
     return f"embedding_near_{dimensions}"
 
 
-def worth_it(db: Db, dimensions: int, among: int, *, index_from: int) -> bool:
-    """Whether the index is there, and the walk along it is shorter than comparing so many."""
-    if among < index_from:
-        return False
+def size_sql(dimensions: int) -> Sql:
+    """The question how many vectors are in the index."""
     sql = (
         "select t.reltuples from pg_index i join pg_class t on t.oid = i.indrelid"
         " where i.indexrelid = to_regclass(?) and i.indisvalid"
     )
-    found = every(db, sql, [index_name(dimensions)])
-    return bool(found) and among * SHARE_LEAST >= found[0][0]
+    return sql, [index_name(dimensions)]
 
 
-def nearest(
-    db: Db, asked: array[float], buckets: list[int], condition: Sql, wanted: int
-) -> list[tuple[int, array[float]]]:
-    """So many of the nearest that a filter lets through; fewer if the walk has ended before that."""
-    for setting in (f"hnsw.ef_search = {EF_SEARCH}", f"hnsw.max_scan_tuples = {SCANNED_MOST}", "enable_sort = off"):
-        run(db, f"set local {setting}")
-    run(db, "set local hnsw.iterative_scan = strict_order")
-    found = vectors_of(db, statement(len(asked), condition[0]), [buckets, *condition[1], asked, wanted])
-    run(db, "set local enable_sort = on")
-    return found
+def is_shorter(size: Sequence[tuple[Any, ...]], among: int, wanted: int) -> bool:
+    """Whether the index is there (an answer to ``size_sql``), and the walk along it shorter than comparing so many.
+
+    Of all vectors that are walked by, as many are in the scopes asked as their share says.
+    """
+    return bool(size) and among >= INDEX_FROM and among * among >= STEP * wanted * size[0][0]
+
+
+def walk_sql(asked: array[float], buckets: Sequence[int], condition: Sql, wanted: int) -> tuple[Sql, Sql, Sql]:
+    """The question for so many of the nearest that a filter lets through; fewer if the walk has ended before that.
+
+    What is set before it, and set back after it, holds in this transaction.
+    """
+    values = [list(buckets), *condition[1], asked, wanted]
+    return _settings(_WALKING), (statement(len(asked), condition[0]), values), _settings({"enable_sort": "on"})
+
+
+_WALKING = {
+    "hnsw.ef_search": str(EF_SEARCH), "hnsw.max_scan_tuples": str(SCANNED_MOST),
+    "hnsw.iterative_scan": "strict_order", "enable_sort": "off",
+}  # fmt: skip
+
+
+def _settings(given: Mapping[str, str]) -> Sql:
+    sets = ", ".join("set_config(?, ?, true)" for _ in given)
+    return f"select {sets}", [part for setting in given.items() for part in setting]
 
 
 def statement(dimensions: int, condition: str) -> str:

@@ -20,7 +20,7 @@ from commonplace.stores import postgres_entries as entries
 from commonplace.stores import postgres_near as near
 from commonplace.stores.bm25 import Postings, Scored, score
 from commonplace.stores.moving import indexed
-from commonplace.stores.postgres_connection import Db, every, vectors_of
+from commonplace.stores.postgres_connection import Db, every, every_of, numbers_of
 from commonplace.stores.postgres_filters import among, among_numbers, entry_sql
 from commonplace.stores.postgres_vectors import embedder
 from commonplace.stores.rows import Sql, row_record, select_list
@@ -55,15 +55,14 @@ class Places(Value):
 
 def postings(db: Db, where: Filter, query: Query, places: Places) -> Postings:
     """Where each term of a question occurs."""
-    return postings_at(query, every(db, *postings_sql(where, query, places)))
+    return postings_at(query, numbers_of(db, *postings_sql(where, query, places)))
 
 
 def postings_at(query: Query, rows: Iterable[tuple[Any, ...]]) -> Postings:
     """Rows of ``postings_sql``, by term."""
     terms = _terms(query)
     found: dict[str, list[tuple[int, int, int]]] = {term: [] for term in terms}
-    for number, entry, count, size in rows:
-        found[terms[number]].append((entry, count, size))
+    found |= {terms[number]: list(zip(*columns, strict=True)) for number, *columns in rows}
     return found
 
 
@@ -72,18 +71,25 @@ def _terms(query: Query) -> list[str]:
 
 
 def postings_sql(where: Filter, query: Query, places: Places) -> Sql:
-    """The question where each term occurs, how often, and in how long a text."""
-    terms = _terms(query)
-    pairs = [(bucket, number) for bucket in places.buckets for number in range(len(terms))]
-    words = [indexed(term) for term in terms]
+    """The question where each term occurs, how often, and in how long a text: one row for each term."""
     condition, values = entry_sql(where)
     sql = (
-        "select a.number, e.id, cardinality(array_positions(e.terms, a.term)), e.length"
-        " from unnest(?::bigint[], ?::bigint[], ?::text[]) a (bucket, number, term)"
-        f" join entry e on {_WATCHED if places.watched else _INDEXED} where {condition}"
+        "select a.number - 1, array_agg(e.id), array_agg(1 + cardinality(array_positions(e.repeated, a.term))),"
+        f" array_agg(e.length) from {_ASKED} a join entry e on {_WATCHED if places.watched else _INDEXED}"
+        f" where {condition} group by a.number"
     )
-    asked = [[bucket for bucket, _ in pairs], [number for _, number in pairs], [words[number] for _, number in pairs]]
-    return sql, [*asked, *values]
+    return sql, [[indexed(term) for term in _terms(query)], list(places.buckets), *values]
+
+
+#: The terms, numbered; and each as it stands in the index, once for each bucket.
+_ASKED = (
+    "(select term, number, buckets, array(select bucket || ':' || term from unnest(buckets) bucket) as keys"
+    " from unnest(?::text[]) with ordinality said (term, number), (select ?::bigint[]) here (buckets) offset 0)"
+)
+#: Where a term occurs: by the index, or, under row-level security, which lets no such index be used, by looking through
+#: the scope.
+_INDEXED = "placed(e.bucket, e.terms) && a.keys"
+_WATCHED = "e.bucket = any(a.buckets) and e.terms @> array[a.term]"
 
 
 def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
@@ -99,20 +105,17 @@ def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]
 
 
 def candidates(
-    db: Db, where: Filter, asked: array[float], wanted: int, places: Places, *, index_from: int = near.INDEX_FROM
+    db: Db, where: Filter, asked: array[float], wanted: int, places: Places, *, walk: bool | None = None
 ) -> list[tuple[int, array[float]]]:
-    """The nearest of what the filter lets through: from so many texts on by the index, else by comparing all."""
-    if wanted and is_large(db, asked, places, index_from=index_from):
-        found = near.nearest(db, asked, list(places.buckets), entry_sql(where), wanted)
-        if len(found) >= wanted:
-            return found
-    sql, values = compared_sql(where, asked, wanted, places)
-    return compared_at(asked, vectors_of(db, sql, values))
-
-
-def is_large(db: Db, asked: array[float], places: Places, *, index_from: int = near.INDEX_FROM) -> bool:
-    """Whether there is so much to compare that an index is walked instead, if there is one."""
-    return near.worth_it(db, len(asked), places.texts, index_from=index_from)
+    """The nearest of what the filter lets through: by walking along the index, or, where that is sooner, of all."""
+    if walk is None:
+        walk = near.is_shorter(every(db, *near.size_sql(len(asked))), places.texts, wanted)
+    if wanted and walk:
+        questions = near.walk_sql(asked, places.buckets, entry_sql(where), wanted)
+        _, rows, _ = every_of(db, questions, numbers={1})
+        if len(rows) >= wanted:
+            return compared_at(asked, rows)
+    return compared_at(asked, numbers_of(db, *compared_sql(where, asked, wanted, places)))
 
 
 def compared_at(asked: array[float], found: Sequence[tuple[Any, ...]]) -> list[tuple[int, array[float]]]:
@@ -125,11 +128,12 @@ def compared_at(asked: array[float], found: Sequence[tuple[Any, ...]]) -> list[t
 def compared_sql(where: Filter, asked: array[float], wanted: int, places: Places) -> Sql:
     """The question for the nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
     condition, values = entry_sql(where)
-    sql = (
-        "select e.id, m.data from entry e join embedding m on m.entry = e.id"
+    nearest = (
+        "select e.id from entry e join embedding m on m.entry = e.id"
         f" where e.bucket = any(?::bigint[]) and {condition}"
         " order by coalesce(nullif(m.data <=> ?, 'NaN'), 1) fetch first ? rows with ties"
-    )
+    )  # by themselves: to sort whole vectors takes as long as to compare them
+    sql = f"select n.id, m.data from ({nearest}) n join embedding m on m.entry = n.id"
     return sql, [list(places.buckets), *values, asked, max(0, wanted)]
 
 
@@ -137,12 +141,6 @@ def cosines(asked: Sequence[float], found: Sequence[tuple[int, Sequence[float]]]
     """How near each of these is, exactly."""
     long = hypot(*asked)
     return [(entry, cosine(asked, long, theirs)) for entry, theirs in found]
-
-
-#: Where a term occurs: by the index, or, under row-level security, which lets no such index be used, by looking through
-#: the scope.
-_INDEXED = "placed(e.bucket, e.terms) @> array[a.bucket || ':' || a.term]"
-_WATCHED = "e.bucket = a.bucket and e.terms @> array[a.term]"
 
 
 def places_of(db: Db, where: Filter) -> Places:
@@ -154,9 +152,9 @@ def places_sql(where: Filter) -> Sql:
     """The question where to look."""
     condition, values = among("s.path", where.scopes)
     sql = (
-        "select e.bucket, count(*), sum(e.length)::bigint, row_security_active('entry') from scope s"
-        " cross join unnest(?::bigint[]) c (class)"
-        f" join entry e on e.bucket = s.id * 4 + c.class where {condition} group by e.bucket order by e.bucket"
+        "select t.bucket, t.texts, t.length, row_security_active('entry') from scope s"
+        " cross join unnest(?::bigint[]) c (class) join tally t on t.bucket = s.id * 4 + c.class"
+        f" where {condition} and t.texts > 0 order by t.bucket"
     )
     return sql, [classes(where), *values]
 

@@ -11,26 +11,29 @@ from commonplace.domain.ports import AROUND, EmbedderIdentity
 from commonplace.domain.queries import Filter, Query, Survey, Vector
 from commonplace.domain.records import Record
 from commonplace.domain.scopes import Scope
+from commonplace.stores import postgres_near as near
 from commonplace.stores import postgres_search as search
 from commonplace.stores.bm25 import Postings, worths
-from commonplace.stores.postgres_connection import Db, every, every_of
-from commonplace.stores.postgres_filters import among_numbers, scopes_sql
+from commonplace.stores.postgres_connection import Db, every, every_of, numbers_of
+from commonplace.stores.postgres_filters import among_numbers, entry_sql, scopes_sql
 from commonplace.stores.postgres_vectors import EMBEDDER, embedder_at
 from commonplace.stores.scoring import CHUNK_CLASS, SPEAKERS_MOST, best, likeness, neighbours, surveyed, totals, unit
 
 
 def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
     """See ``Store``.  What does not need each other's answer is asked together: a question costs most by its way."""
-    here, named = every_of(db, [search.places_sql(where), EMBEDDER])
+    sized = [near.size_sql(len(vector))] if vector is not None else []
+    here, named, *size = every_of(db, [search.places_sql(where), EMBEDDER, *sized])
     places, asked = search.places_at(here), _asked(embedder_at((key, value) for key, value in named), vector)
-    found, near = _found(db, where, query, asked, places, limit=limit)
+    walk = vector is not None and near.is_shorter(size[0], places.texts, limit)
+    found, nearest = _found(db, where, query, asked, places, limit=limit, walk=walk)
     words, rarities = worths(query, found, documents=places.texts, length=places.length)
     seen = best(totals(words), limit)
     if asked is not None:  # more than were wanted tie with the last: then by their cosines
-        seen |= dict(near).keys() if len(near) <= limit else best(dict(search.cosines(asked, near)), limit)
+        seen |= dict(nearest).keys() if len(nearest) <= limit else best(dict(search.cosines(asked, nearest)), limit)
     before = _around(db, seen) if where.chunks else {}
     seen |= before.keys()
-    held, records = _held(db, asked, seen, dict(near))
+    held, records = _held(db, asked, seen, dict(nearest))
     similar, together = likeness(asked, held, held.__getitem__, before) if asked is not None else ({}, {})
     return surveyed(
         seen, words, rarities, similar=similar, together=together, records=records, chunks=search.chunks(db, seen)
@@ -38,16 +41,21 @@ def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit:
 
 
 def _found(
-    db: Db, where: Filter, query: Query, asked: array[float] | None, places: search.Places, *, limit: int
+    db: Db, where: Filter, query: Query, asked: array[float] | None, places: search.Places, *, limit: int, walk: bool
 ) -> tuple[Postings, list[tuple[int, array[float]]]]:
     """Where the words are, and what is nearest."""
     by_words = search.postings_sql(where, query, places)
     if asked is None:
-        return search.postings_at(query, every(db, *by_words)), []
-    if search.is_large(db, asked, places):
-        return search.postings_at(query, every(db, *by_words)), search.candidates(db, where, asked, limit, places)
-    rows, near = every_of(db, [by_words, search.compared_sql(where, asked, limit, places)], vectors=1)
-    return search.postings_at(query, rows), search.compared_at(asked, near)
+        return search.postings_at(query, numbers_of(db, *by_words)), []
+    by_nearness = [search.compared_sql(where, asked, limit, places)]
+    if walk:
+        by_nearness = [*near.walk_sql(asked, places.buckets, entry_sql(where), limit)]
+    place = len(by_nearness) // 2 + 1  # what is set before and after a walk answers nothing
+    answers = every_of(db, [by_words, *by_nearness], numbers={0, place})
+    found, nearest = search.postings_at(query, answers[0]), search.compared_at(asked, answers[place])
+    if walk and len(nearest) < limit:  # the filter keeps so little that the walk has ended before
+        nearest = search.candidates(db, where, asked, limit, places, walk=False)
+    return found, nearest
 
 
 def _held(
@@ -56,7 +64,7 @@ def _held(
     """The vectors and the records of what was seen; some vectors are known already."""
     condition, numbers = among_numbers("m.entry", [] if asked is None else [one for one in seen if one not in known])
     vectors = (f"select m.entry, m.data from embedding m where {condition}", numbers)
-    more, *rows = every_of(db, [vectors, *search.records_sql(seen)], vectors=0)
+    more, *rows = every_of(db, [vectors, *search.records_sql(seen)], numbers={0})
     held = dict(search.compared_at(asked, more)) if asked is not None else {}
     return held | {entry: data for entry, data in known.items() if entry in seen}, search.records_at(chain(*rows))
 

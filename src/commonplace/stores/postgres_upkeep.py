@@ -44,6 +44,11 @@ _ASTRAY = (
     " or e.length <> cardinality(e.terms)"
 )
 _UNFOUND = f"from ({_ENTRIES}) w where not exists (select 1 from entry e where e.id = w.id)"
+_COUNTED = "select bucket, count(*) as texts, sum(length) as length from entry group by bucket"
+_MISCOUNTED = (
+    f"from ({_COUNTED}) e full join (select * from tally where texts <> 0 or length <> 0) t using (bucket)"
+    " where (e.texts, e.length) is distinct from (t.texts, t.length)"
+)
 _INVALID = (
     "select c.relname from pg_index i join pg_class c on c.oid = i.indexrelid"
     " join pg_namespace n on n.oid = c.relnamespace where n.nspname = ? and not i.indisvalid order by 1"
@@ -73,6 +78,7 @@ class PostgresKeeper:
                 wanted = f"from ({_ENTRIES}) w where w.id = e.id"
                 run(db, f"update entry e set {columns}, length = cardinality(e.terms) {wanted}")
                 done.append(f"{astray} entries of the index were brought in step with what they are of")
+            done += _recounted(db)
             for table, row, tags, parents in list(_unlinked(db)):
                 run(db, f"update {table} set tagged = ?, derived = ? where row = ?", [tags, parents, row])
                 done.append(f"the tags and parents of a {table} can be asked for again")
@@ -126,6 +132,10 @@ class PostgresKeeper:
             yield Problem(what=f"the index {index!r} is not valid", fixable=True)
         if _count(db, _ASTRAY) or next(_unlinked(db), None):
             yield Problem(what="what can be searched is not what is stored", fixable=True)
+        if _count(db, _MISCOUNTED):
+            yield Problem(
+                what="the texts of a scope are miscounted: what is found may be in a wrong order", fixable=True
+            )
         if unfound := _count(db, _UNFOUND):
             what = f"{unfound} texts cannot be found by their words; an export that is imported anew mends it"
             yield Problem(what=what, fixable=False)
@@ -133,6 +143,16 @@ class PostgresKeeper:
 
 def _count(db: Db, from_where: str) -> int:
     return int(every(db, f"select count(*) {from_where}")[0][0])
+
+
+def _recounted(db: Db) -> list[str]:
+    """Count anew, if it is wrong, while nobody else adds to the count: what they write then is added to the new one."""
+    run(db, "lock table tally in share row exclusive mode")
+    if not (wrong := _count(db, _MISCOUNTED)):
+        return []
+    run(db, "delete from tally")
+    run(db, f"insert into tally (bucket, texts, length) {_COUNTED}")
+    return [f"the texts of {wrong} scopes were counted anew"]
 
 
 def _hashes(db: Db) -> Iterator[Problem]:

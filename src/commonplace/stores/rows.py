@@ -275,19 +275,19 @@ def order_sql(order: Order, alias: str) -> str:
 
 # Jobs
 
-#: Every job with its scope; whoever asks adds which scopes are meant, and ``JOBS_ORDER``.
+#: Every job with its scope; whoever asks says what time it is, and adds which scopes are meant and ``JOBS_ORDER``.
 JOBS = (
     "select s.path, j.kind, j.key, j.input, j.status, j.done, j.tries_left, j.error, j.started_at, j.finished_at,"
-    " j.lease_until, j.retry_at from job j join scope s on s.id = j.scope"
+    " j.lease_until, j.retry_at, coalesce(j.lease_until > {now}, false) from job j join scope s on s.id = j.scope"
 )
 JOBS_ORDER = "order by j.kind, j.key, s.path"
 
 
 def job_at(row: Sequence[Any]) -> JobState:
     """A row of ``JOBS`` as where a job stands."""
-    path, kind, key, watermark, status, done, tries, error, started, finished, until, retry = row
+    path, kind, key, watermark, status, done, tries, error, started, finished, until, retry, leased = row
     return JobState(
         job=Job(scope=scope_at(path), kind=kind, key=key, watermark=watermark), status=Status(status), done=done,
         tries_left=tries, error=error, started_at=moment(started), finished_at=moment(finished), until=moment(until),
-        retry_at=moment(retry),
+        retry_at=moment(retry), leased=bool(leased),
     )  # fmt: skip

@@ -264,10 +264,10 @@ class SqliteStore:
         with self.writing(durable=True) as db:
             return jobs.take(db, job, lease=lease, now=now)
 
-    def jobs(self, scopes: Collection[Scope]) -> list[JobState]:
+    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
         """See ``Store``."""
         with self.using() as connection:
-            return jobs.states(connection.db, scopes)
+            return jobs.states(connection.db, scopes, now)
 
     def scrub(self) -> bool:
         """Bring erased bytes out of every file; False while a reader needs the old ones."""

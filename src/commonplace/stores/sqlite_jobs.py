@@ -98,8 +98,8 @@ def heartbeat(db: apsw.Connection, change: Heartbeat) -> Outcome:
     return _owned(db, change.claim, "lease_until = ?", (micros(change.until),))
 
 
-def states(db: apsw.Connection, scopes: Collection[Scope]) -> list[JobState]:
+def states(db: apsw.Connection, scopes: Collection[Scope], now: datetime) -> list[JobState]:
     """Where each job of these scopes stands."""
     condition, values = scopes_sql(frozenset(scopes), "j.scope")
-    sql = f"{JOBS} where {condition} {JOBS_ORDER}"
-    return [job_at(row) for row in every(db, sql, values)]
+    sql = f"{JOBS.format(now='?')} where {condition} {JOBS_ORDER}"
+    return [job_at(row) for row in every(db, sql, [micros(now), *values])]

@@ -21,10 +21,9 @@ SHOWN_DONE = 5  # jobs that are done are counted; so many are named
 
 def jobs_seen(place: Here, *, every: bool = False) -> dict[str, Any]:
     """Every job, what the last run skipped and why, and what went wrong; for programs."""
-    now = place.clock()
     project = place.where.project if place.where.on(PROJECT) else None
     scopes = _scopes(place) if every else [project] if project else []
-    states = [_job(place, state, now) for state in place.store.jobs(scopes)] if scopes else []
+    states = [_job(place, state) for state in place.store.jobs(scopes, now=place.clock())] if scopes else []
     run = last(workplace(place)) if project else None
     return {
         "learning": place.where.learning.enabled,
@@ -40,12 +39,12 @@ def _scopes(place: Here) -> list[Scope]:
     return sorted({tally.scope for tally in place.store.census()} | set(place.binding.reads), key=str)
 
 
-def _job(place: Here, state: JobState, now: datetime) -> dict[str, Any]:
+def _job(place: Here, state: JobState) -> dict[str, Any]:
     return {
         "scope": place.named(state.job.scope),
         "kind": state.job.kind,
         "key": state.job.key,
-        "state": state_of(state, now),
+        "state": state_of(state),
         "error": state.error,
         "tries_left": state.tries_left,
         "retry_at": iso(state.retry_at),
@@ -55,9 +54,9 @@ def _job(place: Here, state: JobState, now: datetime) -> dict[str, Any]:
     }
 
 
-def state_of(state: JobState, now: datetime) -> str:
+def state_of(state: JobState) -> str:
     """Where a job stands, in one word."""
-    if state.status is Status.RUNNING and state.until and state.until > now:
+    if state.leased:
         return "running"
     if state.done is not None and state.done >= state.job.watermark:
         return "done"
