@@ -216,7 +216,7 @@ def _stored(version: Sequence[Any], scope: int) -> Row:
     *columns, _terms, _vector, _beside = version
     columns[SCOPE] = scope
     parents = dict.fromkeys(unpacked(version[PARENTS]))
-    return (*columns, _array(unpacked(version[TAGS])), _array(parents))
+    return (*columns, entries.array_text(unpacked(version[TAGS])), entries.array_text(parents))
 
 
 def _entry_rows(rows: Rows, class_: int, number: int, thing: Sequence[Any], bucket: int) -> None:
@@ -225,18 +225,10 @@ def _entry_rows(rows: Rows, class_: int, number: int, thing: Sequence[Any], buck
     words, entry = terms.split(), number * 4 + class_
     of = [number if class_ == one else None for one in (entries.RECORD, entries.VERSION, entries.CHUNK)]
     known = (None, None, None) if class_ == entries.CHUNK else (thing[EXPIRES], thing[KIND], thing[CATEGORY])
-    rows["entry"].append((entry, *of, bucket, len(words), *known, _array(words)))
+    rows["entry"].append((entry, *of, bucket, len(words), *known, entries.array_text(words)))
     for table, vector in zip(_VECTORS, (data, beside), strict=True):
         if vector is not None:
             rows[table].append((entry, array("f", vector)))
-
-
-def _array(texts: Collection[str]) -> str:
-    """An array as PostgreSQL reads it: written here in one go, because the driver writes each text by itself."""
-    said = '","'.join(texts)
-    if "\\" in said or said.count('"') > 2 * (len(texts) - 1):
-        said = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return '{"' + said + '"}' if texts else "{}"
 
 
 # Sending

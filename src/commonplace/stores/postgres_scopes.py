@@ -53,22 +53,28 @@ def scope_row(db: Db, scope: Scope) -> int:
 
 def take_turns(db: Db, changes: Sequence[Change], schema: str, *, embedder: EmbedderIdentity | None) -> None:
     """Wait until nobody else writes where these changes will; always in one order, so that nobody waits in a circle."""
-    whole = any(_concerns_all(change, embedder) for change in changes)
-    run(db, f"select pg_advisory_xact_lock{'' if whole else '_shared'}(hashtextextended(?, 0))", [schema])
-    if whole:
+    if any(_concerns_all(change, embedder) for change in changes):
+        run(db, "select pg_advisory_xact_lock(hashtextextended(?, 0))", [schema])
         return
     roots = {root for change in changes for root in _roots(change)}
-    ids = [name for change in changes for name in _ids(change)]
-    if ids:
+    if ids := [name for change in changes for name in _ids(change)]:
+        take_turn(db, schema, [])
         sql = "select distinct s.path from record r join scope s on s.id = r.scope where r.id = any(?::text[])"
         roots |= {root_of(Scope.parse(path)) for (path,) in every(db, sql, [ids])}
     take_turn(db, schema, roots)
 
 
 def take_turn(db: Db, schema: str, roots: Iterable[str]) -> None:
-    """Wait for the turn in these outermost scopes."""
-    for root in sorted(roots):
-        run(db, "select pg_advisory_xact_lock(hashtextextended(?, 0))", [f"{schema} {root}"])
+    """Wait for the turn in these outermost scopes, while nobody is at all of them."""
+    run(db, _TURN, [[schema, *(f"{schema} {root}" for root in sorted(roots))]])
+
+
+#: One after the other, as they are given; the first together with others.
+_TURN = (
+    "select case number when 1 then pg_advisory_xact_lock_shared(hashtextextended(name, 0))"
+    " else pg_advisory_xact_lock(hashtextextended(name, 0)) end"
+    " from unnest(?::text[]) with ordinality turn (name, number)"
+)
 
 
 def _concerns_all(change: Change, embedder: EmbedderIdentity | None) -> bool:

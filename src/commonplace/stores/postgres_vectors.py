@@ -95,9 +95,16 @@ def _discard(db: Db) -> None:
 def put(db: Db, entry: int, vector: Vector) -> None:
     """Give an entry its vector."""
     held = embedder(db)
-    if held is None:
-        raise InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
+    if held is None or held.dimensions != len(vector):
+        raise refusal(held, vector)
     _keep(db, "embedding", entry, as_kept(vector, held))
+
+
+def refusal(held: EmbedderIdentity | None, vector: Vector) -> InvalidInput | DimensionMismatch:
+    """Why a vector is not kept by a store of that embedder, or of none."""
+    if held is None:
+        return InvalidInput("a vector cannot be kept before the store knows which embedder it comes from")
+    return DimensionMismatch(stored=held.dimensions, offered=len(vector))
 
 
 def drop(db: Db, entry: int) -> None:

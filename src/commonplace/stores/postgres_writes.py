@@ -59,8 +59,19 @@ from commonplace.stores.postgres_connection import Db, every, first, run, run_ea
 from commonplace.stores.postgres_filters import COLUMNS, among, filter_sql
 from commonplace.stores.postgres_scopes import scope_row
 from commonplace.stores.rows import digest, marks, micros, order_sql, record_row, row_hash, row_record, select_list
+from commonplace.stores.scoring import whole_unit
 
-_INSERT = f"insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)}) on conflict do nothing returning row"
+#: A record and what it is found by, with its vector or without: in one statement, because each costs a way to and fro.
+#: The vector is not kept where the store knows no embedder, or one of another length.
+_INSERT = (
+    f"with made as (insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)}) on conflict do nothing"
+    f" returning row), found as ({entries.INSERT} returning id) select row, true from made"
+)
+_INSERT_WITH_VECTOR = _INSERT.replace(
+    "select row, true",
+    f", near as (insert into embedding select f.id, ? from found f join {vectors.NOTED} d on d.key = 'dimensions'"
+    " and d.value = ? returning entry) select row, exists (select 1 from near)",
+)
 _UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
 _KEEP = (
     f"insert into version (record, {', '.join(COLUMNS)}) select row, {', '.join(COLUMNS)} from record where row = ?"
@@ -182,14 +193,19 @@ def _insert(
 ) -> int:
     _free_key(db, record, scope)
     row = _stored_row(record, scope, from_=from_ or record.occurred_at or record.created_at)
-    made = first(db, _INSERT, row)
+    values = [*row, *entries.values(record, terms, entries.bucket(record, scope))]
+    if vector is None:
+        made = first(db, _INSERT, values)
+    elif len(vector) == 0:  # the database knows no such thing
+        raise vectors.refusal(vectors.embedder(db), vector)
+    else:
+        made = first(db, _INSERT_WITH_VECTOR, [*values, whole_unit(vector), str(len(vector))])
     if made is None:
         raise _taken(db, record, scope)
-    number = int(made[0])
-    entries.put_record(db, number, record, terms, scope=scope)
-    if vector is not None:
-        vectors.put(db, number * 4, vector)
-    return number
+    number, kept = made
+    if vector is not None and not kept:
+        raise vectors.refusal(vectors.embedder(db), vector)
+    return int(number)
 
 
 def _next_version(

@@ -47,6 +47,11 @@ def as_kept(vector: Vector, identity: EmbedderIdentity) -> array[float]:
     """A vector as it is kept: as long as the embedder's, made of finite numbers, of unit length."""
     if identity.dimensions != len(vector):
         raise DimensionMismatch(stored=identity.dimensions, offered=len(vector))
+    return whole_unit(vector)
+
+
+def whole_unit(vector: Vector) -> array[float]:
+    """A vector as it is kept, whatever its length: made of finite numbers, of unit length."""
     numbers = array("f", vector)
     if not all(map(isfinite, numbers)):
         raise InvalidInput("a vector must be made of finite numbers")
