@@ -13,14 +13,26 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from commonplace.domain.binding import Binding
 from commonplace.domain.errors import StoreBusy, StoreError
 from commonplace.domain.queries import Order
+from commonplace.domain.records import Channel
 from commonplace.domain.scopes import Scope
+from commonplace.engine.memory import Memory
 from commonplace.stores.postgres import PostgresStore
+from household import furnish
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 SCRIPT = Path(__file__).parents[2] / "scripts" / "postgres"
 WRITERS = 4
+
+
+def script(folder, *command):
+    """Call the project's script for the server in a folder."""
+    env = os.environ | {"COMMONPLACE_POSTGRES_DIR": folder, "PYTHON": sys.executable}
+    done = subprocess.run([SCRIPT, *command], env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 class Server:
@@ -28,14 +40,11 @@ class Server:
 
     def __init__(self, folder):
         self.folder = folder
-        self.address = self("start").strip()
+        self.address = script(folder, "start")
 
     def __call__(self, *command):
-        """Call the project's script for it."""
-        env = os.environ | {"COMMONPLACE_POSTGRES_DIR": self.folder, "PYTHON": sys.executable}
-        done = subprocess.run([SCRIPT, *command], env=env, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        """Call the script for it."""
+        return script(self.folder, *command)
 
     def sql(self, *statements, database="postgres"):
         """Do something as its superuser."""
@@ -126,3 +135,47 @@ def test_a_server_without_pgvector_is_one_sentence(server):
                "alter role poor set search_path = nothing, pg_catalog", database="poor")  # fmt: skip
     with pytest.raises(StoreError, match="no extension `vector`"):
         PostgresStore(psycopg.conninfo.make_conninfo(server.address, user="poor", dbname="poor"))
+
+
+@pytest.fixture
+def replica(server):
+    """A streaming replica of the server."""
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        os.chmod(folder, 0o755)
+        place = os.path.join(folder, "r")
+        yield server("follow", place)
+        script(place, "stop")
+
+
+def caught_up(server, replica):
+    """Wait until a replica has all that the server has."""
+    with psycopg.connect(server.address) as db, psycopg.connect(replica, autocommit=True) as behind:
+        [wanted] = db.execute("select pg_current_wal_lsn()").fetchone()
+        end = time.monotonic() + 60
+        while not behind.execute("select pg_last_wal_replay_lsn() >= %s::pg_lsn", [wanted]).fetchone()[0]:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def test_a_replica_answers_what_the_server_answers(server, replica, make, query):
+    """By words, by nearness and as a recall that counts nothing; a write there is refused in a sentence."""
+    asked, binding = query("thing now"), Binding(channel=Channel.USER, writes={}, reads=(make.scope,))
+    store, copy = PostgresStore(server.address, schema="followed"), None
+    try:
+        furnish(store, make)
+        caught_up(server, replica)
+        copy = PostgresStore(replica, schema="followed")
+        assert copy.match(make.where(), asked, limit=50) == store.match(make.where(), asked, limit=50) != []
+        near = (3.0, 1.0, -2.0)
+        assert copy.nearest(make.where(), near, limit=50) == store.nearest(make.where(), near, limit=50) != []
+        there, here = (Memory(one, binding).recall("thing", count=False).hits for one in (copy, store))
+        assert there == here != ()
+        with pytest.raises(StoreError, match="read-only transaction"):
+            copy.apply([make.put("not here")])
+        late = store.apply([make.put("a late thing")])[0].records[0]
+        caught_up(server, replica)
+        assert copy.get(late.id) == late
+    finally:
+        for one in (store, copy):
+            if one is not None:
+                one.close()
