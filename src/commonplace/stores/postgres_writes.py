@@ -378,6 +378,8 @@ def _drop(db: Db, rows: Sequence[tuple[Any, ...]]) -> None:
 
 def _trim(db: Db, change: Trim) -> Outcome:
     """Eviction makes room and nothing else: what was learned from the evicted stays."""
+    if _fits(db, change.where, change.keep):
+        return Outcome()
     condition, values = filter_sql(change.where, "r")
     tables = "record r left join usage u on u.record = r.row"
     total = first(db, f"select count(*) from record r where {condition}", values)
@@ -405,7 +407,23 @@ def measure(db: Db, where: Filter) -> Measure:
     return Measure(count=count, bytes=total)
 
 
+def _fits(db: Db, where: Filter, most: int) -> bool:
+    """Whether there are no more even if all of the scopes were meant: they are counted, and nearly always do.
+
+    The records of a scope are in two of its buckets: the live ones and the rest.
+    """
+    within, values = among("s.path", where.scopes)
+    counts = (
+        "select coalesce(sum(t.texts), 0) from scope s cross join unnest(?::bigint[]) c (class)"
+        " join tally t on t.bucket = s.id * 4 + c.class"
+    )
+    [(count,)] = every(db, f"{counts} where {within}", [[entries.RECORD, entries.CLOSED], *values])
+    return int(count) <= most
+
+
 def _cap(db: Db, change: Cap) -> Outcome:
+    if change.most_bytes is None and _fits(db, change.where, change.most or 0):
+        return Outcome()
     there = measure(db, change.where)
     if change.most is not None and there.count > change.most:
         message = f"that would make {there.count} entries; the limit is {change.most}"

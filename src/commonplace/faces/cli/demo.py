@@ -20,6 +20,7 @@ NEXT = """
 That was all in a throw-away folder, which is gone now.  Where to go next:
 
   cd your-project && commonplace init        give a project its memory
+  commonplace connect claude-code            let your agent use it (codex, gemini, cursor, ...: see --help)
   commonplace record add --help              keep something
   commonplace recall "..." --format prompt   what to put before an agent
   commonplace status                         what is stored where"""
