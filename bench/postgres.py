@@ -4,11 +4,11 @@
         [--writes-only | --no-writes] [--keep FOLDER]
 
 The address of the server is in COMMONPLACE_TEST_POSTGRES; a schema is made there and dropped again.  With --keep the
-records stay, in a file of that folder and in the schema, and another run measures them again.  Texts are drawn as words
-are drawn in language, vectors lie in clusters of 384 dimensions.  Records are in ten scopes, of ten categories; a
-filter keeps one scope, or one category of all scopes.  The bare table has a full-text and an HNSW index, and answers
-the same questions with the statements that pgvector's own page shows; it is the limit.  Times are of the clock, because
-the server's work is not this process's; all three take turns, so that the ratios are the figures.
+records stay, in a file of that folder and in the schema, for another run, and no writes are measured.  Texts are drawn
+as words are drawn in language, vectors lie in clusters of 384 dimensions.  Records are in ten scopes, of ten
+categories; a filter keeps one scope, or one category of all scopes.  The bare table has a full-text and an HNSW index,
+and answers the same questions with the statements that pgvector's own page shows; it is the limit.  Times are of the
+clock, because the server's work is not this process's; all three take turns, so that the ratios are the figures.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def main() -> None:
         try:
             if not given.writes_only:
                 measure_recall(file, store, address, space, given.records)
-            if not given.no_writes:
+            if not given.no_writes and not given.keep:
                 measure_writes(file.path, address)
         finally:
             store.close()
