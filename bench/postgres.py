@@ -287,9 +287,12 @@ def measure_recall(file: SqliteStore, store: PostgresStore, address: str, space:
 
 
 def moved(file: SqliteStore, address: str) -> PostgresStore:
-    """The same records in PostgreSQL, if they are not there already."""
+    """The same records in PostgreSQL; those that are there already stay only if they are the same."""
     store = PostgresStore(address, schema=SCHEMA)
-    if not store.census():
+    if store.census() != file.census():
+        store.close()
+        _drop(address)
+        store = PostgresStore(address, schema=SCHEMA)
         began = time.perf_counter()
         done = migrate(mover_of(file), mover_of(store))
         line("records a second moved from SQLite to PostgreSQL", done.records / (time.perf_counter() - began))
@@ -313,16 +316,17 @@ def main() -> None:
             if not given.writes_only:
                 measure_recall(file, store, address, space, given.records)
             if not given.no_writes and not given.keep:
-                measure_writes(file.path, address)
+                measure_writes(file, address)
         finally:
             store.close()
             if not given.keep:
                 _drop(address)
 
 
-def measure_writes(path: str, address: str) -> None:
+def measure_writes(file: SqliteStore, address: str) -> None:
     """Writes a second from 1 to 16 processes."""
-    places = {"sqlite": path, "postgres": address, "bare": address}
+    bare(address, file).close()
+    places = {"sqlite": file.path, "postgres": address, "bare": address}
     for clients in CLIENTS:
         shown = [f"{kind} {rate(kind, place, clients):7.0f}" for kind, place in places.items()]
         print(f"writes a second, {clients:>2} clients: {'   '.join(shown)}", flush=True)

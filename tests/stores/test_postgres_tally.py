@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from commonplace.domain.changes import Archive, Delete, DropScope
@@ -13,7 +15,7 @@ from commonplace.stores.postgres import PostgresStore
 from commonplace.stores.postgres_search import places_of
 from commonplace.stores.postgres_upkeep import PostgresKeeper
 from household import furnish
-from stands import Clock, Maker, postgres
+from stands import POSTGRES, Clock, Maker, postgres
 
 pytestmark = pytest.mark.postgres
 
@@ -59,6 +61,17 @@ def test_with_a_scope_goes_its_count(new_postgres, make):
     store.apply([make.put("a"), make.put("b")])
     store.apply([DropScope(scope=make.scope)])
     assert rows(store) == []
+
+
+def test_who_writes_by_full_names_is_counted_too(new_postgres, make):
+    """An administrator's connection need not look into the schema: what it erases is counted all the same."""
+    store = new_postgres()
+    store.apply([make.put("to stay"), make.put("to go")])
+    with psycopg.connect(os.environ[POSTGRES], autocommit=True) as db:
+        db.execute("select set_config('commonplace.tenant', 'default', false)")
+        db.execute(f"delete from {store.schema}.record where content = 'to go'")
+    assert counted(store, make) == (1, 2)
+    assert PostgresKeeper(store).check() == []
 
 
 def test_many_writers_and_erasers_count_right(new_postgres):

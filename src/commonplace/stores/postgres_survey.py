@@ -47,10 +47,9 @@ def _found(
     by_words = search.postings_sql(where, query, places)
     if asked is None:
         return search.postings_at(query, numbers_of(db, *by_words)), []
-    by_nearness = [search.compared_sql(where, asked, limit, places)]
-    if walk:
-        by_nearness = [*near.walk_sql(asked, places.buckets, entry_sql(where), limit)]
-    place = len(by_nearness) // 2 + 1  # what is set before and after a walk answers nothing
+    by_nearness, place = [search.compared_sql(where, asked, limit, places)], 1
+    if walk:  # something is set before it, and set back after it
+        by_nearness, place = [*near.walk_sql(asked, places.buckets, entry_sql(where), limit)], 2
     answers = every_of(db, [by_words, *by_nearness], numbers={0, place})
     found, nearest = search.postings_at(query, answers[0]), search.compared_at(asked, answers[place])
     if walk and len(nearest) < limit:  # the filter keeps so little that the walk has ended before

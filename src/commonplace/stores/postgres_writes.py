@@ -63,15 +63,16 @@ from commonplace.stores.scoring import whole_unit
 
 #: A record and what it is found by, with its vector or without: in one statement, because each costs a way to and fro.
 #: The vector is not kept where the store knows no embedder, or one of another length.
-_INSERT = (
+_MADE = (
     f"with made as (insert into record ({', '.join(COLUMNS)}) values ({marks(COLUMNS)}) on conflict do nothing"
-    f" returning row), found as ({entries.INSERT} returning id) select row, true from made"
+    f" returning row), found as ({entries.INSERT} returning id)"
 )
-_INSERT_WITH_VECTOR = _INSERT.replace(
-    "select row, true",
-    f", near as (insert into embedding select f.id, ? from found f join {vectors.NOTED} d on d.key = 'dimensions'"
-    " and d.value = ? returning entry) select row, exists (select 1 from near)",
+_NEAR = (
+    f"near as (insert into embedding select f.id, ? from found f join {vectors.NOTED} d on d.key = 'dimensions'"
+    " and d.value = ? returning entry)"
 )
+_INSERT = f"{_MADE} select row, true from made"
+_INSERT_WITH_VECTOR = f"{_MADE}, {_NEAR} select row, exists (select 1 from near) from made"
 _UPDATE = f"update record set {', '.join(f'{column} = ?' for column in COLUMNS[1:])} where id = ? and version = ?"
 _KEEP = (
     f"insert into version (record, {', '.join(COLUMNS)}) select row, {', '.join(COLUMNS)} from record where row = ?"

@@ -125,26 +125,37 @@ def import_(
       commonplace import --from agents-md . --dry-run
       commonplace import --from lance assistant.lance --role role.yaml
     """
+    _refuse_misplaced(source, role=role, scope=scope, category=category, dry_run=dry_run)
+    if source is None:
+        _take_back(file, scope, as_json=as_json)
+    elif source == "lance":
+        from commonplace.faces.cli.lance import taken_over  # noqa: PLC0415 - agents, which an import of records needs not
+
+        taken_over(file, role, dry_run=dry_run, as_json=as_json)
+    else:
+        from commonplace.faces.cli.foreign import taken_in  # noqa: PLC0415 - an import of records needs none of it
+
+        taken_in(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
+
+
+def _refuse_misplaced(
+    source: str | None, *, role: str | None, scope: str | None, category: str | None, dry_run: bool
+) -> None:
+    """Refuse an option that does not go with what is taken in."""
     if source is None and role is not None:
         raise InvalidInput("--role goes with --from lance; `commonplace memory import ROLE FILE` reads a role's export")
     if source is None and (category or dry_run):
         raise InvalidInput("--category and --dry-run go with --from; an export of ours is kept as it is")
-    if source not in (None, "lance"):
-        from commonplace.faces.cli.foreign import taken_in  # noqa: PLC0415 - an import of records needs none of it
+    if source == "lance" and scope is not None:
+        raise InvalidInput("--scope does not go with --from lance; --role says whose memory it becomes")
+    if source == "lance" and category is not None:
+        raise InvalidInput("--category does not go with --from lance; memories keep the one that they have")
+    if source not in (None, "lance") and role is not None:
+        raise InvalidInput(f"--role goes with --from lance, not with --from {source}")
 
-        if role is not None:
-            raise InvalidInput(f"--role goes with --from lance, not with --from {source}")
-        taken_in(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
-        return
-    if source is not None:
-        if scope is not None:
-            raise InvalidInput("--scope does not go with --from lance; --role says whose memory it becomes")
-        if category is not None:
-            raise InvalidInput("--category does not go with --from lance; memories keep the one that they have")
-        from commonplace.faces.cli.lance import taken_over  # noqa: PLC0415 - agents, which an import of records needs not
 
-        taken_over(file, role, dry_run=dry_run, as_json=as_json)
-        return
+def _take_back(file: str, scope: str | None, *, as_json: bool) -> None:
+    """Keep the records of an export of ours."""
     with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
         into = place.where.writable(scope) if scope else None
