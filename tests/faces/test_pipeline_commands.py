@@ -30,10 +30,10 @@ def pipelines(outside):
 
 
 def test_a_run_prints_the_answer_and_tells_the_calls_apart(pipelines):
-    """What the agent says is the output; steps and calls are on standard error, a line each."""
+    """What the agent says is the output; steps and calls are on standard error, a line each, in the order made."""
     done = pipelines.ok("pipeline", "run", "release.yml")
     assert json.loads(done.out)["save_memory"] == {"saved": True, "deduped": False}
-    assert sorted(done.err.splitlines()) == [
+    assert done.err.splitlines() == [
         "commonplace: review: agent 'reviewer' (test)",
         "commonplace: reviewer called recall_memory: 0 memories",
         "commonplace: reviewer called save_memory: saved",

@@ -140,7 +140,8 @@ class Agents:
                 self._watch(made)
                 return dict(made.answer)
 
-            return Offered.from_schema(call, tool.name, tool.description, dict(tool.parameters))
+            # One after the other: who recalls and saves in one turn means it in that order.
+            return Offered.from_schema(call, tool.name, tool.description, dict(tool.parameters), sequential=True)
 
         return [offered(tool) for tool in held]
 
