@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,12 @@ def test_ci_calls_what_the_readme_says():
         assert script in readme
         assert script in ci
         assert shutil.which(ROOT / script)
+
+
+def test_the_readme_names_every_extra():
+    """What can be installed beside the base is said where installing is."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"].keys() - {"dev"}
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| extra | for |")[2].partition("\n\n")[0]
+    named = {name for row in table.splitlines() for name in re.findall(r"`([a-z-]+)`", row.split(" | ")[0])}
+    assert named == extras
