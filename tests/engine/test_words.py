@@ -327,8 +327,8 @@ def test_operators_are_text(query):
 def test_hostile_text_is_read_in_linear_time(piece):
     """A hundred thousand characters of anything take a moment: milliseconds here, a second on a slow day."""
     text = piece * (100_000 // len(piece))
-    start = time.perf_counter()
+    start = time.process_time()
     terms(text)
     plan(text)
 
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
