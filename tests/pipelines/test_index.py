@@ -409,6 +409,7 @@ def test_the_assistant_scope_takes_no_transcripts(opened, place, write):
         index(place.replace(scope=opened.where.assistant), [write("a.jsonl", lines("use pnpm"))])
 
 
+@pytest.mark.slow
 def test_a_long_transcript_is_indexed_in_batches_of_bounded_memory(place, write, chunks):
     """Four times as many turns take little more memory, for the words they brought, and their numbers run on."""
     peaks = []

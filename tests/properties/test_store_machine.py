@@ -309,7 +309,7 @@ def run(new_store, make, *, examples, steps):
 
 def test_a_store_is_a_dictionary(new_store, make):
     """Whatever happens in whatever order, store and dictionary agree."""
-    run(new_store, make, examples=8, steps=35)
+    run(new_store, make, examples=4, steps=35)
 
 
 @pytest.mark.slow
