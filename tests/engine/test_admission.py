@@ -225,6 +225,43 @@ def test_a_secret_is_taken_out_wherever_it_stands(admitted, place):
     assert len(found.redactions) >= 1
 
 
+TOLD_BY_NAME = {
+    "in a value": {"value": {"db": {"password": "hunter2abcXYZ"}}},
+    "with quotes in it": {"value": {"password": "hunter2abcXYZ\"9'!"}},
+    "with blanks around it": {"value": {"client_secret": "  hunter2abcXYZ "}},
+    "in a list": {"value": {"passwords": ["Tr0ub4dor&3", "hunter2abcXYZ"]}},
+    "in metadata": {"metadata": {"api_key": "hunter2abcXYZ00a8f5f167f44f4964"}},
+    "under the key of the record": {"key": "staging-password", "content": "hunter2abcXYZ"},
+    "as the value of a key": {"key": "staging-password", "content": "", "value": "hunter2abcXYZ"},
+}
+
+
+@pytest.mark.parametrize("fields", TOLD_BY_NAME.values(), ids=TOLD_BY_NAME)
+def test_what_only_its_name_tells_is_taken_out_too(admitted, fields):
+    """A word that could be anything is a password where it is called one."""
+    found = admitted(**fields)
+    assert "hunter2abcXYZ" not in repr(found.record)
+    assert "hunter2abcxyz" not in " ".join(found.terms)
+    assert "[secret:" in repr(found.record)
+    assert found.redactions
+
+
+NOT_TOLD = {
+    "a page": {"value": {"next_page_token": "CAUQAA", "token": "page-2", "token_type": "bearer"}},
+    "a place for one": {"value": {"api_key": "${API_KEY}", "password": "required"}},
+    "a sentence under a key": {"key": "staging-password", "content": "Ask Tom for it"},
+    "names that differ by a blank": {"value": {" a": 1, "a": 2}},
+}
+
+
+@pytest.mark.parametrize("fields", NOT_TOLD.values(), ids=NOT_TOLD)
+def test_a_name_makes_no_secret_of_what_is_none(admitted, fields):
+    """It is kept as it was given."""
+    found = admitted(**fields)
+    assert found.redactions == ()
+    assert {name: getattr(found.record, name) for name in fields} == fields
+
+
 def test_equal_secrets_get_equal_marks_under_one_key(admitted):
     """A mark says that it is the same secret, and nothing about it to whoever lacks the key."""
     one, same, other = admitted(f"a {SECRET}"), admitted(f"b {SECRET}"), admitted(f"c {SECRET}", secret=b"other")

@@ -7,6 +7,8 @@ Nothing is stored here; a draft goes in, an admitted record comes out, with what
 from __future__ import annotations
 
 import json
+import re
+from binascii import a2b_base64
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -17,7 +19,7 @@ from commonplace.domain.errors import Forbidden, InvalidInput
 from commonplace.domain.records import CEILING, Draft, Json, Kind, Record, Source, Trust
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
-from commonplace.engine.redact import Finding, redact
+from commonplace.engine.redact import Finding, redact, redact_under
 from commonplace.engine.text import clean, slug
 from commonplace.engine.words import terms
 
@@ -28,6 +30,7 @@ METADATA_BYTES = 16_384
 BESIDE_BYTES = 30_000  # all but the content: as frontmatter it may take twice that, of which 64 KiB are read
 JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file can hold
 JSON_DEPTH_MOST = 64  # where no file has to hold it
+BLOB_CHARS = 1024  # of base64 at least, to be a picture or a file; keys and tokens are shorter
 
 
 #: Short texts that came through as they were: names of fields, agents and tags come again with every write.
@@ -59,34 +62,55 @@ class Gate:
         self.findings: list[Finding] = []
         self.dropped = 0
 
-    def text(self, text: str, *, what: str) -> str:
-        """Clean and redact one text."""
-        if text in _HARMLESS:
+    def text(self, text: str, *, what: str, name: str = "") -> str:
+        """Clean and redact one text; under a name, what that name says it is counts as well."""
+        if not name and text in _HARMLESS:
             return text
         kept, dropped = clean(text, what=what)
         self.dropped += dropped
-        found = redact(kept, key=self.key)
-        if found.text == text and len(text) <= WORD_CHARS:
+        found = redact_under(name, kept, key=self.key) if name else redact(kept, key=self.key)
+        if not name and found.text == text and len(text) <= WORD_CHARS:
             _remember_harmless(text)
         self.findings += found.findings
         return found.text
 
-    def json(self, value: Json, *, what: str) -> Json:
+    def json(self, value: Json, *, what: str, name: str = "") -> Json:
         """Clean and redact every text in a JSON value; the blanks around it are part of the value."""
         if isinstance(value, str):
-            core = value.strip()
-            at = value.find(core)
-            return value[:at] + self.text(core, what=what) + value[at + len(core) :] if core else value
+            return self._blanks_kept(value, what=what, name=name)
         if isinstance(value, list):
-            return [self.json(item, what=what) for item in value]
+            return [self.json(item, what=what, name=name) for item in value]
         if isinstance(value, dict):
-            return {self.text(key, what=what): self.json(item, what=what) for key, item in value.items()}
+            names = {key: self._blanks_kept(key, what=what) for key in value}
+            return {names[key]: self.json(item, what=what, name=names[key]) for key, item in value.items()}
         return value
+
+    def _blanks_kept(self, value: str, *, what: str, name: str = "") -> str:
+        core = value.strip()
+        if not core or _is_blob(core):  # chance alone writes "pw+" in every other screenshot
+            return value
+        at = value.find(core)
+        return value[:at] + self.text(core, what=what, name=name) + value[at + len(core) :]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was changed besides secrets."""
         return (f"{self.dropped} control characters were removed",) if self.dropped else ()
+
+
+def _is_blob(text: str) -> bool:
+    """Whether a text is base64, as a data URL or bare, of bytes that are no text: nobody reads a secret there."""
+    shape = r"(?:data:[\w.+/-]{1,100};base64,)?([A-Za-z0-9+/]{900,}|[A-Za-z0-9_-]{900,})={0,2}"
+    found = re.fullmatch(shape, text) if len(text) >= BLOB_CHARS else None
+    if found is None:
+        return False
+    plain = found[1].replace("-", "+").replace("_", "/")
+    data = a2b_base64(plain[: len(plain) // 4 * 4])
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.end < len(data)  # a letter that was cut at the end is still text
+    return False
 
 
 def admit(
@@ -95,7 +119,7 @@ def admit(
     """Make a record of a draft, or say why it cannot be one."""
     gate = Gate(secret)
     category, kind = _category(draft, binding)
-    value = _value(draft.value, gate, depth=JSON_DEPTH if binding.filed else JSON_DEPTH_MOST)
+    value = _value(draft, gate, depth=JSON_DEPTH if binding.filed else JSON_DEPTH_MOST)
     record = Record(
         id=id,
         scope=_scope(draft, kind, binding),
@@ -161,7 +185,7 @@ def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
 
 
 def _content(draft: Draft, value: Json, gate: Gate, binding: Binding) -> str:
-    content = gate.text(draft.content, what="the content")
+    content = gate.text(draft.content, what="the content", name=_named_by(draft.key, draft.content))
     if not content and value is not None:
         content = rendered(value)
     if not content:
@@ -174,15 +198,20 @@ def rendered(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _value(value: Json, gate: Gate, *, depth: int) -> Json:
-    if value is None:
+def _value(draft: Draft, gate: Gate, *, depth: int) -> Json:
+    if draft.value is None:
         return None
-    _shallow(value, "the value", most=depth)
+    _shallow(draft.value, "the value", most=depth)
     try:
-        plain: Json = json.loads(json.dumps(value, allow_nan=False))
+        plain: Json = json.loads(json.dumps(draft.value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"the value is not JSON: {error}") from error
-    return gate.json(plain, what="the value")
+    return gate.json(plain, what="the value", name=_named_by(draft.key, plain))
+
+
+def _named_by(key: str | None, said: Json) -> str:
+    """The name under which a text stands: a key tells what one word is; of a sentence it says what it is about."""
+    return key if key and isinstance(said, str) and len(said.split()) == 1 else ""
 
 
 def _key(key: str | None, gate: Gate) -> str | None:

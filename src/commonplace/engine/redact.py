@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from commonplace.domain.values import Value
-from commonplace.engine.secret_names import GENERIC_KINDS, GONE, Hit, rx
+from commonplace.engine.secret_names import GENERIC_KINDS, GONE, Hit, names_in, rx
 from commonplace.engine.secret_sentences import named, pairs
 from commonplace.engine.secret_structures import STRUCTURES, encoded, vendor_hits
 
@@ -48,10 +48,23 @@ def redact(text: str, *, key: bytes = b"") -> Redacted:
         if not fresh:
             break
         hits = sorted(hits + [(where[start], where[end - 1] + 1, kind) for start, end, kind in fresh])
-    if not hits:
-        return Redacted(text=text, findings=())
+    return _without(text, hits, key)
+
+
+def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
+    """The same of a text that stands under a name, as in JSON: there the name may be all that tells what it is."""
+    alone, label = redact(text, key=key), f"{name}:"
+    if alone.findings or not any(names_in(label, _lower(label))):
+        return alone
+    before, plain = f'{label} "', text.replace('"', "_")
+    found = redact(f'{before}{plain}"').findings
+    hits = [(one.start - len(before), min(one.end - len(before), len(text)), one.kind) for one in found]
+    return _without(text, [hit for hit in hits if hit[0] >= 0], key)
+
+
+def _without(text: str, hits: list[Hit], key: bytes) -> Redacted:
     findings = tuple(Finding(kind=kind, start=s, end=e, mark=_mark(text[s:e], kind, key)) for s, e, kind in hits)
-    return Redacted(text=_replaced(text, findings), findings=findings)
+    return Redacted(text=_replaced(text, findings), findings=findings) if hits else Redacted(text=text, findings=())
 
 
 def _mark(secret: str, kind: str, key: bytes) -> str:
