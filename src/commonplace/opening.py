@@ -439,26 +439,29 @@ def intents(
     env: Mapping[str, str] | None = None,
     clock: Clock = now_utc,
     embedder: Embedder | str | None = LOCAL,
+    event_days: int | None = None,
     capacity: int | None = None,
 ) -> Intents:
     """Open intent memory: a file of your own, the address of a database, or without either the store of the command.
 
-    ``capacity`` is how many episodic entries an agent may have in one namespace.
+    ``capacity`` is how many episodic entries an agent may have in one namespace, ``event_days`` for how long it is kept
+    what happened (0: for ever).
     """
     from commonplace.engine.intents import EPISODIC_CAPACITY, Intents  # noqa: PLC0415 - no recall needs it
 
-    known, most = os.environ if env is None else env, capacity or EPISODIC_CAPACITY
+    known, most = os.environ if env is None else env, EPISODIC_CAPACITY if capacity is None else capacity
+    days = EVENT_DAYS if event_days is None else event_days
     if place is not None:
         chosen = embedder_named(embedder, known)
         store: Store = store_at(place, env=known)
-        return Intents(store, clock=clock, embedder=chosen, secret=secret_beside(place), capacity=most)
+        return Intents(store, clock=clock, embedder=chosen, secret=secret_beside(place), capacity=most, event_days=days)
     where = context(os.getcwd(), known)
     if embedder == LOCAL:
         chosen = configured(where.user_settings, known, file=os.path.join(where.home, CONFIG))
     else:
         chosen = embedder_named(embedder, known)
     store = store_at(where.database, env=known, machine=lambda: machine_in(where.home))
-    return Intents(store, clock=clock, embedder=chosen, secret=secret_in(where.home), capacity=most)
+    return Intents(store, clock=clock, embedder=chosen, secret=secret_in(where.home), capacity=most, event_days=days)
 
 
 def secret_beside(place: str) -> Callable[[], bytes]:

@@ -31,7 +31,16 @@ def test_lists_are_joined():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("PORT", "0x1f"), ("PORT", "65536"), ("BODY_BYTES", "-1"), ("KEY", "short"), ("PORT", "1" * 99)]
+    ("name", "value"),
+    [
+        ("PORT", "0x1f"),
+        ("PORT", "65536"),
+        ("BODY_BYTES", "-1"),
+        ("KEY", "short"),
+        ("PORT", "1" * 99),
+        ("EVENT_DAYS", "never"),
+        ("EVENT_DAYS", "36501"),
+    ],
 )
 def test_a_wrong_variable_is_named(name, value):
     """The error says which variable and what it should be."""
@@ -56,3 +65,11 @@ def test_loopback_has_several_names(host):
     """All of them are this machine alone."""
     assert is_loopback(host)
     assert not server({}, keys=False, host=host).keys
+
+
+def test_what_happened_is_kept_for_thirty_days_unless_told():
+    """A variable or an option says for how many days; 0 is for ever."""
+    env = {"COMMONPLACE_SERVE_EVENT_DAYS": "0"}
+
+    assert (server({}).event_days, server(env).event_days, server(env, event_days=7).event_days) == (30, 0, 7)
+    assert server({}, event_days=0).event_days == 0

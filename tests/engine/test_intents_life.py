@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from commonplace.domain.changes import TrimEvents
 from commonplace.domain.errors import CapacityExceeded, Conflict, Forbidden, InvalidInput, NotFound, StoreError
 from commonplace.domain.events import Happened
 from commonplace.engine.intents import Caller, EntryDraft, Intents, agent_of, namespace_of, task_of
@@ -129,7 +130,7 @@ def test_a_moment_wins_over_a_ttl(ada, clock):
     """``expires_at`` is the moment, whatever the ttl says; it needs a time zone."""
     moment = clock() + timedelta(days=1)
     assert ada.store("k", 1, ttl=60, expires_at=moment).expires_at == moment
-    with pytest.raises(InvalidInput, match="has no time zone"):
+    with pytest.raises(InvalidInput, match="with a time zone"):
         ada.store("k", 1, expires_at=datetime(2030, 1, 1))  # noqa: DTZ001 - that is the test
     assert moment.tzinfo is UTC
 
@@ -364,3 +365,95 @@ def test_everybody_hears_of_what_they_may_read(intents, ada, bob):
     assert [event.key for event in intents.events(OPERATOR, agent="ada")] == ["own", "ours"]
     first = intents.events(ada.caller, limit=1)[0]
     assert [event.key for event in intents.events(ada.caller, after=first.seq)] == ["ours"]
+
+
+# What happened, for as long as it is kept
+
+
+MONTH = timedelta(days=30)
+
+
+def test_what_happened_is_kept_for_thirty_days(intents, ada, clock):
+    """Not longer, once something is written: what is left is told, and up to where there was more."""
+    ada.store("a")
+    last = intents.events(ada.caller)[-1].seq
+    clock.forward(MONTH)
+    ada.store("b")
+    assert (ada.told(), intents.kept_after()) == ([("created", "a"), ("created", "b")], 0)
+    clock.forward(timedelta(minutes=1))
+    ada.store("c")
+    assert (ada.told(), intents.kept_after()) == ([("created", "b"), ("created", "c")], last)
+    assert ada.told(after=last - 1) == ada.told(after=last)
+    assert sorted(ada.listed()) == ["a", "b", "c"]
+
+
+def test_an_archive_is_kept_for_ever(intents, ada, clock):
+    """What a task held at its end can be asked for when everything else that was told of it is gone."""
+    intents.begin(OPERATOR, "t", agent="ada")
+    ada.store("k", {"found": 1}, tier="working", task="t")
+    intents.finish(OPERATOR, "t")
+    before = intents.archive(OPERATOR, "t")
+    clock.forward(100 * MONTH)
+    ada.store("a")
+    assert ada.told() == [("archived", None), ("created", "a")]
+    assert intents.archive(OPERATOR, "t") == before
+    assert before[0].detail["snapshot"][0]["value"] == {"found": 1}
+
+
+def test_a_long_past_goes_a_batch_at_a_time(intents, ada, clock):
+    """Each write takes a batch along until nothing old is left; after that a write looks once a minute."""
+    for _ in range(3):
+        drafts = [EntryDraft(agent="ada", key=f"{n}", value=n, tier="semantic", namespace="n") for n in range(900)]
+        intents.batch(ada.caller, drafts)
+    clock.forward(MONTH + timedelta(seconds=1))
+    left = []
+    for number in range(4):
+        ada.store(f"new {number}")
+        left.append(len(intents.events(OPERATOR, limit=1000)))
+    assert left == [1000, 702, 3, 4]
+
+
+def test_what_happened_can_be_kept_for_longer_or_for_ever(store, clock):
+    """As many days as are said; 0 is for ever; what is no number of days is refused."""
+    told = []
+    for agent, days in (("weekly", 7), ("always", 0)):
+        memory = Intents(store, clock=clock, event_days=days)
+        memory.store(OPERATOR, agent, "a", 1, tier="episodic")
+        clock.forward(timedelta(days=8))
+        memory.store(OPERATOR, agent, "b", 1, tier="episodic")
+        told.append([event.key for event in memory.events(OPERATOR, agent=agent)])
+    assert told == [["b"], ["a", "b"]]
+    for wrong in (-1, 36_501, True, 1.5, "7"):
+        with pytest.raises(InvalidInput, match="events are kept for 0"):
+            Intents(store, event_days=wrong)
+
+
+def test_a_store_that_cannot_erase_has_written_all_the_same(store, clock):
+    """What was kept is answered; the next write looks again."""
+    Intents(store, clock=clock).store(OPERATOR, "ada", "a", 1, tier="episodic")
+    clock.forward(2 * MONTH)
+    flawed = Flawed(store)
+    memory = Intents(flawed, clock=clock)
+    assert memory.store(OPERATOR, "ada", "b", 1, tier="episodic").version == 1
+    flawed.works = True
+    clock.forward(timedelta(minutes=1))
+    memory.store(OPERATOR, "ada", "c", 1, tier="episodic")
+    assert [event.key for event in memory.events(OPERATOR)] == ["b", "c"]
+
+
+class Flawed:
+    """A store that cannot erase events, until it works."""
+
+    works = False
+
+    def __init__(self, store):
+        self._store = store
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def apply(self, changes):
+        """See ``Store``."""
+        if not self.works and any(isinstance(change, TrimEvents) for change in changes):
+            raise StoreError("the disk is tired")
+        return self._store.apply(changes)

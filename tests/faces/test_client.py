@@ -5,6 +5,7 @@ import inspect
 import itertools
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -120,6 +121,11 @@ def test_what_is_not_json_is_refused_alike(client, name):
     for value in ({1}, float("nan"), object()):
         with pytest.raises(InvalidInput, match="the value is not JSON"):
             client.memory.store(name, "k", value)
+    bottomless = []
+    for _ in range(100_000):
+        bottomless = [bottomless]
+    with pytest.raises(InvalidInput):
+        client.memory.store(name, "k", bottomless)
     assert len(client.memory.list(name)) == 0
 
 
@@ -291,7 +297,9 @@ def test_a_wrong_key_is_refused(served):
         client.memory.get("a", "k")
 
 
-@pytest.mark.parametrize("url", ["http://", "http://user@host", "http://host?x=1", "https://#x"])
+@pytest.mark.parametrize(
+    "url", ["http://", "http://user@host", "http://host?x=1", "https://#x", "http://host:99999", "http://host:x"]
+)
 def test_an_address_that_is_none_is_refused(url):
     """In one sentence that names it."""
     with pytest.raises(InvalidInput, match="is not the address of a server"):
@@ -366,3 +374,138 @@ def test_the_clients_are_public_and_loaded_when_they_are_used():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     assert commonplace.Client is Client
+
+
+def test_what_is_of_the_wrong_sort_is_refused_alike(client, name):
+    """In a sentence, and nothing is kept of it."""
+    memory, wrong = client.memory, []
+    calls = [
+        lambda: memory.store(name, "k", 1, tags=None),
+        lambda: memory.store(name, "k", 1, tags="abc"),
+        lambda: memory.store(name, "k", 1, version="1"),
+        lambda: memory.store(name, "k", 1, pinned="false"),
+        lambda: memory.store(name, "k", 1, max_entries=0),
+        lambda: memory.store(name, "k", " " * 65_536 + "x"),
+        lambda: memory.store(name, "k", 1, expires_at=datetime.now(UTC) - timedelta(days=1)),
+        lambda: memory.store(name, None, 1),
+        lambda: memory.list(name, updated_after=datetime(2026, 1, 1)),  # noqa: DTZ001 - that is the test
+        lambda: memory.list(name, limit="5"),
+        lambda: memory.recall(name, query=5),
+        lambda: memory.get(name, "k", namespace=5),
+        lambda: memory.batch([1]),
+        lambda: memory.batch({"agent_id": name}),
+        lambda: memory.permit(name, allow=["a"]),
+        lambda: client.tasks.begin(name, None),
+        lambda: client.tasks.begin(name, name, policy=5),
+    ]
+    for number, call in enumerate(calls):
+        try:
+            call()
+        except InvalidInput:
+            continue
+        wrong.append(number)
+    assert (wrong, len(client.memory.list(name))) == ([], 0)
+
+
+@pytest.mark.parametrize("agent", ["", " ", 5, "a\nb"])
+@pytest.mark.parametrize("place", [":memory:", "http://127.0.0.1:1"])
+def test_a_client_of_nobody_is_refused(place, agent):
+    """Before anything is asked of it."""
+    with pytest.raises(InvalidInput, match=r"cannot name an? agent"):
+        Client(place, agent=agent)
+
+
+@pytest.mark.parametrize("key", ["a\nb", "ключ", 5])
+def test_a_key_that_cannot_be_sent_is_refused(key):
+    """In a sentence that does not repeat it."""
+    with pytest.raises(InvalidInput, match="the api_key cannot be one") as caught:
+        Client("http://127.0.0.1:1", api_key=key)
+    assert repr(key) not in str(caught.value)
+
+
+def test_a_capacity_of_nothing_is_refused(tmp_path):
+    """And is not taken for the usual one."""
+    with pytest.raises(InvalidInput, match="a capacity should be a whole number above zero, not 0"):
+        Client(os.fspath(tmp_path / "m.db"), embedder=None, capacity=0)
+
+
+def test_a_client_says_for_how_long_it_is_kept_what_happened(tmp_path):
+    """Old events go when something is written; with 0 days they stay."""
+    path, now = os.fspath(tmp_path / "m.db"), [datetime(2026, 1, 1, tzinfo=UTC)]
+    for days, left in ((0, 2), (7, 1)):
+        with Client(path, embedder=None, event_days=days, clock=lambda: now[0]) as client:
+            now[0] += timedelta(days=8)
+            client.memory.store("a", str(days), 1)
+            now[0] += timedelta(days=8)
+            client.memory.store("a", str(days), 2)
+            events = client.behind.engine.events(client.behind._caller, agent="a")
+            assert len(events) == left
+
+
+def test_a_program_with_very_many_open_files_can_ask(served, name):
+    """A connection whose number is beyond a thousand is looked at like any other."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 3000:
+        pytest.skip(f"this machine allows {hard} open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 3000), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        with Client(served.url, api_key=served.operator) as client:
+            assert client.memory.store(name, "k", 1).version == 1
+            assert client.memory.get(name, "k").value == 1
+    finally:
+        for file in opened:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_threads_that_end_leave_no_connection_behind(served, name):
+    """As many are kept as were needed at once, and not one for each thread that ever asked."""
+    with Client(served.url, api_key=served.operator) as client:
+        client.memory.store(name, "k", 1)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            thread = threading.Thread(target=client.memory.get, args=(name, "k"))
+            thread.start()
+            thread.join()
+        assert len(os.listdir("/proc/self/fd")) < before + 10
+
+
+FORK = """
+import os, sys
+from commonplace import Client
+url, key, name = sys.argv[1:]
+client = Client(url, api_key=key)
+for who in ("child", "parent"):
+    client.memory.store(name, who, who)
+child = os.fork()
+who = "parent" if child else "child"
+wrong = sum(client.memory.get(name, who).value != who for _ in range(60))
+if not child:
+    os._exit(wrong)
+print(wrong, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_does_not_read_what_its_parent_asked_for(served, name):
+    """Each has connections of its own, whoever opened the client."""
+    command = [sys.executable, "-c", FORK, served.url, served.operator, name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["0", "0"]
+
+
+def test_many_threads_get_their_own_answers(client, name):
+    """Whoever asks at the same moment."""
+    for number in range(8):
+        client.memory.store(name, str(number), number)
+    wrong = []
+
+    def ask(number):
+        wrong.extend(number for _ in range(20) if client.memory.get(name, str(number)).value != number)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

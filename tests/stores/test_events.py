@@ -140,6 +140,19 @@ def test_a_cap_refuses_the_whole_apply(store, make):
     assert store.measure(make.where()) == Measure(count=1, bytes=4)
 
 
+def test_a_cap_counts_what_lies_below_as_it_is_then(store, make, keep):
+    """Also in scopes that whoever asked for it did not know of; a scope that is not there holds nothing."""
+    root, here, there = (Scope.parse(path) for path in ("agent:a", "agent:a/task:t", "agent:a/task:u/namespace:n"))
+    keep("one", scope=there)
+    keep("another", scope=Scope.parse("agent:ab"))
+    put = make.put(make("two", scope=here))
+    with pytest.raises(CapacityExceeded, match="would make 2 entries; the limit is 1"):
+        store.apply([put, Cap(where=make.where(here), below=(root,), most=1)])
+    with pytest.raises(CapacityExceeded, match="would make 6 bytes; the limit is 5"):
+        store.apply([put, Cap(where=make.where(here), below=(root,), most_bytes=5)])
+    store.apply([put, Cap(where=make.where(here), below=(here, Scope.parse("agent:nobody")), most=1)])
+
+
 def test_measuring_counts_what_is_meant(store, make, keep):
     """Only the records meant are counted, in bytes."""
     keep("ü")
@@ -158,6 +171,18 @@ def test_scopes_are_listed_with_what_is_below_them(store, keep):
     assert below == ["agent:a", "agent:a/task:t", "agent:a/task:t/namespace:n", "agent:a/task:u"]
     assert [str(scope) for scope in store.scopes()] == [*below, "agent:ab"]
     assert store.scopes(Scope.parse("agent:nobody")) == []
+
+
+def test_scopes_that_hold_nothing_are_not_inhabited(store, make, keep):
+    """Only those with records, in whatever state, are named; a scope that is told of only is none of them."""
+    for path in ("agent:a", "agent:a/task:b/namespace:n", "agent:a/task:c", "agent:ab"):
+        keep(path, scope=Scope.parse(path))
+    store.apply([Delete(where=make.where(Scope.parse("agent:a/task:c")), tell=Happened.DELETED)])
+    keep("over", scope=Scope.parse("agent:a/task:d"), expires_at=make.clock())
+    found = [str(scope) for scope in store.inhabited(Scope.parse("agent:a"))]
+    assert found == ["agent:a", "agent:a/task:b/namespace:n", "agent:a/task:d"]
+    assert MirroredStore(store, {}).inhabited(Scope.parse("agent:ab")) == [Scope.parse("agent:ab")]
+    assert store.inhabited(Scope.parse("agent:nobody")) == []
 
 
 def test_a_store_with_files_beside_it_tells_the_same(store, make):

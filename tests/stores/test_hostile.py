@@ -4,10 +4,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.changes import Delete
+from commonplace.domain.changes import AdoptEmbedder, Delete
 from commonplace.domain.errors import InvalidInput
+from commonplace.domain.ports import EmbedderIdentity
 from commonplace.domain.queries import Order, Query, Word
 from commonplace.domain.records import Channel, Source
+from commonplace.domain.scopes import Scope
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SQL = [
@@ -87,3 +89,13 @@ def test_half_a_character_is_refused(store, make):
     with pytest.raises(InvalidInput, match="surrogate"):
         store.find(make.where(tags=frozenset({"\ud800"})), order=Order.ID, limit=9)
     assert store.census() == []
+
+
+def test_very_many_scopes_are_searched_at_once(store, make, query, keep):
+    """More than a statement of SQLite has room for values: the search finds what it finds."""
+    store.apply([AdoptEmbedder(identity=EmbedderIdentity(name="e", dimensions=2))])
+    keep("owls hunt", vector=(1.0, 0.0))
+    where = make.where(make.scope, *(Scope.of(("task", str(number))) for number in range(33_000)))
+    assert [match.record.content for match in store.match(where, query("owls"), limit=9)] == ["owls hunt"]
+    assert [match.record.content for match in store.nearest(where, (1.0, 0.0), limit=9)] == ["owls hunt"]
+    assert len(store.find(where, order=Order.ID, limit=9)) == store.measure(where).count == 1

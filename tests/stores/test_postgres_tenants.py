@@ -7,6 +7,7 @@ import os
 import psycopg
 import pytest
 
+from commonplace.domain.changes import TrimEvents
 from commonplace.domain.errors import StoreError
 from commonplace.domain.queries import Order
 from commonplace.opening import keeper_of, mover_of, store_at
@@ -193,3 +194,14 @@ def test_tenants_of_an_older_schema_are_counted_each_for_itself(hosted, make, qu
         assert keeper_of(store).check() == []
         store.close()
     test_every_table_keeps_tenants_apart(hosted)
+
+
+def test_old_events_of_one_tenant_go_and_the_others_stay(tenants, make):
+    """Each keeps its own for as long as it likes, with the least rights that work; each knows what it lacks."""
+    acme, umbrella = tenants
+    for store in tenants:
+        store.apply([make.put(make("old", key=f"{number}"), tell=True) for number in range(3)])
+    last = acme.events([make.scope], limit=9)[-1].seq
+    [outcome] = acme.apply([TrimEvents(before=make.clock.forward(), most=3)])
+    assert (outcome.more, acme.events([make.scope], limit=9), acme.kept_after()) == (True, [], last)
+    assert (len(umbrella.events([make.scope], limit=9)), umbrella.kept_after()) == (3, 0)

@@ -15,6 +15,8 @@ from commonplace.domain.values import Value
 ENVIRONMENT = "environment"  # what stands for the file in errors
 PORT = 8000  # what clients of intent memory expect
 PORT_MOST = 65_535
+EVENT_DAYS = 30  # as in the library
+EVENT_DAYS_MOST = 36_500
 KEY_CHARS = 32  # of a key in the environment, at least: people think up shorter ones
 VARIABLES: Mapping[str, str] = {
     "host": "COMMONPLACE_SERVE_HOST",
@@ -25,6 +27,7 @@ VARIABLES: Mapping[str, str] = {
     "body_bytes": "COMMONPLACE_SERVE_BODY_BYTES",
     "connections": "COMMONPLACE_SERVE_CONNECTIONS",
     "answer_seconds": "COMMONPLACE_SERVE_ANSWER_SECONDS",
+    "event_days": "COMMONPLACE_SERVE_EVENT_DAYS",
 }
 
 
@@ -55,6 +58,7 @@ class Server(Value):
     key: str | None = None  #: an operator's key from the environment
     hosts: tuple[str, ...] = ()  #: names under which it may be called besides its own
     origins: tuple[str, ...] = ()  #: of web pages that may call it besides its own
+    event_days: int = EVENT_DAYS  #: for how long it is kept what happened; 0: for ever
     limits: Limits = Limits()
 
     @property
@@ -83,6 +87,8 @@ def server(env: Mapping[str, str], **options: Any) -> Server:
     given: dict[str, Any] = told | {field: value for field, value in options.items() if value is not None}
     if isinstance(given.get("port"), str):
         given["port"] = _number(given["port"], VARIABLES["port"], PORT_MOST)
+    if isinstance(given.get("event_days"), str):
+        given["event_days"] = _number(given["event_days"], VARIABLES["event_days"], EVENT_DAYS_MOST, least=0)
     for field in ("hosts", "origins"):
         given[field] = _listed(told.get(field, ""), options.get(field) or ())
     if len(given.get("key", " " * KEY_CHARS)) < KEY_CHARS:
@@ -98,9 +104,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _number(text: str, name: str, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 0 < int(text) <= most):
-        raise ConfigError(f"must be a number from 1 to {most}, not {text!r}", file=ENVIRONMENT, path=name)
+def _number(text: str, name: str, most: int, *, least: int = 1) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
+        raise ConfigError(f"must be a number from {least} to {most}, not {text!r}", file=ENVIRONMENT, path=name)
     return int(text)
 
 

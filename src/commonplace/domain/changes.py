@@ -108,6 +108,7 @@ class Cap(Value):
     """Go on only if there are no more of the records meant than that; else ``CapacityExceeded``."""
 
     where: Filter
+    below: tuple[Scope, ...] = ()  #: what lies in these and below them is meant too, whoever made the scopes meanwhile
     most: int | None = None  #: records
     most_bytes: int | None = None  #: of what they say
 
@@ -116,6 +117,16 @@ class Emit(Value):
     """Note an event that no other change tells."""
 
     event: Event
+
+
+class TrimEvents(Value):
+    """Erase what was told before a moment, earliest first, so many events at once; what holds an archive stays.
+
+    Numbers are in the order in which things happened: what comes before something old is old, whatever its clock said.
+    """
+
+    before: datetime
+    most: int  #: events that are looked at
 
 
 class DropScope(Value):
@@ -242,6 +253,7 @@ Change: TypeAlias = (
     | Trim
     | Cap
     | Emit
+    | TrimEvents
     | DropScope
     | SetVectors
     | SwitchEmbedder
@@ -268,3 +280,4 @@ class Outcome(Value):
     gone: tuple[str, ...] = ()  #: ids that were erased
     deduped: bool = False  #: the write was dropped: a live record says the same
     erasing: bool = False  #: erased from every answer, but a reader keeps the old bytes in the log for now
+    more: bool = False  #: there may be more of the same to erase

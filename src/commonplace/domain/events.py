@@ -1,7 +1,8 @@
 """What happened to entries, as a list that can be followed: who, what, when; never what it said.
 
 The store writes an event in the transaction of the change that it tells of, so that none is told that did not happen
-and none that happened is left out.
+and none that happened is left out.  Old ones are erased (``TrimEvents``), but for archives, which
+are kept nowhere else.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from commonplace.domain.values import Value
 
 #: What there is, in the order in which it is carried: what others belong to comes before them.
-SORTS = ("embedder", "scope", "record", "document", "file", "job", "event")
+SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed")
 Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: where an item stands in that order
 
 

@@ -142,16 +142,26 @@ class Store(Protocol):
     def scopes(self, below: Scope | None = None) -> list[Scope]:
         """That scope, if it is there, and every scope below it; all there are, if none is given; by path."""
 
+    def inhabited(self, below: Scope) -> list[Scope]:
+        """Those of that scope and the scopes below it that hold records, in whatever state; by path."""
+
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
         """What was told of these scopes after that number, in the order in which it happened.
 
-        Whoever asks again after the last number that they saw misses nothing, whichever process tells it.
+        Whoever asks again after the last number that they saw misses nothing, whichever process tells it, unless that
+        number is below ``kept_after``.
+        """
+
+    def kept_after(self) -> int:
+        """The number up to which events were erased for their age, but for archives; 0 if none was.
+
+        No event after it was.  It never falls, and no later event has a number up to it.
         """
 
     def heard(self, *, after: int, seconds: float) -> int:
         """The number of the last event of any scope: as soon as it is greater than ``after``, or the time is over.
 
-        Whichever process tells it.  The number is 0 before the first, and may fall when a scope is dropped.
+        Whichever process tells it.  The number is 0 before the first, and may fall when events are erased.
         """
 
     def embedder(self) -> EmbedderIdentity | None:

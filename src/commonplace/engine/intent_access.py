@@ -26,6 +26,7 @@ from commonplace.engine.intent_entries import (
     agent_of,
     agent_scope,
     namespace_of,
+    scope_named,
     shared_scope,
     task_of,
 )
@@ -186,11 +187,14 @@ class Access:
         return [shared_scope(name) for name in self.shared(reader, access)]
 
     def _below(self, scope: Scope, where: EntryFilter) -> Sequence[Scope]:
-        """A scope with its namespaces; one namespace need not be looked for."""
+        """A scope with its namespaces, where they hold anything; one namespace need not be looked for.
+
+        Tasks that have ended left empty scopes behind, with their archives: there may be thousands.
+        """
         if where.namespace is None or where.namespace.endswith("*"):
-            return self._store.scopes(scope)
+            return self._store.inhabited(scope)
         if where.task is None and where.tier != "episodic":  # of every task
-            return self._store.scopes(scope)
+            return self._store.inhabited(scope)
         return [scope if where.namespace == DEFAULT else below(scope, where.namespace)]
 
     def _one(self, scope: Scope, key: str) -> Record | None:
@@ -200,7 +204,7 @@ class Access:
 
 def task_scope(id: str) -> Scope:
     """Where a task's record is."""
-    return Scope.of(("task", id))
+    return scope_named(("task", id))
 
 
 def policy_scope(namespace: str) -> Scope:

@@ -6,10 +6,10 @@ Values and the mapping between them and records.  Pure: no store, no clock.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.records import Json, Kind, Record
@@ -29,7 +29,8 @@ DEFAULT = "default"  # the namespace of whoever names none
 TASK_LIFETIME = "task_lifetime"
 _DURATION = re.compile(
     r"P(?=.)(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"
-    r"(?:T(?=.)(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+    r"(?:T(?=.)(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
+    re.ASCII,
 )
 #: A duration has no calendar: a month has thirty days, a year has 365.
 _SECONDS = {
@@ -94,6 +95,16 @@ class EntryDraft(Value):
     fresh: bool = False  #: it must not exist
     max_entries: int | None = None  #: of that agent, tier and namespace; episodic ones give way, others are refused
 
+    def _check(self) -> None:
+        for what, name in {"an agent": self.agent, "a key": self.key}.items():
+            if not isinstance(name, str):
+                raise InvalidInput(f"{name!r} cannot name {what}: it is no text")
+        _check_fields(self, texts=("namespace", "task", "intent"), lists=("tags",), moments=("expires_at",))
+        if self.version is not None and not _is_whole(self.version):
+            raise InvalidInput(f"a version is a whole number, not {self.version!r}")
+        if self.max_entries is not None:
+            above_zero(self.max_entries, "max_entries")
+
 
 class EntryFilter(Value):
     """Which entries are meant; what is None is not asked."""
@@ -110,6 +121,10 @@ class EntryFilter(Value):
     updated_after: datetime | None = None
     updated_before: datetime | None = None
     query: str | None = None  #: full text and meaning; then best first instead of newest first
+
+    def _check(self) -> None:
+        texts = ("agent", "namespace", "key", "task", "intent", "query")
+        _check_fields(self, texts=texts, lists=("tags", "tags_any"), moments=("updated_after", "updated_before"))
 
 
 class Page(Value):
@@ -193,6 +208,47 @@ class Summary(Value):
     namespaces: tuple[str, ...]  #: shared ones that it may read
 
 
+# What callers give
+
+
+def _check_fields(
+    given: EntryDraft | EntryFilter, *, texts: Sequence[str], lists: Sequence[str], moments: Sequence[str]
+) -> None:
+    """Refuse what is of the wrong sort, each in a sentence; what is None was not given."""
+    for name in texts:
+        if not isinstance(getattr(given, name), str | None):
+            raise InvalidInput(f"{name} should be a text, not {getattr(given, name)!r}")
+    for name in lists:
+        if isinstance(getattr(given, name), Iterator):  # it would be empty when it is kept
+            raise InvalidInput(f"{name} should be a list of texts, not {getattr(given, name)!r}")
+        texts_listed(getattr(given, name), name)
+    for name in moments:
+        moment = getattr(given, name)
+        if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
+            raise InvalidInput(f"{name} should be a moment with a time zone, not {moment!r}")
+    if not isinstance(given.pinned, bool | None):
+        raise InvalidInput(f"pinned should be true or false, not {given.pinned!r}")
+
+
+def texts_listed(texts: object, name: str = "tags") -> tuple[str, ...]:
+    """Several texts; a single one would be taken for its letters."""
+    listed = texts if isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping) else None
+    found = None if listed is None else tuple(listed)
+    if found is None or not all(isinstance(text, str) for text in found):
+        raise InvalidInput(f"{name} should be a list of texts, not {texts!r}")
+    return found
+
+
+def above_zero(number: object, what: str) -> None:
+    """Refuse what is no number of things that there can be."""
+    if not _is_whole(number) or number < 1:
+        raise InvalidInput(f"{what} should be a whole number above zero, not {number!r}")
+
+
+def _is_whole(number: object) -> TypeGuard[int]:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
 # Where entries live
 
 
@@ -203,6 +259,14 @@ def agent_scope(agent: str, *, task: str | None = None, namespace: str = DEFAULT
         segments.append(("task", task))
     if namespace != DEFAULT:
         segments.append(("namespace", namespace))
+    return scope_named(*segments)
+
+
+def scope_named(*segments: tuple[str, str]) -> Scope:
+    """A scope of names that callers gave."""
+    for kind, name in segments:
+        if not isinstance(name, str):
+            raise InvalidInput(f"{name!r} cannot name {'an' if kind == 'agent' else 'a'} {kind}: it is no text")
     return Scope.of(*segments)
 
 
@@ -278,6 +342,8 @@ def namespace_named(name: str | None) -> str:
     """A namespace; a star would make it a beginning of others."""
     if name is None:
         return DEFAULT
+    if not isinstance(name, str):
+        raise InvalidInput(f"{name!r} cannot name a namespace: it is no text")
     if "*" in name:
         raise InvalidInput(f"{name!r} cannot name a namespace: a star stands for the rest of a name")
     return name

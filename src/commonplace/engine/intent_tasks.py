@@ -31,6 +31,7 @@ from commonplace.engine.intent_entries import (
     Caller,
     Policy,
     Task,
+    above_zero,
     agent_scope,
     namespace_of,
     one_of,
@@ -67,9 +68,8 @@ class Tasks:
         """Begin a task for an agent."""
         if caller.agent not in (None, agent):
             raise Forbidden(f"{caller.agent!r} may not begin a task for {agent!r}")
-        for name in (agent, coordinator):
-            if name is not None:
-                agent_scope(name)  # refuses what cannot name an agent
+        for name in (agent, *([] if coordinator is None else [coordinator])):
+            agent_scope(name)  # refuses what cannot name an agent
         if parent is not None and not self._is_open(caller, parent):
             raise NotFound(f"there is no task {parent!r}")
         task = Task(id=id, assigned=agent, coordinator=coordinator, parent=parent, policy=_policy(policy))
@@ -150,7 +150,7 @@ class Tasks:
         """Whether it was made on what was read."""
         try:
             self._store.apply([self._kept(task, held)])
-        except Conflict:
+        except (Conflict, NotFound):  # changed, or erased, since it was looked at
             return False
         return True
 
@@ -203,6 +203,8 @@ def _snapshot(scope: Scope, records: Sequence[Record], task: Task, at: Any) -> E
 def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:
     if given is None or isinstance(given, Policy):
         return given or Policy()
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"a memory policy should be a mapping, not {given!r}")
     if unknown := sorted(set(given) - set(Policy.fields)):
         raise InvalidInput(f"{unknown[0]!r} is not part of a memory policy; use {', '.join(Policy.fields)}")
     for name in ("archive_on_completion", "inherit_from_parent"):
@@ -210,6 +212,6 @@ def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:
             raise InvalidInput(f"{name} should be true or false, not {given[name]!r}")
     for name in ("max_entries", "max_total_size_kb"):
         most = given.get(name)
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-            raise InvalidInput(f"{name} should be a whole number above zero, not {most!r}")
+        if most is not None:
+            above_zero(most, name)
     return Policy(**given)

@@ -40,8 +40,10 @@ from commonplace.engine.intent_entries import (
     namespace_named,
     one_of,
     scope_of,
+    texts_listed,
     tier_named,
 )
+from commonplace.engine.intent_retention import Retention
 
 VALUE_BYTES = 65_536  # as JSON; more belongs into a file that the value names
 TRIES = 64  # of a write that says "whatever version is there", each after somebody else's success
@@ -79,6 +81,7 @@ class Writing:
         embedder: Embedder | None,
         secret: Callable[[], bytes],
         capacity: int,
+        retention: Retention,
     ) -> None:
         self._store = store
         self._access = access
@@ -86,6 +89,7 @@ class Writing:
         self._embedder = embedder
         self._secret = cache(secret)  # it is in a file, and the same for every write
         self._capacity = capacity
+        self._retention = retention
 
     def keep(self, caller: Caller, drafts: Sequence[EntryDraft]) -> list[Record]:
         """Keep all of these or none."""
@@ -115,8 +119,9 @@ class Writing:
             before, planned = plan()
             try:
                 outcomes = self._store.apply([*before, *self._made(planned)])
-            except Conflict:
+            except (Conflict, NotFound):  # changed, or forgotten or expired, since it was looked at
                 continue
+            self._retention.look()
             kept = {record.id: record for outcome in outcomes for record in outcome.records}
             return [kept[one.record.id] for one in planned]
         raise Conflict(f"a key is fought over, or taken by what is no entry; it was tried {TRIES} times")
@@ -135,7 +140,6 @@ class Writing:
         return [claim for _, claim in claims.values()], list(planned.values())
 
     def _planned(self, caller: Caller, draft: EntryDraft, claims: dict[str, tuple[str, Change]]) -> Planned:
-        _texts(draft.agent, draft.key, draft.tags)
         tier, namespace = tier_named(draft.tier), namespace_named(draft.namespace)
         agent = self._access.acting(caller, draft.agent)
         scope_of("working", agent, task=draft.task, namespace=namespace)  # refuses what can name nothing
@@ -158,7 +162,7 @@ class Writing:
             scope, TIERS[tier], draft.key, draft.value, tags=draft.tags,
             metadata=_beside(beside, tier=tier, writer=agent),
             pinned=draft.pinned if draft.pinned is not None else bool(held and held.pinned),
-            expires_at=draft.expires_at or self._expiry(draft.ttl, tier),
+            expires_at=self._end(draft, tier),
         )  # fmt: skip
         return Planned(put=self._put(admitted, held), task=task, max_entries=draft.max_entries)
 
@@ -168,10 +172,9 @@ class Writing:
         beside = dict(held.metadata) | {name: fields[name] for name in ("priority", "ttl") if name in fields}
         writer = caller.agent or str(beside.get("curated_by") or agent_of(held.scope))
         expires_at = self._expiry(fields["ttl"], tier) if "ttl" in fields else held.expires_at
-        _texts(writer, held.key, fields.get("tags", ()))
         return self._admitted(
             held.scope, held.kind, held.key or held.id, fields.get("value", held.value),
-            tags=fields.get("tags", held.tags), metadata=_beside(beside, tier=tier, writer=writer),
+            tags=texts_listed(fields.get("tags", held.tags)), metadata=_beside(beside, tier=tier, writer=writer),
             pinned=fields.get("pinned", held.pinned), expires_at=expires_at,
         )  # fmt: skip
 
@@ -205,7 +208,11 @@ class Writing:
             content=_said(value), category=ENTRY, kind=kind, key=key, value=value, tags=frozenset(tags),
             metadata=metadata, pinned=pinned, expires_at=expires_at,
         )  # fmt: skip
-        return self._admit(draft, scope, kind)
+        admitted = self._admit(draft, scope, kind)
+        size = len(admitted.record.value.encode()) if isinstance(admitted.record.value, str) else 0
+        if size > VALUE_BYTES:  # the blanks around a text are part of the value, but not of what is shown of it
+            raise InvalidInput(f"the value has {size} bytes; the limit is {VALUE_BYTES}")
+        return admitted
 
     def _admit(self, draft: Draft, scope: Scope, kind: Kind) -> Admitted:
         binding = Binding(
@@ -213,6 +220,13 @@ class Writing:
         )
         now = self._clock()
         return admit(draft, binding=binding, id=new_id(now), now=now, secret=self._secret())
+
+    def _end(self, draft: EntryDraft, tier: str) -> datetime | None:
+        """When an entry ends: the moment that is said, else after its ttl; each must be one that keeps it."""
+        after = self._expiry(draft.ttl, tier)
+        if draft.expires_at is not None and draft.expires_at <= self._clock():
+            raise InvalidInput(f"an entry that ends at {draft.expires_at} would keep nothing")
+        return draft.expires_at or after
 
     def _expiry(self, ttl: Ttl, tier: str) -> datetime | None:
         if ttl == TASK_LIFETIME and tier != "working":
@@ -286,11 +300,10 @@ class Writing:
         if policy.max_entries is None and policy.max_total_size_kb is None:
             return
         own = {one.record.scope for one in planned if one.task and one.task.id == task.id}
-        roots = [agent_scope(agent, task=task.id) for agent in task.agents]
-        scopes = {scope for root in roots for scope in self._store.scopes(root)} | own
+        roots = tuple(agent_scope(agent, task=task.id) for agent in task.agents)
         grows = any(one.is_new for one in planned if one.task and one.task.id == task.id)
         size = None if policy.max_total_size_kb is None else policy.max_total_size_kb * KIBIBYTE
-        yield Cap(where=self.where(scopes), most=policy.max_entries if grows else None, most_bytes=size)
+        yield Cap(where=self.where(own), below=roots, most=policy.max_entries if grows else None, most_bytes=size)
 
     def _vectors(self, texts: Sequence[str]) -> tuple[Sequence[AdoptEmbedder], Iterator[Vector]]:
         """The vectors of texts; a failing embedder blocks no write, and a vector catches up."""
@@ -329,15 +342,6 @@ def _beside(fields: Mapping[str, Json], *, tier: str, writer: str) -> dict[str, 
             one_of(str(fields[name]), words, f"a {name}")
     curated: dict[str, Json] = {"curated_by": writer} if tier == "semantic" else {}
     return {name: value for name, value in (dict(fields) | curated).items() if value is not None}
-
-
-def _texts(agent: object, key: object, tags: object) -> None:
-    """Names are texts, and tags are several; a single text would be taken for its letters."""
-    for what, name in {"an agent": agent, "a key": key}.items():
-        if not isinstance(name, str):
-            raise InvalidInput(f"{name!r} cannot name {what}: it is no text")
-    if isinstance(tags, str) or not isinstance(tags, Iterable) or not all(isinstance(tag, str) for tag in tags):
-        raise InvalidInput(f"tags should be a list of texts, not {tags!r}")
 
 
 def _said(value: Json) -> str:

@@ -34,6 +34,7 @@ from commonplace.engine.intent_entries import (
     Summary,
     Task,
     Ttl,
+    above_zero,
     agent_of,
     agent_scope,
     entry_of,
@@ -42,8 +43,10 @@ from commonplace.engine.intent_entries import (
     scope_of,
     shared_scope,
     task_of,
+    texts_listed,
     tier_named,
 )
+from commonplace.engine.intent_retention import EVENT_DAYS, Retention
 from commonplace.engine.intent_search import Search
 from commonplace.engine.intent_tasks import Tasks
 from commonplace.engine.intent_writing import TRIES, Writing
@@ -71,14 +74,21 @@ class Intents:
         embedder: Embedder | None = None,
         secret: Callable[[], bytes] = bytes,
         capacity: int = EPISODIC_CAPACITY,
+        event_days: int = EVENT_DAYS,
     ) -> None:
-        """Keep entries in that store; ``capacity`` is how many episodic ones an agent has in one namespace."""
+        """Keep entries in that store.
+
+        ``capacity`` is how many episodic ones an agent has in one namespace, ``event_days`` for how long it is kept
+        what happened; 0: for ever.
+        """
+        above_zero(capacity, "a capacity")
         self._store = store
         self._clock = clock
         self._capacity = capacity
         self._access = Access(store, clock)
         self._writing = Writing(
-            store, self._access, clock=clock, embedder=embedder, secret=secret, capacity=capacity
+            store, self._access, clock=clock, embedder=embedder, secret=secret, capacity=capacity,
+            retention=Retention(store, clock, days=event_days),
         )  # fmt: skip
         self._search = Search(store, embedder)
         self._tasks = Tasks(store, self._access, self._writing, clock)
@@ -112,7 +122,7 @@ class Intents:
         A value replaces value, tags and ttl; what is not said of pin, priority and sensitivity stays.
         """
         draft = EntryDraft(
-            agent=agent, key=key, value=value, tier=tier, namespace=namespace, tags=_listed(tags), ttl=ttl,
+            agent=agent, key=key, value=value, tier=tier, namespace=namespace, tags=texts_listed(tags), ttl=ttl,
             version=version, task=task, intent=intent, pinned=pinned, priority=priority, sensitivity=sensitivity,
             expires_at=expires_at, fresh=fresh, max_entries=max_entries,
         )  # fmt: skip
@@ -136,7 +146,8 @@ class Intents:
         ttl: Ttl = UNSET,
     ) -> Entry:
         """Change what is named of an entry that is at that version; the rest stays, and the version rises."""
-        named = {"value": value, "tags": tags, "pinned": pinned, "priority": priority, "ttl": ttl}
+        listed = tags if tags is UNSET else texts_listed(tags)
+        named = {"value": value, "tags": listed, "pinned": pinned, "priority": priority, "ttl": ttl}
         fields = {name: field for name, field in named.items() if field is not UNSET}
         return entry_of(self._writing.change(caller, self._seen(caller, id), version, fields))
 
@@ -217,7 +228,7 @@ class Intents:
         leaves out what is confidential or restricted: it is for a prompt.
         """
         where = EntryFilter(
-            agent=agent, namespace=namespace, key=key, tier=tier, tags=_listed(tags), task=task, query=query
+            agent=agent, namespace=namespace, key=key, tier=tier, tags=texts_listed(tags), task=task, query=query
         )
         wanted = _within(limit)
         scopes = self._scopes(caller, where)
@@ -231,15 +242,15 @@ class Intents:
     def page(self, caller: Caller, where: EntryFilter, *, limit: int = PAGE_LIMIT, offset: int = 0) -> Page:
         """A part of the entries meant, newest first (with a query: best first), and how many there are in all."""
         wanted = _within(limit)
-        if offset < 0:
-            raise InvalidInput(f"an offset of {offset} is before the first entry")
+        if not isinstance(offset, int) or offset < 0:
+            raise InvalidInput(f"an offset of {offset!r} is before the first entry, or no number")
         scopes = self._scopes(caller, where)
         if not scopes:
             return Page(entries=(), total=0, limit=wanted, offset=offset)
         if where.query is None and _is_plain(where):
             asked = self._filter(scopes, where)
             total = self._store.measure(asked).count
-            found = self._store.find(asked, order=Order.NEWEST, limit=offset + wanted)
+            found = self._store.find(asked, order=Order.NEWEST, limit=min(offset + wanted, ALL))
         else:
             found = self._matching(scopes, where)
             total = len(found)
@@ -250,7 +261,7 @@ class Intents:
         """How much an agent holds."""
         if caller.agent not in (None, agent):
             raise Forbidden(f"{caller.agent!r} may not see what {agent!r} holds")
-        scopes = self._store.scopes(agent_scope(agent)) or [agent_scope(agent)]
+        scopes = self._store.inhabited(agent_scope(agent)) or [agent_scope(agent)]
         working = self._writing.where(scopes, kinds=frozenset({Kind.WORKING}))
         episodic = self._writing.where(scopes, kinds=frozenset({Kind.EPISODIC}))
         held, kept = self._store.measure(working), self._store.measure(episodic)
@@ -276,6 +287,13 @@ class Intents:
             shared = [shared_scope(name) for name in self._access.shared(reader)]
             scopes = [*self._store.scopes(agent_scope(reader)), *shared]
         return self._store.events(scopes, after=after, limit=_within(limit)) if scopes else []
+
+    def kept_after(self) -> int:
+        """The number up to which events were erased for their age, but for archives.
+
+        Whoever goes on after a number below it may have missed some.
+        """
+        return self._store.kept_after()
 
     def heard(self, *, after: int, seconds: float) -> int:
         """The number of the last event of all, whoever may hear of it; not before there is a newer one, or in time."""
@@ -370,6 +388,8 @@ class Intents:
         tiers = tuple(TIERS) if tier is None else (tier_named(tier),)
         where = namespace_named(namespace)
         places = self._places(caller, agent, tiers, where, task)
+        if not isinstance(key, str):
+            raise InvalidInput(f"{key!r} cannot name a key: it is no text")
         kept = self._writing.name(key)
         asked = self._writing.where([scope for scope, _ in places], keys=frozenset({kept})) if places else None
         found = self._store.find(asked, order=Order.ID, limit=ALL) if asked else []
@@ -428,7 +448,8 @@ class Intents:
     def _matching(self, scopes: Iterable[Scope], where: EntryFilter) -> list[Record]:
         """Everything meant, in its order."""
         found = self._ranked(scopes, where, ALL)
-        return [record for record in found if _is_meant(entry_of(record), where)]
+        wanted = where.replace(tags_any=tuple(self._writing.name(tag) for tag in where.tags_any))
+        return [record for record in found if _is_meant(entry_of(record), wanted)]
 
     def _ranked(self, scopes: Iterable[Scope], where: EntryFilter, limit: int) -> list[Record]:
         asked = self._filter(scopes, where)
@@ -456,15 +477,9 @@ def _administers(caller: Caller, permissions: Permissions) -> bool:
     return caller.agent is None or caller.admin or permissions.allows(caller.agent, "admin")
 
 
-def _listed(tags: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(tags, str):
-        raise InvalidInput(f"tags should be a list of texts, not the text {tags!r}")
-    return tuple(tags)
-
-
 def _within(limit: int) -> int:
-    if limit < 1:
-        raise InvalidInput(f"a limit of {limit} would find nothing")
+    if not isinstance(limit, int) or limit < 1:
+        raise InvalidInput(f"a limit of {limit!r} would find nothing")
     return min(limit, PAGE_MOST)
 
 

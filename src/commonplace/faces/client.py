@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from commonplace.domain.errors import InvalidInput
 from commonplace.domain.ports import Clock, Embedder
 from commonplace.domain.records import Json
+from commonplace.engine.intent_entries import scope_named, texts_listed
 from commonplace.engine.intents import Caller, Entry, EntryDraft, EntryFilter, Intents, Page, Permissions, Policy, Task
 from commonplace.engine.memory import now_utc
 from commonplace.opening import LOCAL, intents
@@ -92,9 +93,9 @@ class Entries:
         ``version`` makes it conditional: if the entry is at another one, ``Conflict`` says at which (``.current``).
         """
         return self._behind.entry(
-            "store", agent=agent_id, key=key, value=value, tier=tier, tags=_listed(tags), namespace=namespace, ttl=ttl,
-            version=version, task=task, intent=intent, pinned=pinned, priority=priority, sensitivity=sensitivity,
-            expires_at=expires_at, fresh=fresh, max_entries=max_entries,
+            "store", agent=agent_id, key=key, value=value, tier=tier, tags=texts_listed(tags), namespace=namespace,
+            ttl=ttl, version=version, task=task, intent=intent, pinned=pinned, priority=priority,
+            sensitivity=sensitivity, expires_at=expires_at, fresh=fresh, max_entries=max_entries,
         )  # fmt: skip
 
     def recall(
@@ -112,7 +113,7 @@ class Entries:
     ) -> list[Entry]:
         """Find entries: all of these tags, best first by a query, else newest first."""
         return self._behind.entries(
-            "recall", agent=agent_id, query=query, tags=_listed(tags), key=key, tier=tier, namespace=namespace,
+            "recall", agent=agent_id, query=query, tags=texts_listed(tags), key=key, tier=tier, namespace=namespace,
             task=task, limit=limit, brief=brief,
         )  # fmt: skip
 
@@ -184,18 +185,22 @@ class Entries:
     ) -> Page:
         """A part of the entries meant, newest first, and ``.total``, how many there are; a namespace may end in *."""
         where = EntryFilter(
-            agent=agent_id, namespace=namespace, key=key, tier=tier, tags=_listed(tags), tags_any=_listed(tags_any),
-            task=task, intent=intent, pinned=pinned, updated_after=updated_after, updated_before=updated_before,
-            query=query,
+            agent=agent_id, namespace=namespace, key=key, tier=tier, tags=texts_listed(tags), task=task, intent=intent,
+            tags_any=texts_listed(tags_any, "tags_any"), pinned=pinned, updated_after=updated_after,
+            updated_before=updated_before, query=query,
         )  # fmt: skip
         return self._behind.page(where, limit=limit, offset=offset)
 
     def batch(self, items: Iterable[Mapping[str, Any]]) -> Sequence[Entry]:
         """Keep all of these or none; each is a mapping of what ``store`` takes."""
+        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
+            raise InvalidInput(f"a batch should be a list of mappings, not {items!r}")
         return self._behind.batch([_draft(item) for item in items])
 
     def permit(self, namespace: str, *, default: str = "read", allow: Mapping[str, str] | None = None) -> Permissions:
         """Say who may do what in a shared namespace: ``default`` for all, ``allow`` by agent."""
+        if not isinstance(allow, Mapping | None):
+            raise InvalidInput(f"allow should be a mapping from agents to permissions, not {allow!r}")
         return self._behind.permit(namespace, Permissions(default=default, allow=dict(allow or {})))
 
     def permissions(self, namespace: str) -> Permissions:
@@ -303,11 +308,13 @@ class Client:
         timeout: float = TIMEOUT_SECONDS,
         embedder: Embedder | str | None = LOCAL,
         capacity: int | None = None,
+        event_days: int | None = None,
         clock: Clock = now_utc,
     ) -> None:
         """Open a file, the address of a database, a server (``http://...``), or without any the command's own store.
 
-        ``api_key`` and ``timeout`` are for a server; ``embedder``, ``capacity`` and ``clock`` for what is embedded.
+        ``api_key`` and ``timeout`` are for a server; ``embedder``, ``capacity``, ``event_days`` and ``clock`` for what
+        is embedded.
         """
         if store is not None and store.startswith(REMOTE):
             from commonplace.faces.client_remote import Remote  # noqa: PLC0415 - only for those who are elsewhere
@@ -316,7 +323,9 @@ class Client:
         elif api_key is not None:
             raise InvalidInput("an api_key is for a server; a store of one's own asks for none")
         else:
-            engine = intents(store, embedder=embedder, capacity=capacity, clock=clock)
+            if agent is not None:
+                scope_named(("agent", agent))  # refuses what cannot name an agent
+            engine = intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
             self.behind = Embedded(engine, Caller(agent=agent))
         self.memory = Entries(self.behind)
         self.tasks = Tasks(self.behind)
@@ -385,12 +394,14 @@ class AsyncClient:
         timeout: float = TIMEOUT_SECONDS,
         embedder: Embedder | str | None = LOCAL,
         capacity: int | None = None,
+        event_days: int | None = None,
         clock: Clock = now_utc,
     ) -> None:
         """See ``Client``."""
         self.plain = Client(
-            store, agent=agent, api_key=api_key, timeout=timeout, embedder=embedder, capacity=capacity, clock=clock
-        )
+            store, agent=agent, api_key=api_key, timeout=timeout, embedder=embedder, capacity=capacity,
+            event_days=event_days, clock=clock,
+        )  # fmt: skip
         self.memory = AsyncEntries(self.plain.memory)
         self.tasks = AsyncTasks(self.plain.tasks)
 
@@ -403,16 +414,12 @@ class AsyncClient:
         await self.close()
 
 
-def _listed(tags: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(tags, str):
-        raise InvalidInput(f"tags should be a list of texts, not the text {tags!r}")
-    return tuple(tags)
-
-
 def _draft(item: Mapping[str, Any]) -> EntryDraft:
     """One mapping of a batch; a name that ``store`` does not know is told."""
+    if not isinstance(item, Mapping):
+        raise InvalidInput(f"an entry of a batch should be a mapping of what `store` takes, not {item!r}")
     named = {"agent" if name == "agent_id" else name: value for name, value in item.items()}
-    fields = {"tier": "episodic"} | named | {"tags": _listed(item.get("tags", ()))}
+    fields = {"tier": "episodic"} | named | {"tags": texts_listed(item.get("tags", ()))}
     known = set(EntryDraft.fields)
     for name in fields:
         if name not in known or name in item.keys() & {"agent"}:

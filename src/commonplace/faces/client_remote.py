@@ -1,4 +1,4 @@
-"""The server answers a client's calls: one request for each, over connections that are kept, one for each thread.
+"""The server answers a client's calls: one request for each, over connections that are kept, one for each at a time.
 
 Nothing is sent twice: a call whose answer is lost may have been made, and only its caller knows whether it can be made
 again.  So a kept connection is looked at before it is used: one that the server has closed is opened anew.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import select
-import threading
+import os
+import selectors
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from commonplace.domain.errors import (
     CapacityExceeded,
@@ -25,7 +25,7 @@ from commonplace.domain.errors import (
     StoreBusy,
     StoreError,
 )
-from commonplace.domain.scopes import Scope
+from commonplace.engine.intent_entries import scope_named
 from commonplace.engine.intents import Entry, EntryDraft, EntryFilter, Page, Permissions, Policy, Task
 
 ROUTES = "/v1/intents"
@@ -37,18 +37,20 @@ class Remote:
 
     def __init__(self, url: str, *, agent: str | None, api_key: str | None, timeout: float) -> None:
         address = urlsplit(url)
-        if not address.hostname or address.query or address.fragment or address.username:
+        if not _is_whole(address):
             raise InvalidInput(f"{url!r} is not the address of a server; it should look like 'http://127.0.0.1:8000'")
+        if api_key is not None and not (isinstance(api_key, str) and api_key.isascii() and api_key.isprintable()):
+            raise InvalidInput("the api_key cannot be one: it holds something else than printable ASCII characters")
         self._address = address
         self._name = f"{address.scheme}://{address.netloc}"
         self._timeout = timeout
         if agent is not None:
-            Scope.of(("agent", agent))  # refuses what cannot name an agent, or stand in a header
+            scope_named(("agent", agent))  # refuses what cannot name an agent, or stand in a header
         self._headers: dict[str, str | bytes] = {"Content-Type": "application/json", "Accept": "application/json"}
         self._headers |= {"X-API-Key": api_key} if api_key else {}
         self._headers |= {"X-Agent-ID": agent.encode()} if agent else {}
-        self._mine = threading.local()
-        self._all: list[http.client.HTTPConnection] = []
+        self._pid = os.getpid()
+        self._idle: list[http.client.HTTPConnection] = []  # on which nothing is asked; as many as were needed at once
 
     # What a client asks
 
@@ -100,15 +102,15 @@ class Remote:
 
     def close(self) -> None:
         """See ``Behind``."""
-        while self._all:
-            self._all.pop().close()
+        for connection in iter(self._kept, None):
+            connection.close()
 
     # How it is asked
 
     def _ask(self, verb: str, arguments: Mapping[str, Any]) -> Any:
         try:
             body = json.dumps(_said(arguments), allow_nan=False).encode()
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"the value is not JSON: {error}") from error
         status, text = self._sent(f"{self._address.path.rstrip('/')}{ROUTES}/{verb}", body)
         try:
@@ -120,42 +122,57 @@ class Remote:
         return answer
 
     def _sent(self, path: str, body: bytes) -> tuple[int, bytes]:
+        connection, whole = self._connection(), False
         try:
-            connection = self._connection()
             connection.request("POST", path, body, self._headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            text, whole = answer.read(), True
         except TimeoutError as error:
-            self._drop()
             raise StoreBusy(f"{self._name} did not answer within {self._timeout:g} seconds") from error
         except (OSError, http.client.HTTPException) as error:
-            self._drop()
             raise StoreError(f"{self._name} cannot be reached: {error or type(error).__name__}") from error
+        else:
+            return answer.status, text
+        finally:
+            if whole and connection.sock is not None:
+                self._idle.append(connection)
+            else:  # what is still to come would be taken for the answer to the next question
+                connection.close()
 
     def _connection(self) -> http.client.HTTPConnection:
-        held: http.client.HTTPConnection | None = getattr(self._mine, "connection", None)
-        if held is not None and held.sock is not None and not _is_over(held):
-            return held
-        self._drop()
-        kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
-        made = kind(self._address.hostname or "", self._address.port, timeout=self._timeout)
-        self._mine.connection = made
-        self._all.append(made)
-        return made
-
-    def _drop(self) -> None:
-        held = getattr(self._mine, "connection", None)
-        self._mine.connection = None
-        if held is not None:
+        if self._pid != os.getpid():  # those are the parent's: each would read what the other has asked for
+            self._pid, self._idle = os.getpid(), []
+        for held in iter(self._kept, None):
+            if held.sock is not None and not _is_over(held):
+                return held
             held.close()
-            if held in self._all:
-                self._all.remove(held)
+        kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
+        return kind(self._address.hostname or "", self._address.port, timeout=self._timeout)
+
+    def _kept(self) -> http.client.HTTPConnection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread may have been sooner
+            return None
+
+
+def _is_whole(address: SplitResult) -> bool:
+    """Whether an address names a server, and nothing else."""
+    try:
+        port = address.port
+    except ValueError:  # none that there can be
+        return False
+    return bool(address.hostname) and port != 0 and not (address.query or address.fragment or address.username)
 
 
 def _is_over(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed a connection on which nothing is asked just now."""
-    readable, _, _ = select.select([connection.sock], [], [], 0)
-    return bool(readable)
+    """Whether the server has closed a connection on which nothing is asked just now.
+
+    Not by ``select``, which knows no file beyond the thousandth that a program has open.
+    """
+    with selectors.DefaultSelector() as looking:
+        looking.register(connection.sock, selectors.EVENT_READ)
+        return bool(looking.select(0))
 
 
 def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:

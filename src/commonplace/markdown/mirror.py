@@ -194,10 +194,18 @@ class MirroredStore:
         return self.store.heard(after=after, seconds=seconds)
 
     def embedder(self) -> EmbedderIdentity | None:
+    def inhabited(self, below: Scope) -> list[Scope]:
+        """See ``Store``."""
+        return self.store.inhabited(below)
+
         """See ``Store``."""
         return self.store.embedder()
 
     def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+    def kept_after(self) -> int:
+        """See ``Store``."""
+        return self.store.kept_after()
+
         """See ``Store``."""
         return self.store.unembedded(identity, limit=limit)
 

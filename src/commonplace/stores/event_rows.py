@@ -12,9 +12,15 @@ from commonplace.stores.rows import micros, moment, packed, scope_at, unpacked
 
 #: The columns of an event but for its number, which the database gives, and its scope, which is a row.
 FIELDS = ("what", "at", "record", "kind", "key", "version", "previous", "tags", "detail")
+TRIMMED = "events_kept_after"  # under which a store notes up to where events were erased for their age
 LISTED = (
     f"select e.seq, s.path, {', '.join(f'e.{field}' for field in FIELDS)} from event e join scope s on s.id = e.scope"
 )
+
+
+def outdated(rows: Sequence[Sequence[Any]], before: datetime) -> int | None:
+    """Up to which number events (number, moment; in order) are old: to the last old one; None: none is."""
+    return next((int(seq) for seq, at in reversed(rows) if at < micros(before)), None)
 
 
 def written(record: Record) -> Event:

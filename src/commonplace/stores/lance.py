@@ -36,7 +36,7 @@ from commonplace.domain.queries import Filter, Match, Query, Survey, Vector
 from commonplace.stores import signatures
 from commonplace.stores import sqlite_search as search
 from commonplace.stores.lance_index import PREFIX, SUFFIX, Found, Indexed, IndexLost, LanceIndex, Row, quoted
-from commonplace.stores.rows import among, marks, micros
+from commonplace.stores.rows import among, micros
 from commonplace.stores.sqlite import SqliteStore
 from commonplace.stores.sqlite_connection import every, first
 from commonplace.stores.sqlite_survey import survey
@@ -281,10 +281,11 @@ def _checked(
     entries = [one.entry for one in found]
     condition, values = search.entry_sql(where)
     chosen, numbers = among("e.id", entries)
-    held = f"select count(*) from code e where e.bucket in ({marks(buckets)}) and {condition}"
-    [(known,)] = every(db, f"{held} and {chosen}", [*buckets, *values, *numbers]) if entries else [(0,)]
+    within, rows = among("e.bucket", buckets)
+    held = f"select count(*) from code e where {within} and {condition}"
+    [(known,)] = every(db, f"{held} and {chosen}", [*rows, *values, *numbers]) if entries else [(0,)]
     unchanged = f"{held} and e.id not in (select entry from lance_tail)"
-    total = every(db, unchanged, [*buckets, *values])[0][0] if whole else known
+    total = every(db, unchanged, [*rows, *values])[0][0] if whole else known
     if known != len(set(entries)) or known != len(entries) or total != known:
         raise IndexLost("the index does not hold what the record store says")
     return entries

@@ -24,6 +24,7 @@ from commonplace.domain.changes import (
     PutFiles,
     SetVectors,
     Touch,
+    TrimEvents,
 )
 from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.errors import InvalidInput
@@ -53,7 +54,7 @@ SCHEMA = "commonplace"
 CLOCKS = ("database", "caller")
 TRIES = 4  # of a read or write that the database undid or that lost its connection; each is made whole or not at all
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
-_UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
+_UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors, TrimEvents)
 
 
 class PostgresStore:
@@ -156,9 +157,18 @@ class PostgresStore:
         rows = self._rows(sql, [] if below is None else [str(below)])
         return sorted((scope_at(path) for (path,) in rows), key=str)
 
+    def inhabited(self, below: Scope) -> list[Scope]:
+        """See ``Store``."""
+        sql = f"{writes.BELOW} select path from below where exists (select 1 from record r where r.scope = below.id)"
+        return [scope_at(path) for path in sorted(path for (path,) in self._rows(sql, [str(below)]))]
+
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
         """See ``Store``."""
         return self._look(lambda db: events.listed(db, scopes, after=after, limit=limit))
+
+    def kept_after(self) -> int:
+        """See ``Store``."""
+        return self._look(events.kept_after)
 
     def heard(self, *, after: int, seconds: float) -> int:
         """See ``Store``.  It waits on a connection of its own."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from commonplace.domain.moving import Item
 from commonplace.stores import postgres_entries as entries
+from commonplace.stores.event_rows import TRIMMED
 from commonplace.stores.moving import (
     ARCHIVED,
     CARRIED,
@@ -36,6 +37,7 @@ from commonplace.stores.postgres_vectors import NOTED
 from commonplace.stores.rows import marks, scope_at, unpacked
 
 EMBEDDERS = {"next": ("next_embedder", "next_dimensions"), "present": ("embedder", "dimensions")}  # keys of `NOTED`
+_KEYS = [TRIMMED, *(key for keys in EMBEDDERS.values() for key in keys)]
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = dict[str, list[Row]]  # by table
 
@@ -55,6 +57,7 @@ _COLUMNS = {
     "job": ("scope", "kind", "key", *JOB),
     "event": ("seq", *EVENT),
 }
+_NUMBERED = ("event", "trimmed")
 _VECTORS = ("embedding", "beside")
 
 
@@ -68,17 +71,17 @@ def keep(db: Db, given: Sequence[Item], own: str, *, gone: Collection[Item] = ()
             _insert(db, table, rows[table])
         elif rows[table]:
             _copy(db, table, rows[table], vector)
-    if rows["event"]:  # later ones must be numbered later
-        last = "(select max(seq) from event)"
+    numbers = [item.data[0] if item.sort == "trimmed" else item.key[0] for item in given if item.sort in _NUMBERED]
+    if numbers:  # later ones must be numbered later
         sequence = "pg_get_serial_sequence('event', 'seq')"
-        run(db, f"select setval({sequence}, {last}) where {last} > nextval({sequence})")
+        run(db, f"select setval({sequence}, ?) where ? > nextval({sequence})", [max(numbers)] * 2)
 
 
 def empty(db: Db) -> None:
     """Erase everything."""
     for table in ("scope", "file"):
         run(db, f"delete from {table}")
-    run(db, f"delete from {NOTED} where key = any(?::text[])", [[key for keys in EMBEDDERS.values() for key in keys]])
+    run(db, f"delete from {NOTED} where key = any(?::text[])", [_KEYS])
 
 
 # What makes room
@@ -133,6 +136,8 @@ def _erase(db: Db, item: Item, own: str) -> None:
             run(db, "delete from record where id = ?", item.key)
         case "event":
             run(db, "delete from event where seq = ?", item.key)
+        case "trimmed":
+            run(db, f"delete from {NOTED} where key = ?", [TRIMMED])
         case "file":
             run(db, "delete from file where folder = ? and path = ?", [_folder(item.key[0], own), item.key[1]])
         case "document" | "job":
@@ -168,6 +173,8 @@ def _rows(db: Db, given: Sequence[Item], own: str, scopes: dict[str, int]) -> Ro
                 rows["job"].append((scopes[item.key[0]], *item.key[1:], *item.data))
             case "event":
                 rows["event"].append((*item.key, scopes[item.data[0]], *item.data[1:]))
+            case "trimmed":
+                rows[NOTED].append((TRIMMED, str(item.data[0])))
     return rows
 
 

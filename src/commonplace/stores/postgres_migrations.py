@@ -9,7 +9,7 @@ from commonplace.domain.errors import SchemaTooNew, StoreError
 from commonplace.stores.postgres_connection import TENANT, Connections, Db, every, first, quoted, run
 from commonplace.version import PRODUCT
 
-NEWEST = 5  # the number of the last script in migrations_postgres/
+NEWEST = 6  # the number of the last script in migrations_postgres/
 _TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are everybody's
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from commonplace.domain.moving import Item
 from commonplace.stores import postgres_entries as entries
+from commonplace.stores import postgres_events as told
 from commonplace.stores.moving import CARRIED, CHUNK, DOCUMENT, EVENT, FILE, JOB, MARK, PAGE, names
 from commonplace.stores.postgres import PostgresStore
 from commonplace.stores.postgres_connection import Db, every, first, numbers_of, run
@@ -34,7 +35,7 @@ class PostgresMover:
         """See ``Mover``."""
         with self.store.reading() as db:
             return sum(int(every(db, f"select count(*) from {table}")[0][0]) for table in _COUNTED) + len(
-                list(_embedders(db))
+                [*_embedders(db), *_trimmed(db)]
             )
 
     @contextlib.contextmanager
@@ -85,6 +86,7 @@ def items(db: Db, own: str) -> Iterator[Item]:
     for row in every(db, sql):
         yield Item(sort="job", key=row[:3], data=row[3:])
     yield from _events(db)
+    yield from _trimmed(db)
 
 
 def _embedders(db: Db) -> Iterator[Item]:
@@ -144,6 +146,11 @@ def _events(db: Db) -> Iterator[Item]:
     while page := every(db, f"{sql} order by e.seq limit ?", [after, 10 * PAGE]):
         yield from (Item(sort="event", key=row[:1], data=row[1:]) for row in page)
         after = page[-1][0]
+
+
+def _trimmed(db: Db) -> Iterator[Item]:
+    if last := told.kept_after(db):
+        yield Item(sort="trimmed", key=("event",), data=(last,))
 
 
 def _documents(db: Db) -> Iterator[Item]:

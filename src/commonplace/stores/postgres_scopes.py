@@ -98,8 +98,10 @@ def _scopes(change: Change) -> Iterable[Scope]:  # noqa: PLR0911 - one line per 
             return [change.record.scope]
         case Load():
             return [change.versions[-1].scope]
-        case Archive() | Restore() | Require() | Delete() | Trim() | Cap() | DeleteDocuments() | TrimDocuments():
+        case Archive() | Restore() | Require() | Delete() | Trim() | DeleteDocuments() | TrimDocuments():
             return change.where.scopes
+        case Cap():
+            return change.where.scopes | set(change.below)
         case DropScope():
             return [change.scope]
         case Emit():

@@ -42,6 +42,7 @@ from commonplace.domain.changes import (
     Touch,
     Trim,
     TrimDocuments,
+    TrimEvents,
 )
 from commonplace.domain.errors import CapacityExceeded, Conflict, NotFound
 from commonplace.domain.events import Happened
@@ -58,7 +59,17 @@ from commonplace.stores.event_rows import ended, written
 from commonplace.stores.postgres_connection import Db, every, first, run, run_each
 from commonplace.stores.postgres_filters import COLUMNS, among, filter_sql
 from commonplace.stores.postgres_scopes import scope_row
-from commonplace.stores.rows import digest, marks, micros, order_sql, record_row, row_hash, row_record, select_list
+from commonplace.stores.rows import (
+    digest,
+    marks,
+    micros,
+    order_sql,
+    record_row,
+    row_hash,
+    row_record,
+    scope_at,
+    select_list,
+)
 from commonplace.stores.scoring import whole_unit
 
 #: A record and what it is found by, with its vector or without: in one statement, because each costs a way to and fro.
@@ -119,6 +130,8 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
         case Emit():
             events.note(db, [change.event])
             return Outcome()
+        case TrimEvents():
+            return events.trim(db, change)
         case DropScope():
             return _drop_scope(db, change.scope)
         case SetVectors():
@@ -423,9 +436,15 @@ def _fits(db: Db, where: Filter, most: int) -> bool:
 
 
 def _cap(db: Db, change: Cap) -> Outcome:
-    if change.most_bytes is None and _fits(db, change.where, change.most or 0):
+    found = (
+        scope_at(path)
+        for scope in change.below
+        for path, _ in every(db, f"{BELOW} select path, id from below", [str(scope)])
+    )
+    where = change.where.replace(scopes=change.where.scopes | frozenset(found)) if change.below else change.where
+    if change.most_bytes is None and _fits(db, where, change.most or 0):
         return Outcome()
-    there = measure(db, change.where)
+    there = measure(db, where)
     if change.most is not None and there.count > change.most:
         message = f"that would make {there.count} entries; the limit is {change.most}"
         raise CapacityExceeded(message, current=there.count, most=change.most)

@@ -27,6 +27,7 @@ from commonplace.domain.changes import (
     PutFiles,
     SetVectors,
     Touch,
+    TrimEvents,
 )
 from commonplace.domain.documents import Chunk, Document, FileState
 from commonplace.domain.errors import StoreError
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
-_UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors)
+_UNWORTHY = (Touch, PutFiles, DropFiles, SetVectors, TrimEvents)
 #: Changes by which somebody wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
 #: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
 _ERASING = (Delete, DeleteDocuments, DropScope)
@@ -202,12 +203,27 @@ class SqliteStore:
         with self.using() as connection:
             return sorted((scope_at(path) for path, *_ in every(connection.db, sql, values)), key=str)
 
+    def inhabited(self, below: Scope) -> list[Scope]:
+        """See ``Store``."""
+        with self.using() as connection:
+            return [
+                scope_at(path)
+                for path in sorted(path for path, _ in every(connection.db, writes.INHABITED, [str(below)]))
+            ]
+
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
         """See ``Store``."""
         from commonplace.stores import sqlite_events  # noqa: PLC0415 - no recall asks for them
 
         with self.using() as connection:
             return sqlite_events.listed(connection.db, scopes, after=after, limit=limit)
+
+    def kept_after(self) -> int:
+        """See ``Store``."""
+        from commonplace.stores import sqlite_events  # noqa: PLC0415 - no recall asks for it
+
+        with self.using() as connection:
+            return sqlite_events.kept_after(connection.db)
 
     def heard(self, *, after: int, seconds: float) -> int:
         """See ``Store``.  No file tells another process of a write: it is looked at now and then."""

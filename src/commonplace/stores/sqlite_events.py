@@ -6,11 +6,12 @@ from collections.abc import Collection
 
 import apsw
 
-from commonplace.domain.events import Event
+from commonplace.domain.changes import Outcome, TrimEvents
+from commonplace.domain.events import Event, Happened
 from commonplace.domain.scopes import Scope
-from commonplace.stores.event_rows import FIELDS, LISTED, event_row, row_event
+from commonplace.stores.event_rows import FIELDS, LISTED, TRIMMED, event_row, outdated, row_event
 from commonplace.stores.rows import marks, scopes_sql
-from commonplace.stores.sqlite_connection import every, scope_row
+from commonplace.stores.sqlite_connection import every, first, scope_row
 
 _INSERT = f"insert into event (scope, {', '.join(FIELDS)}) values (?, {marks(FIELDS)})"
 
@@ -25,3 +26,31 @@ def listed(db: apsw.Connection, scopes: Collection[Scope], *, after: int, limit:
     condition, values = scopes_sql(frozenset(scopes), "e.scope")
     sql = f"{LISTED} where {condition} and e.seq > ? order by e.seq limit ?"
     return [row_event(row) for row in every(db, sql, [*values, after, limit])]
+
+
+def trim(db: apsw.Connection, change: TrimEvents) -> Outcome:
+    """Erase the earliest events if they are old; where the last look ended this one begins, past all old archives."""
+    start = kept_after(db)
+    rows = every(db, "select seq, at from event where seq > ? order by seq limit ?", (start, change.most))
+    end = outdated(rows, change.before)
+    if end is None:
+        return Outcome()
+    db.execute("delete from event where seq > ? and seq <= ? and what <> ?", (start, end, Happened.ARCHIVED.value))
+    db.execute("insert or replace into meta values (?, ?)", (TRIMMED, end))
+    return Outcome(more=len(rows) == change.most and end == rows[-1][0])
+
+
+def kept_after(db: apsw.Connection) -> int:
+    """The number up to which events were erased for their age."""
+    row = first(db, "select value from meta where key = ?", (TRIMMED,))
+    return int(row[0]) if row else 0
+
+
+def take_over(db: apsw.Connection, last: int) -> None:
+    """Say up to where events were erased elsewhere: the next one must have a later number here, too."""
+    db.execute("insert or replace into meta values (?, ?)", (TRIMMED, last))
+    db.execute(
+        "insert into sqlite_sequence select 'event', 0"
+        " where not exists (select 1 from sqlite_sequence where name = 'event')"
+    )
+    db.execute("update sqlite_sequence set seq = max(seq, ?) where name = 'event'", (last,))

@@ -10,6 +10,8 @@ from typing import Any
 import apsw
 
 from commonplace.domain.moving import Item
+from commonplace.stores import sqlite_events as told
+from commonplace.stores.event_rows import TRIMMED
 from commonplace.stores.moving import (
     CARRIED,
     CHUNK,
@@ -52,7 +54,7 @@ class SqliteMover:
         """See ``Mover``."""
         with self.store.using() as connection:
             tables = [first(connection.db, f"select count(*) from {table}") or (0,) for table in _COUNTED]
-            return sum(int(row[0]) for row in tables) + len(list(_embedders(connection.db)))
+            return sum(int(row[0]) for row in tables) + len([*_embedders(connection.db), *_trimmed(connection.db)])
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Iterator[Item]]:
@@ -99,6 +101,7 @@ def items(db: apsw.Connection) -> Iterator[Item]:
     for row in every(db, sql):
         yield Item(sort="job", key=row[:3], data=row[3:])
     yield from _events(db)
+    yield from _trimmed(db)
 
 
 def _embedders(db: apsw.Connection) -> Iterator[Item]:
@@ -157,6 +160,11 @@ def _events(db: apsw.Connection) -> Iterator[Item]:
         after = page[-1][0]
 
 
+def _trimmed(db: apsw.Connection) -> Iterator[Item]:
+    if last := told.kept_after(db):
+        yield Item(sort="trimmed", key=("event",), data=(last,))
+
+
 def _documents(db: apsw.Connection) -> Iterator[Item]:
     listed = "select s.path, d.kind, d.name, d.row from document d join scope s on s.id = d.scope order by 1, 2, 3"
     for path, kind, name, row in every(db, listed):
@@ -189,6 +197,8 @@ def _erase(db: apsw.Connection, item: Item) -> None:
             db.execute("delete from record where id = ?", item.key)
         case "event":
             db.execute("delete from event where seq = ?", item.key)
+        case "trimmed":
+            db.execute("delete from meta where key = ?", (TRIMMED,))
         case "file":
             db.execute("delete from file where folder = ? and path = ?", item.key)
         case "document" | "job":
@@ -220,6 +230,8 @@ def _keep(db: apsw.Connection, item: Item) -> None:
         case "event":
             row = (*item.key, scope_row(db, scope_at(item.data[0])), *item.data[1:])
             db.execute(f"insert into event (seq, {', '.join(EVENT)}) values ({marks(row)})", row)
+        case "trimmed":
+            told.take_over(db, *item.data)
         case _:
             raise AssertionError(item.sort)
 

@@ -146,10 +146,10 @@ _AS_OF = (
 
 def buckets(db: apsw.Connection, where: Filter) -> tuple[list[int], int, int]:
     """Where to look, and how many texts of what total length are there."""
-    paths = sorted(str(scope) for scope in where.scopes)
-    scopes = every(db, f"select id from scope where path in ({marks(paths)}) order by path", paths)
-    wanted = [number * 4 + class_ for (number,) in scopes for class_ in classes(where)]
-    rows = every(db, f"select id, docs, length from bucket where docs > 0 and id in ({marks(wanted)})", wanted)
+    within, paths = among("path", where.scopes)
+    scopes = every(db, f"select id from scope where {within} order by path", paths)
+    chosen, wanted = among("id", [number * 4 + class_ for (number,) in scopes for class_ in classes(where)])
+    rows = every(db, f"select id, docs, length from bucket where docs > 0 and {chosen}", wanted)
     return [row[0] for row in rows], sum(row[1] for row in rows), sum(row[2] for row in rows)
 
 

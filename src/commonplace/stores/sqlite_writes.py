@@ -38,6 +38,7 @@ from commonplace.domain.changes import (
     Touch,
     Trim,
     TrimDocuments,
+    TrimEvents,
 )
 from commonplace.domain.errors import CapacityExceeded, Conflict, NotFound
 from commonplace.domain.ports import Measure
@@ -58,6 +59,7 @@ from commonplace.stores.rows import (
     record_row,
     row_hash,
     row_record,
+    scope_at,
     scopes_sql,
     select_list,
 )
@@ -79,6 +81,7 @@ BELOW = (
     "with recursive below (id, path) as (select id, path from scope where path = ? union all"
     " select s.id, s.path from scope s join below b on s.parent = b.id) select path, id from below"
 )
+INHABITED = f"{BELOW} where exists (select 1 from record r where r.scope = below.id)"
 
 
 def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one line per change
@@ -108,6 +111,10 @@ def make(db: apsw.Connection, change: Change) -> Outcome:  # noqa: C901, PLR0911
             return _cap(db, change)
         case Emit():
             return _noted(db, [change.event])
+        case TrimEvents():
+            from commonplace.stores import sqlite_events  # noqa: PLC0415 - see "Telling"
+
+            return sqlite_events.trim(db, change)
         case DropScope():
             return _drop_scope(db, change.scope)
         case SetVectors():
@@ -404,9 +411,11 @@ def _fits(db: apsw.Connection, where: Filter, most: int) -> bool:
 
 
 def _cap(db: apsw.Connection, change: Cap) -> Outcome:
-    if change.most_bytes is None and _fits(db, change.where, change.most or 0):
+    found = (scope_at(path) for scope in change.below for path, _ in every(db, BELOW, (str(scope),)))
+    where = change.where.replace(scopes=change.where.scopes | frozenset(found)) if change.below else change.where
+    if change.most_bytes is None and _fits(db, where, change.most or 0):
         return Outcome()
-    there = measure(db, change.where)
+    there = measure(db, where)
     if change.most is not None and there.count > change.most:
         message = f"that would make {there.count} entries; the limit is {change.most}"
         raise CapacityExceeded(message, current=there.count, most=change.most)

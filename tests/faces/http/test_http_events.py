@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+
+from commonplace.engine.intents import Caller, Intents
 
 SAID_SECONDS = 10  # a stream polls twice a second; a machine at work may take its time
 
@@ -46,7 +49,7 @@ class Stream:
             name, _, text = line.partition(": ")
             found[name] = text
             if not line and "data" in found:
-                return int(found["id"]), found["event"], json.loads(found["data"])
+                return int(found.get("id", 0)), found["event"], json.loads(found["data"])
         return None
 
     def close(self):
@@ -110,7 +113,7 @@ def test_a_list_goes_on_where_the_last_one_ended(call, agent):
 
     assert [one["key"] for one in first["events"]] == ["a", "b"]
     assert [one["key"] for one in rest["events"]] == ["c"]
-    assert events(call, after=rest["next"]) == {"events": [], "next": rest["next"]}
+    assert events(call, after=rest["next"]) == {"events": [], "next": rest["next"], "kept_after": 0}
 
 
 def test_an_agent_hears_of_its_own_entries_only(served, call, agent):
@@ -161,3 +164,37 @@ def test_two_servers_on_one_store_hear_of_each_other(serve, stream, agent):
     put(second.http(), agent, "a")
 
     assert listening.next()[2]["key"] == "a"
+
+
+def past(server, agent, keys, *, days):
+    """Keep entries as they were kept that many days ago; returns the numbers of what was told of them."""
+    memory = Intents(server.opened, clock=lambda: datetime.now(UTC) - timedelta(days=days), event_days=0)
+    for key in keys:
+        memory.store(Caller(), agent, key, 1, tier="episodic")
+    return [event.seq for event in memory.events(Caller(), agent=agent, limit=1000)]
+
+
+def test_what_is_too_old_is_no_longer_told(serve, agent, stream):
+    """A list says up to where only archives are left; a stream that is resumed before that says so first."""
+    server = serve("--event-days", "7")
+    numbers = past(server, agent, "abc", days=8)
+    call = server.http()
+    assert events(call)["kept_after"] == 0
+    put(call, agent, "d")
+    told = events(call, after=numbers[0])
+    assert ([one["key"] for one in told["events"]], told["kept_after"]) == (["d"], numbers[-1])
+
+    resumed = stream(server.operator, server=server, **{"Last-Event-ID": str(numbers[0])})
+    assert resumed.next() == (0, "memory.missed", {"kept_after": numbers[-1]})
+    assert resumed.next()[2]["key"] == "d"
+    for start in ({}, {"Last-Event-ID": str(numbers[-1])}):
+        assert stream(server.operator, server=server, **start).next()[2]["key"] == "d"
+
+
+def test_a_server_can_keep_what_happened_for_ever(serve, agent):
+    """With 0 days nothing is erased."""
+    server = serve(COMMONPLACE_SERVE_EVENT_DAYS="0")
+    past(server, agent, "abc", days=999)
+    call = server.http()
+    put(call, agent, "d")
+    assert ([one["key"] for one in events(call)["events"]], events(call)["kept_after"]) == (["a", "b", "c", "d"], 0)

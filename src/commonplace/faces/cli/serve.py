@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from commonplace.config.server import PORT_MOST, server
+from commonplace.config.server import EVENT_DAYS_MOST, PORT_MOST, server
 from commonplace.domain.errors import InvalidInput
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.terminal import note
@@ -24,6 +24,12 @@ MISSING = "the server is an extra: pip install 'commonplace[server]' (it lacks {
 @click.option("--no-keys", is_flag=True, help="Ask nobody for a key; only for this machine alone.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="A further name that it may be called by.")
 @click.option("--allow-origin", "origins", metavar="ORIGIN", multiple=True, help="Web pages that may call it, too.")
+@click.option(
+    "--event-days",
+    metavar="N",
+    type=click.IntRange(0, EVENT_DAYS_MOST),
+    help="For how long it is kept what happened; 30 unless given, 0: for ever.",
+)
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
 def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
     """Serve memory over HTTP: the API of intent memory, and our own verbs.

@@ -2,7 +2,7 @@
 
 Every process on a store tells of what the others do: one thread waits until the store has heard of something, and then
 every stream looks.  A stream begins after the event that ``Last-Event-ID`` or ``after`` names, so a client that was cut
-off misses nothing.
+off misses nothing; one that was away for longer than events are kept is told so.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class WireEvents(msgspec.Struct, kw_only=True):
 
     events: list[WireEvent]
     next: int  #: what ``after`` should be the next time
+    kept_after: int  #: up to this number only archives are kept: with an ``after`` below it some may be missing
 
 
 def listed(call: Call) -> WireEvents:
@@ -64,7 +65,8 @@ def listed(call: Call) -> WireEvents:
     found = call.intents.events(
         call.caller, after=asked.after, limit=min(asked.limit, LIMIT_MOST), agent=asked.agent_id
     )
-    return WireEvents(events=[event(one) for one in found], next=found[-1].seq if found else asked.after)
+    last = found[-1].seq if found else asked.after
+    return WireEvents(events=[event(one) for one in found], next=last, kept_after=call.intents.kept_after())
 
 
 async def stream(call: Call, in_thread: InThread, allowed: Callable[[], Principal]) -> AsyncIterator[bytes]:
@@ -72,11 +74,17 @@ async def stream(call: Call, in_thread: InThread, allowed: Callable[[], Principa
     asked: WhichEvents = call.query
     limits = call.services.settings.limits
     after, seen, spoke = started_after(call), 0, time.monotonic()
+    resumed = after
     yield b"retry: 1000\n\n"
     while not call.services.stopping():
         found = await in_thread(partial(_look, call, allowed, after, asked.agent_id))
         if found is None:
             return
+        if resumed:
+            kept = await in_thread(call.intents.kept_after)
+            if resumed < kept:
+                yield missed(kept)
+            resumed = 0
         for one in found:
             after = one.seq
             yield sent(one)
@@ -107,6 +115,11 @@ def _look(call: Call, allowed: Callable[[], Principal], after: int, agent: str |
     except Refused:
         return None
     return call.intents.events(call.caller, after=after, limit=STREAM_PAGE, agent=agent)
+
+
+def missed(kept_after: int) -> bytes:
+    """What a client is told that was away for too long; without an id, so that it goes on from where it is."""
+    return b"event: memory.missed\ndata: %s\n\n" % msgspec.json.encode({"kept_after": kept_after})
 
 
 def sent(happened: Event) -> bytes:

@@ -103,7 +103,8 @@ def open_store(settings: Server, env: Mapping[str, str]) -> Opened:
         embedder = configured(where.user_settings, env, file=os.path.join(where.home, CONFIG))
         secret = secret_beside(settings.store)
     return Opened(
-        intents=Intents(store, embedder=embedder, secret=secret), keys=Keys(store), close=store.close,
+        intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
+        keys=Keys(store), close=store.close,
         desks=Desks(store, clock=now_utc, embedder=embedder, secret=secret, own=own),
     )  # fmt: skip
 

@@ -1,0 +1,254 @@
+"""``TrimEvents``: what was told long ago goes, a batch at a time; archives stay, and numbers are never used again."""
+
+import os
+import string
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from commonplace.domain.changes import DropScope, Emit, TrimEvents
+from commonplace.domain.events import Event, Happened
+from commonplace.domain.scopes import Scope
+from commonplace.markdown.mirror import MirroredStore
+from commonplace.opening import keeper_of, mover_of
+from commonplace.pipelines.migrate import migrate
+from commonplace.stores import postgres_migrations
+from commonplace.stores.postgres import PostgresStore
+from commonplace.stores.sqlite import SqliteStore
+from household import whole
+from stands import postgres
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def tell(make):
+    """Tell of records with these keys; a dot is an archive."""
+
+    def tell(over, keys, *, scope=make.scope):
+        for key in keys:
+            if key == ".":
+                over.apply(
+                    [Emit(event=Event(what=Happened.ARCHIVED, at=make.clock(), scope=scope, detail={"held": 1}))]
+                )
+            else:
+                over.apply([make.put(make(key, key=key, scope=scope), tell=True)])
+        return over.events([scope], limit=999)[-1].seq
+
+    return tell
+
+
+def kept_in(kind, request):
+    """A store that outlives its closing."""
+    return request.getfixturevalue("new_postgres")() if kind == "postgres" else request.getfixturevalue("file_store")
+
+
+def left(store, make):
+    """What is still told, shortly; a dot is an archive."""
+    return "".join(event.key or "." for event in store.events([make.scope], limit=9999))
+
+
+def trimmed(store, before, most=1000):
+    """Erase what was told before that; whether there may be more."""
+    [outcome] = store.apply([TrimEvents(before=before, most=most)])
+    return outcome.more
+
+
+def test_what_is_old_goes_and_what_is_not_stays(store, make, tell):
+    """From the moment on what was told is kept; it can be told up to where it is not."""
+    assert store.kept_after() == 0
+    last = tell(store, "ab")
+    now = make.clock.forward(DAY)
+    tell(store, "cd")
+    assert not trimmed(store, now)
+    assert (left(store, make), store.kept_after()) == ("cd", last)
+    assert not trimmed(store, now)
+    assert (left(store, make), store.kept_after()) == ("cd", last)
+    assert MirroredStore(store, {}).kept_after() == last
+
+
+def test_archives_stay_whole(store, make, tell):
+    """What holds an archive is kept, with all that it holds, wherever it lies and however often it is looked."""
+    tell(store, ".a..b.")
+    for _ in range(3):
+        make.clock.forward(DAY)
+        trimmed(store, make.clock())
+    assert left(store, make) == "...."
+    assert [dict(event.detail) for event in store.events([make.scope], limit=9)] == [{"held": 1}] * 4
+
+
+def test_one_look_erases_no_more_than_a_batch(store, make, tell):
+    """Whoever is told that there may be more looks again; archives do not stop it."""
+    tell(store, "ab...cdef")
+    now = make.clock.forward(DAY)
+    seen = []
+    while trimmed(store, now, most=2):
+        seen.append(left(store, make))
+    assert seen == ["...cdef", "...cdef", "...def", "...f"]
+    assert left(store, make) == "..."
+
+
+def test_nothing_old_is_nothing_to_do(store, make, tell):
+    """An empty store, and one with fresh events only, stay as they are."""
+    assert not trimmed(store, make.clock())
+    tell(store, "ab")
+    assert not trimmed(store, make.clock(), most=2)
+    assert (left(store, make), store.kept_after()) == ("ab", 0)
+
+
+def test_a_clock_that_ran_ahead_holds_nothing_up(store, make, tell):
+    """What was told before something old is old, whatever the clock of its writer said."""
+    tell(store, "a")
+    now = make.clock()
+    make.clock.forward(365 * DAY)
+    tell(store, "b")
+    make.clock.now = now
+    tell(store, "c")
+    trimmed(store, now + DAY)
+    assert left(store, make) == ""
+
+
+def test_numbers_go_on_when_everything_was_erased(store, make, tell):
+    """Whoever asks after the last number that they saw hears of the next event."""
+    last = tell(store, "ab")
+    trimmed(store, make.clock.forward(DAY))
+    assert store.events([make.scope], after=0, limit=9) == []
+    assert tell(store, "c") > last
+    assert [event.key for event in store.events([make.scope], after=last, limit=9)] == ["c"]
+    assert store.heard(after=last, seconds=60) > last
+
+
+def test_a_dropped_scope_does_not_hold_it_up(store, make, tell):
+    """Events that went with their scope are not waited for, and the scopes that are left are looked after."""
+    bob = Scope.parse("user:bob")
+    tell(store, "a")
+    tell(store, "b", scope=bob)
+    tell(store, "c")
+    store.apply([DropScope(scope=bob)])
+    trimmed(store, make.clock.forward(DAY))
+    assert left(store, make) == ""
+
+
+def test_what_is_erased_is_carried_as_erased(store, make, tell, new_store, tmp_path):
+    """A store that is filled from this one goes on with its numbers, and knows what is missing."""
+    last = tell(store, "ab.c")
+    trimmed(store, make.clock.forward(DAY))
+    between, other = SqliteStore(str(tmp_path / "between.db")), new_store()
+    tell(other, "xyz")
+    for source, target in ((store, between), (between, other)):
+        migrate(mover_of(source), mover_of(target), replace=True)
+        assert whole(target) == whole(store)
+        assert (left(target, make), target.kept_after()) == (".", last)
+    assert tell(other, "d") > last
+    migrate(mover_of(SqliteStore(str(tmp_path / "empty.db"))), mover_of(other), replace=True)
+    assert other.kept_after() == 0
+
+
+@pytest.mark.parametrize("kind", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_a_backup_knows_what_is_missing(kind, request, make, tell, tmp_path):
+    """What a backup brings back, and no other number, says up to where events were erased."""
+    store = kept_in(kind, request)
+    last = tell(store, "ab")
+    trimmed(store, make.clock.forward(DAY))
+    tell(store, "c")
+    keeper_of(store).backup(str(tmp_path / "backup.db"))
+    trimmed(store, make.clock.forward(DAY))
+    assert store.kept_after() > last
+    keeper_of(store).restore(str(tmp_path / "backup.db"))
+    assert (left(store, make), store.kept_after()) == ("c", last)
+    assert keeper_of(store).check() == []
+
+
+def test_many_at_once_leave_nothing_and_lose_nothing(store, make, tell):
+    """Threads that write, look and drop scopes at the same moment: what was old is gone, what is new is all there."""
+    tell(store, string.ascii_letters)
+    now = make.clock.forward(DAY)
+
+    def work(number):
+        scope = Scope.parse(f"agent:{number}")
+        for turn in range(5):
+            store.apply([make.put(make("x", key=f"{number}-{turn}", scope=scope), tell=True)])
+            trimmed(store, now, most=10)
+            if number % 2:
+                store.apply([DropScope(scope=scope)])
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    while trimmed(store, now, most=10):
+        pass
+    assert left(store, make) == ""
+    kept = [event.key for event in store.events([Scope.parse(f"agent:{n}") for n in range(6)], limit=999)]
+    assert sorted(kept) == sorted(f"{number}-{turn}" for number in (0, 2, 4) for turn in range(5))
+
+
+TRIM = """
+import sys
+from datetime import timedelta
+from commonplace.domain.changes import TrimEvents
+from commonplace.domain.scopes import Scope
+kind, place, name = sys.argv[1:]
+if kind == "postgres":
+    from commonplace.stores.postgres import PostgresStore
+    store = PostgresStore(os.environ[POSTGRES], schema=place)
+else:
+    store = SqliteStore(place)
+make = Maker(lambda: datetime.now(UTC))
+make.scope = Scope.parse(f"agent:{name}")
+for number in range(30):
+    store.apply([make.put(make(f"{number}", key=f"{name}-{number}"), tell=True)])
+    store.apply([TrimEvents(before=datetime(2026, 6, 1, tzinfo=UTC), most=5)])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_several_processes_erase_what_is_old_and_nothing_else(kind, request, make):
+    """Each writes and looks: the old events are gone, each new one is there once, and one number says where."""
+    store = kept_in(kind, request)
+    store.apply([make.put(make("old", key=f"{number}"), tell=True) for number in range(100)])
+    last = store.events([make.scope], limit=999)[-1].seq
+    place = store.schema if kind == "postgres" else store.path
+    where = os.environ | {"PYTHONPATH": os.path.join(os.path.dirname(__file__), "..")}
+    command = [sys.executable, "-c", f"from conftest import *\n{TRIM}", kind, place]
+    writers = [subprocess.Popen([*command, name], env=where) for name in "abc"]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert (left(store, make), store.kept_after()) == ("", last)
+    told = store.events([Scope.parse(f"agent:{name}") for name in "abc"], limit=999)
+    assert sorted(event.key for event in told) == sorted(f"{name}-{number}" for name in "abc" for number in range(30))
+
+
+def test_the_bytes_of_erased_events_are_overwritten(tmp_path, make):
+    """When the store is closed no file holds the key or the tags that an erased event told of."""
+    store = SqliteStore(str(tmp_path / "memory.db"))
+    event = Event(what=Happened.DELETED, at=make.clock(), scope=make.scope, key="quokka-event", tags=("quokka-event",))
+    store.apply([Emit(event=event)] * 200)
+    store.apply([TrimEvents(before=make.clock.forward(DAY), most=1000)])
+    store.close()
+    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert data.count(b"quokka-event") == 0
+
+
+@pytest.mark.postgres
+def test_an_older_schema_has_its_events_looked_after(make, tell, monkeypatch):
+    """What was told before there was an order for each tenant is found and erased all the same."""
+    with monkeypatch.context() as before:
+        before.setattr(postgres_migrations, "NEWEST", 5)
+        older = postgres(None)
+        tell(older, "ab")
+        older.close()
+    store = PostgresStore(older._connections._url, schema=older.schema, clock="caller")
+    try:
+        tell(store, "c")
+        trimmed(store, make.clock.forward(DAY))
+        assert left(store, make) == ""
+        with store.using() as db:
+            names = db.execute("select indexname from pg_indexes where schemaname = current_schema()").fetchall()
+        assert ("event_tenant",) in names
+        assert keeper_of(store).check() == []
+    finally:
+        with store.using() as db:
+            db.execute(f"drop schema {older.schema} cascade")
+        store.close()
