@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -15,7 +15,7 @@ from commonplace.agents.role import Conversation, RoleAgent
 from commonplace.agents.role_memory import role_memory
 from commonplace.agents.triggers import Event
 from commonplace.config.role import parse
-from commonplace.domain.errors import ConfigError, Forbidden, StoreError
+from commonplace.domain.errors import ConfigError, Forbidden, ProviderError, StoreError
 from commonplace.domain.records import Channel, Kind
 from loopback import LoopbackServer, calls, fails, hangs
 
@@ -247,6 +247,22 @@ def test_the_tokens_of_a_daemon_are_limited_as_a_whole(place, server):
     asked = len(server.chats)
     with pytest.raises(Forbidden, match="the 36 tokens of this daemon are used up"):
         place.run(TICK, worker=worker)
+    assert len(server.chats) == asked
+
+
+@pytest.mark.parametrize("event", [TICK, ALONE])
+@pytest.mark.parametrize("ends", [fails(400, "no"), calls(("list_memories", {}))])
+def test_a_run_that_fails_has_used_tokens_too(place, server, event, ends):
+    """One that a guardrail stops, or the provider: else a daemon that always fails could run for ever."""
+    place.more = {"guardrails": {"daemon_token_budget": 30, "max_tool_calls": 1}}
+    server.add(calls(("list_memories", {})), ends, calls(("list_memories", {})), ends, "never")
+    worker = place.worker()
+    for _ in range(2):
+        with suppress(ProviderError, Forbidden):
+            place.run(event, worker=worker)
+    asked = len(server.chats)
+    with pytest.raises(Forbidden, match="the 30 tokens of this daemon are used up"):
+        place.run(event, worker=worker)
     assert len(server.chats) == asked
 
 

@@ -195,6 +195,16 @@ def test_one_that_fails_is_told_to_the_one_that_asked(team, server, answer, said
     assert team.asked("boss")[1].body["messages"][-1]["content"].startswith(said)
 
 
+@pytest.mark.parametrize("arguments", [{}, {"task": "x"}, {"prompt": 5}, {"prompt": " "}, {"prompt": None}, "[]"])
+def test_a_call_that_asks_nothing_is_told_to_the_one_that_made_it(team, server, arguments):
+    """The run goes on, and the other one is not asked."""
+    team.writes("boss", "helper")
+    team.writes("helper")
+    server.add(calls(("delegate_to_helper", arguments)), "sorry")
+    assert team.say("Go").output == "sorry"
+    assert team.asked("helper") == []
+
+
 def test_one_without_a_key_is_told_to_the_one_that_asked(team, server):
     """What to set is in the sentence."""
     team.writes("boss", "helper")

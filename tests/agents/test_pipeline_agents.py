@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -108,9 +109,10 @@ def test_a_mistake_is_told_to_the_model_which_goes_on(run, watched):
     assert ran.calls == tuple(watched)
 
 
-def test_a_model_that_sends_no_json_is_told_or_ends_the_run_in_one_sentence(run):
+@pytest.mark.parametrize("arguments", ["{nonsense", "[1]", "null", "7"])
+def test_a_model_that_sends_no_json_is_told_or_ends_the_run_in_one_sentence(run, arguments):
     """Arguments that nobody can read never reach the memory."""
-    with LoopbackServer(answers=[calls(("save_memory", "{nonsense")), says("sorry")]) as server:
+    with LoopbackServer(answers=[calls(("save_memory", arguments)), says("sorry")]) as server:
         ran = run(address=server.base_url)
     assert ran.output == "sorry"
     assert [call.tool for call in ran.calls if "error" not in call.answer] == []
@@ -168,6 +170,12 @@ def test_what_was_saved_before_a_failure_stays(run):
     assert LESSON in run(scripted([("recall_memory", {"query": "go fmt"})])).output
 
 
+def test_half_a_character_is_told_as_what_it_is(run):
+    """What an agent says can be written to any file."""
+    with LoopbackServer(answers=[says("half \ud83d")]) as server:
+        assert run(address=server.base_url).output == "half �"
+
+
 def test_an_answer_that_was_cut_off_is_told_apart(run):
     """Whoever reads half an answer should know."""
     with LoopbackServer(answers=[says("half a", finish="length"), "whole"]) as server:
@@ -175,7 +183,13 @@ def test_an_answer_that_was_cut_off_is_told_apart(run):
     assert [(one.output, one.cut) for one in ran] == [("half a", True), ("whole", False)]
 
 
-@pytest.mark.parametrize("odd", [raw("<html>"), raw(""), raw("null"), raw('{"choices": []}'), calls(("nope", {}))])
+NO_CHOICE = '{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [raw("<html>"), raw(""), raw("null"), raw('{"choices": []}'), raw(NO_CHOICE), calls(("nope", {}))],
+)
 def test_a_service_that_answers_nonsense_is_one_sentence(run, odd):
     """Whatever comes back, the run ends with one sort of error that names agent and model."""
     with (
@@ -263,6 +277,28 @@ def test_two_files_of_one_name_are_not_one_pipeline(running, tmp_path):
 
 
 # The ledger
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_two_files_of_one_name_are_told_apart_though_they_run_for_the_first_time_at_once(store, turn):
+    """One of them has the name, and the other one is refused: they never share a memory by chance."""
+    meeting, came = threading.Barrier(4), []
+
+    def enter(number):
+        with ledger(store, env={}) as known:
+            meeting.wait()
+            try:
+                came.append(known.enter(f"release-{turn}", file=f"/{number}/release.yml").value["file"])
+            except ConfigError as error:
+                came.append(str(error).partition("belongs to ")[2].partition(";")[0])
+
+    threads = [threading.Thread(target=enter, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(came) == 4
+    assert len(set(came)) == 1
 
 
 def test_a_pipeline_is_known_from_its_first_run(run, store):

@@ -14,7 +14,7 @@ from commonplace.agents.sessions import Sessions
 from commonplace.config.role import parse
 from commonplace.domain.errors import ConfigError, Forbidden, ProviderError, StoreError
 from commonplace.domain.records import Kind
-from loopback import LoopbackServer, calls, fails, says
+from loopback import LoopbackServer, calls, fails, raw, says
 
 PROCEDURES = "## Learned Procedures and Policies"
 RECALLED = "## Recalled Memories (from previous sessions)"
@@ -242,6 +242,36 @@ def test_a_call_that_is_wrong_is_told_to_the_model_and_ends_nothing(place, serve
     [told] = [message["content"] for message in server.chats[1].body["messages"] if message["role"] == "tool"]
     assert complaint in told
     assert turn.output == "sorry"
+
+
+@pytest.mark.parametrize("arguments", ["[1, 2]", "null", '"tea"', "7"])
+def test_arguments_that_are_no_object_are_told_to_the_model_and_end_nothing(place, server, arguments):
+    """JSON that nobody could call a tool with is the model's mistake, and the model's to mend."""
+    server.add(calls(("remember", arguments)), "sorry")
+    [turn] = place.say(place.talk(), "remember")
+    assert turn.output == "sorry"
+    assert place.memory.list() == []
+
+
+def test_half_a_character_spoils_neither_the_next_turn_nor_the_session(place, server):
+    """Some services send a character in two halves; one half alone is no text that anybody could keep or send."""
+    server.add(streamed("fine \ud83d", "\ude00 and half \ud83d"), "yes")
+    talk = place.talk()
+    first, second = place.say(talk, "hi", "really?")
+    assert (first.output, second.output) == ("fine 😀 and half �", "yes")
+    assert place.told == []
+    assert "fine 😀 and half �" in place.sessions.newest().content
+
+
+def streamed(*pieces):
+    """An answer in pieces, as they are."""
+    deltas = [{"delta": {"content": piece}, "finish_reason": None} for piece in pieces]
+    deltas.append({"delta": {}, "finish_reason": "stop"})
+    told = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    lines = [f"data: {json.dumps(told | {'choices': [{'index': 0} | one]})}\n\n" for one in deltas]
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    lines.append(f"data: {json.dumps(told | {'choices': [], 'usage': usage})}\n\n")
+    return raw("".join([*lines, "data: [DONE]\n\n"]), headers=(("Content-Type", "text/event-stream"),))
 
 
 def test_a_save_that_fails_is_told_and_ends_nothing(place, server):

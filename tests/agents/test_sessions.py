@@ -151,7 +151,14 @@ def test_a_session_that_somebody_spoiled_is_said_to_be_unreadable(sessions, stor
     """A document that is no list of messages is one clear sentence."""
     sessions.save("a1", [ask("one")])
     [document] = store.documents(DocumentFilter(scopes=frozenset({SCOPE})), limit=1)
-    for content in ("{", '{"a": 1}'):
+    for content in (
+        "{",
+        '{"a": 1}',
+        '[{"kind": "request"}]',
+        '[{"parts": "x"}]',
+        '[{"parts": [1]}]',
+        '[{"parts": null}]',
+    ):
         store.apply([PutDocument(document=document.replace(content=content, digest=content))])
         with pytest.raises(StoreError, match="the session 'a1' cannot be read"):
             sessions.newest().read()

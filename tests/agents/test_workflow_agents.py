@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 
 import pytest
@@ -13,10 +14,10 @@ from commonplace.agents.intent_memory import Kept, Rules
 from commonplace.agents.workflow import policy_of, rules_of, run
 from commonplace.agents.workflow_agents import agents_in
 from commonplace.config.workflow import loads
-from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
-from commonplace.engine.intent_entries import Caller
+from commonplace.domain.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, ProviderError
+from commonplace.engine.intent_entries import Caller, EntryFilter
 from commonplace.engine.intents import Intents
-from loopback import LoopbackServer, calls, fails, says
+from loopback import LoopbackServer, calls, fails, raw, says
 
 OPERATOR = Caller()
 
@@ -111,20 +112,30 @@ def test_what_depends_on_a_phase_that_failed_is_not_run(ran):
     }
 
 
-def test_an_interrupted_run_leaves_nothing_open(work, tmp_path):
-    """What was at work is cancelled; what was handed over is archived as it ended."""
-    begun = asyncio.Event()
+HANDS_OVER = "workflow: {a: {assign: x, memory: {handoff: true}}, b: {assign: y, depends_on: [a]}}"
 
-    async def waits(self, _intent):
-        await self.memory.store("half", 1, tier="working")
-        begun.set()
-        await asyncio.sleep(3600)
+
+class Waiting:
+    """A handler that notes something and says so, and returns when it may."""
+
+    def __init__(self):
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, agent, _intent):
+        """Work."""
+        await agent.memory.store("half", 1, tier="working")
+        self.begun.set()
+        await self.may_end.wait()
+        return "late"
+
+
+def test_an_interrupted_run_leaves_open_what_it_would_hand_over(work):
+    """What was at work is cancelled; what it was handed is there for the one who resumes the run."""
 
     async def interrupted():
-        text = "workflow: {a: {assign: x, memory: {handoff: true}}, b: {assign: y, depends_on: [a]}}"
-        described = loads(text, file=str(tmp_path / "launch.yml"))
-        running = asyncio.ensure_future(run(described, work, agents=agents(x=keeps, y=waits)))
-        await begun.wait()
+        waits = Waiting()
+        running = asyncio.ensure_future(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=waits)))
+        await waits.begun.wait()
         running.cancel()
         await asyncio.wait([running])
         return running.cancelled()
@@ -132,7 +143,142 @@ def test_an_interrupted_run_leaves_nothing_open(work, tmp_path):
     assert asyncio.run(interrupted())
     ended = [event.detail for event in work.intents.events(OPERATOR, limit=100) if event.what == "memory.archived"]
     shown = [(one["task"].partition(".")[2], one["outcome"], one["snapshot"][0]["key"]) for one in ended]
-    assert sorted(shown) == [("a", "completed", "step"), ("b", "cancelled", "half")]
+    assert shown == [("b", "cancelled", "half")]
+    outcome = asyncio.run(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=looks), resume=""))
+    assert (outcome.phases["a"].carried, outcome.phases["b"].result) == (True, [("step", "x")])
+    assert len(work.intents.archive(OPERATOR, f"{outcome.run}.a")) == 1
+
+
+def test_a_run_that_another_process_took_over_writes_no_more(work):
+    """Who was presumed dead and is not is told so; it ends no task of the other's, and keeps no result."""
+    seen = []
+
+    async def both():
+        first, second = Waiting(), Waiting()
+        one = asyncio.ensure_future(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=first), started=seen.append))
+        await first.begun.wait()
+        [name] = [started.run for started in seen]
+        forget_the_process(work, name)
+        other = asyncio.ensure_future(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=second), resume=name))
+        await second.begun.wait()
+        first.may_end.set()
+        with pytest.raises(Conflict, match=f"the run '{name}' was resumed by another process, which goes on with it"):
+            await one
+        status = work.intents.task(OPERATOR, f"{name}.b").status
+        second.may_end.set()
+        return status, await other
+
+    status, outcome = asyncio.run(both())
+    assert status == "active"
+    assert outcome.completed
+    assert outcome.phases["b"].result == "late"
+
+
+def forget_the_process(work, name):
+    """Let a run look as if it were that of another machine."""
+    [held] = work.intents.page(OPERATOR, EntryFilter(agent="workflow:runs", tier="episodic"))
+    state = held.value | {"process": held.value["process"] | {"host": "elsewhere"}}
+    place = {"tier": "episodic", "namespace": held.namespace}
+    work.intents.store(OPERATOR, "workflow:runs", name, state, **place)
+
+
+def test_what_two_phases_came_to_at_once_is_kept(work):
+    """Twenty end in one moment, one fails; whoever resumes the run has the results of all others."""
+    meeting = asyncio.Barrier(20)
+
+    async def meets(_self, intent):
+        await meeting.wait()
+        return intent.title
+
+    async def breaks(_self, _intent):
+        raise OSError
+
+    phases = ", ".join(f"p{n}: {{assign: x}}" for n in range(20))
+    described = loads(
+        f"workflow: {{{phases}, last: {{assign: y, depends_on: [{', '.join(f'p{n}' for n in range(20))}]}}}}"
+    )
+    first = asyncio.run(run(described, work, agents=agents(x=meets, y=breaks)))
+    assert first.phases["last"].outcome == "failed"
+
+    async def results(_self, intent):
+        return dict(intent.results)
+
+    second = asyncio.run(run(described, work, agents=agents(x=breaks, y=results), resume=first.run))
+    assert second.phases["last"].result == {f"p{n}": f"p{n}" for n in range(20)}
+
+
+def test_what_depended_on_words_that_changed_is_stale_however_often_the_run_is_resumed(work):
+    """The phase before it ran again and completed, then the run broke off: the old result is not kept."""
+    text = (
+        "workflow: {a: {assign: x, description: WORDS}, b: {assign: y, depends_on: [a]}, "
+        "c: {assign: z, depends_on: [b]}}"
+    )
+
+    async def says_words(_self, intent):
+        return intent.description
+
+    async def repeats(_self, intent):
+        return list(intent.results.values())
+
+    async def breaks(_self, _intent):
+        raise OSError
+
+    def ran(words, resume=None, **handles):
+        return asyncio.run(run(loads(text.replace("WORDS", words)), work, agents=agents(**handles), resume=resume))
+
+    first = ran("old", x=says_words, y=repeats, z=breaks)
+    second = ran("new", first.run, x=says_words, y=breaks, z=breaks)
+    third = ran("new", first.run, x=breaks, y=repeats, z=repeats)
+    assert [second.phases[name].outcome for name in "abc"] == ["completed", "failed", "skipped"]
+    assert [third.phases[name].result for name in "abc"] == ["new", ["new"], [["new"]]]
+
+
+@pytest.mark.parametrize("name", ["launch *", "*" * 512, "名前/1"])
+def test_whatever_a_workflow_is_called_it_is_run_and_resumed(work, name):
+    """Names are kept as they are."""
+
+    async def breaks(_self, _intent):
+        raise OSError
+
+    described = loads(json.dumps({"name": name, "workflow": {"a": {"assign": "x"}}}))
+    first = asyncio.run(run(described, work, agents=agents(x=breaks)))
+    second = asyncio.run(run(described, work, agents=agents(x=keeps), resume=""))
+    assert (second.run, second.completed) == (first.run, True)
+
+
+def test_every_store_resumes(store, clock):
+    """What completed is there for another runner."""
+    text = "workflow: {a: {assign: x, memory: {handoff: true}}, b: {assign: y, depends_on: [a]}}"
+
+    async def breaks(_self, _intent):
+        raise OSError
+
+    first = asyncio.run(run(loads(text), Runner(Intents(store, clock=clock)), agents=agents(x=keeps, y=breaks)))
+    again = Runner(Intents(store, clock=clock))
+    second = asyncio.run(run(loads(text), again, agents=agents(x=breaks, y=looks), resume=first.run))
+    assert (second.phases["a"].result, second.phases["b"].result) == ("kept", [("step", "x")])
+
+
+def test_an_agent_that_ends_the_program_fails_its_phase_alone(ran):
+    """A library that calls sys.exit takes no other phase with it."""
+
+    async def exits(_self, _intent):
+        sys.exit(4)
+
+    async def later(_self, _intent):
+        await asyncio.sleep(0.05)
+        return "done"
+
+    outcome = ran("workflow: {a: {assign: x}, b: {assign: y}}", *agents(x=exits, y=later))
+    assert (outcome.phases["a"].error, outcome.phases["b"].result) == ("it called sys.exit(4)", "done")
+
+
+def test_a_run_whose_inputs_cannot_be_kept_leaves_nothing(ran, work):
+    """It is refused before anything is begun."""
+    with pytest.raises(InvalidInput):
+        ran("workflow: {a: {assign: x}}", *agents(x=idle), inputs={"topic": "\ud800"})
+    assert work.intents.events(OPERATOR) == []
+    assert [scope for scope in work.intents._store.scopes() if scope.kind == "task"] == []
 
 
 # Memory
@@ -409,6 +555,29 @@ def test_a_model_is_an_agent_with_memory(ran):
     ]
     assert wrong == {"error": "limit should be of type integer, not 'three'"}
     assert missing == {"error": "forget needs key"}
+
+
+@pytest.mark.parametrize("arguments", ["[1]", "null", "7"])
+def test_arguments_that_are_no_object_are_the_models_to_mend(ran, arguments):
+    """The phase goes on."""
+    with LoopbackServer(answers=[calls(("remember", arguments)), says("sorry"), says("done")]) as server:
+        outcome = ran(MODELS, env={"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.base_url})
+    assert outcome.phases["research"].result == "sorry"
+
+
+def test_half_a_character_does_not_fail_the_next_phase(ran):
+    """It is no text that could be sent on."""
+    with LoopbackServer(answers=[says("half \ud83d"), says("done")]) as server:
+        outcome = ran(MODELS, env={"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.base_url})
+    assert [one.result for one in outcome.phases.values()] == ["half �", "done"]
+
+
+def test_a_model_that_gives_no_choice_fails_its_phase(ran):
+    """In one sentence that names the agent."""
+    odd = raw('{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}')
+    with LoopbackServer(answers=[odd]) as server:
+        outcome = ran(MODELS, env={"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.base_url})
+    assert outcome.phases["research"].error.startswith("agent 'researcher': the model 'openai:gpt-5' failed: ")
 
 
 def test_a_model_that_fails_fails_its_phase(ran):

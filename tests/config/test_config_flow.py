@@ -132,6 +132,14 @@ def test_who_is_reached_is_whoever_comes_after(flow):
             DOCUMENT.replace("        - researcher", "        - nobody"),
             "spec.agents.writer.needs: 'nobody' is no agent",
         ),
+        (
+            DOCUMENT.replace("target: writer", "target: [[writer]]"),
+            "spec.agents.researcher.sink.target: ['writer'] is no agent here; there are researcher",
+        ),
+        (
+            DOCUMENT.replace("        - researcher", "        - researcher: now"),
+            "spec.agents.writer.needs: {'researcher': 'now'} is no agent here",
+        ),
         (DOCUMENT.replace("type: delegate", "type: mail"), "spec.agents.researcher.sink.type: should be delegate"),
         (DOCUMENT.replace("        target: writer\n", ""), "spec.agents.researcher.sink.target: is missing"),
         (

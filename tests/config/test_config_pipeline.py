@@ -148,6 +148,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         load(str(tmp_path / "nowhere.yml"))
 
 
+@pytest.mark.parametrize("name", ["A=B", " "])
+def test_a_variable_that_no_program_could_be_given_is_refused(refused, name):
+    """It is said before anything runs."""
+    said = refused(f"task: t\nconfig: {{run: {{path: echo}}, params: {{'{name}': x}}}}")
+    assert said == f"jobs[0].plan[0].config.params: {name!r} cannot name a variable"
+
+
 def test_a_name_that_cannot_be_kept_under_is_refused(refused):
     """A name with control characters would name nothing that anybody could type."""
     assert "jobs[0].plan[0].agent: 'a\\x07b' cannot name a agent" in refused('agent: "a\\x07b"\nprompt: p\nmodel: test')

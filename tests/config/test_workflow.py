@@ -155,6 +155,8 @@ RFC_KEYS = "working_memory, episodic_memory"
          "says 'a' twice"),
         ("workflow: {a: {assign: x, depends_on: b}}", "workflow.a.depends_on", "should be a list"),
         ("workflow: {a: {}}", "workflow.a.assign", "is missing"),
+        (f"plan: [{{task: {'é' * 240}x, agent: y}}]", "plan[0]",
+         f"the name of a phase may have at most 480 bytes: {'é' * 40!r}..."),
         ("workflow: {a: {assign: x, retry: {}}}", "workflow.a.retry",
          "is not known here; there are title, description, assign, depends_on, memory, memory_policy, outputs"),
         ("workflow: {}", "workflow",
@@ -177,6 +179,10 @@ RFC_KEYS = "working_memory, episodic_memory"
          "cannot be kept here: semantic memory is never evicted"),
         (f"memory: {{namespace: ''}}\n{PHASE}", "memory.namespace",
          "'' cannot name a namespace: it is blank or holds control characters"),
+        (f"memory: {{namespace: 'team-*'}}\n{PHASE}", "memory.namespace",
+         "'team-*' cannot name a namespace: a star stands for the rest of a name"),
+        (f"memory: {{semantic_namespaces: [a, '*']}}\n{PHASE}", "memory.semantic_namespaces[1]",
+         "'*' cannot name a namespace: a star stands for the rest of a name"),
         (f"memory: {{handoff: true}}\n{PHASE}", "memory.handoff",
          "is not known here; there are namespace, tier, ttl, max_entries, semantic_namespaces, " + RFC_KEYS),
         (f"memory: {{episodic_memory: {{eviction_policy: fifo}}}}\n{PHASE}", "memory.episodic_memory.eviction_policy",
@@ -195,6 +201,11 @@ def test_what_cannot_be_followed_is_said_with_its_path(text, path, reason):
     with pytest.raises(ConfigError) as raised:
         loads(text, file="launch.yml")
     assert (raised.value.file, raised.value.path, raised.value.reason) == ("launch.yml", path, reason)
+
+
+def test_the_longest_name_of_a_phase_is_read():
+    """What is read can also be run: the run's own name stands before it."""
+    assert loads(f"workflow: {{{'x' * 480}: {{assign: y}}}}").phases[0].name == "x" * 480
 
 
 def test_a_file_that_is_no_workflow_is_said_so(tmp_path):

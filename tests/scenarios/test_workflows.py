@@ -217,7 +217,7 @@ def test_without_the_word_nothing_is_handed_on(folder, command):
     (folder / "team.py").write_text(TEAM)
     done = command("run", "launch.yml", "--agents", "team.py", code=1)
     said = "there is no entry 'competitors' of 'synthesizer' in the namespace 'project-alpha'"
-    assert done.stderr.splitlines()[-1] == f"commonplace: synthesis failed: {said}"
+    assert done.stderr.splitlines()[-2] == f"commonplace: synthesis failed: {said}"
 
 
 def test_a_check_says_what_would_run(folder, command):
@@ -241,7 +241,7 @@ def test_a_phase_that_fails_is_said_and_what_depends_on_it_is_left_out(folder, c
     (folder / "launch.yml").write_text(WORKFLOW)
     (folder / "team.py").write_text(failing)
     done = command("run", "launch.yml", "--agents", "team.py", "--json", code=1)
-    assert done.stderr.splitlines()[1:] == [
+    assert done.stderr.splitlines()[1:-1] == [
         "commonplace: research failed: OSError: offline",
         "commonplace: synthesis was left out: it was not run, because 'research' did not complete",
     ]
@@ -251,6 +251,18 @@ def test_a_phase_that_fails_is_said_and_what_depends_on_it_is_left_out(folder, c
         ("research", "failed"),
         ("synthesis", "skipped"),
     ]
+
+
+def test_what_a_program_reads_is_json(folder, command):
+    """Numbers that JSON does not know are told as text."""
+    (folder / "odd.py").write_text(
+        "from commonplace.agents import Agent, on_assignment\n\n@Agent('odd')\nclass Odd:\n    @on_assignment\n"
+        "    async def handle(self, intent):\n        return {'mean': float('nan'), 'most': [float('inf')]}\n"
+    )
+    (folder / "odd.yml").write_text("workflow: {only: {assign: odd}}")
+    done = command("run", "odd.yml", "--agents", "odd.py", "--json")
+    said = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert said["phases"]["only"]["result"] == {"mean": "NaN", "most": ["Infinity"]}
 
 
 HINT = "say what it is under `agents`, or give its module with --agents"

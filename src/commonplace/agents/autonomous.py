@@ -47,18 +47,18 @@ async def autonomous(
     role = talk.agent.role
     most = steps or role.guardrails.max_iterations
     budget = tokens or role.guardrails.autonomous_token_budget
-    used, prompt = 0, task
+    before, prompt = talk.agent.used, task
     try:
         for number in range(1, most + 1):
             if number > 1:
                 await asyncio.sleep(role.autonomy.iteration_delay_seconds)
             step(number, most)
-            left = None if budget is None else budget - used
+            left = None if budget is None else budget - (talk.agent.used - before)
             try:
                 turn = await talk.say(prompt, hear=hear, finishing=True, tokens=left)
             except Forbidden as error:  # its guardrails, in the middle of a step
-                return Outcome(summary=None, steps=number, tokens=used, stopped=str(error))
-            used += turn.tokens
+                return Outcome(summary=None, steps=number, tokens=talk.agent.used - before, stopped=str(error))
+            used = talk.agent.used - before
             if turn.finished is not None:
                 return Outcome(summary=turn.finished, steps=number, tokens=used)
             if budget is not None and used >= budget:
@@ -68,7 +68,7 @@ async def autonomous(
     finally:
         talk.save()
     why = f"stopped after {most} steps without a call of finish_task"
-    return Outcome(summary=None, steps=most, tokens=used, stopped=why)
+    return Outcome(summary=None, steps=most, tokens=talk.agent.used - before, stopped=why)
 
 
 def capture(

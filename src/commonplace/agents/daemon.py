@@ -51,12 +51,14 @@ class Worker:
 
     async def run(self, event: Event) -> Ran:
         """One run, with everything that belongs to its end; raises what went wrong with it."""
-        talk = Conversation(self.agent, tell=self._tell)
+        talk, before = Conversation(self.agent, tell=self._tell), self.agent.used
         try:
             ran = await (self._alone if event.autonomous else self._once)(talk, event)
         except Exception:
             await _beside(talk.close)
             raise
+        finally:
+            self._used += self.agent.used - before
         moments = ("after_session", "after_autonomous") if event.autonomous else ()
         created: list[int] = []
         await _beside(lambda: created.append(talk.close(*moments)))
@@ -64,7 +66,6 @@ class Worker:
 
     async def _once(self, talk: Conversation, event: Event) -> Ran:
         turn = await talk.say(event.prompt, hear=self._hear, tokens=self._left())
-        self._used += turn.tokens
         said = SAID.format(event.trigger, turn.output[:SAID_CHARS])
         await self._captured(talk, said, event, CATEGORY)
         return Ran(said=turn.output)
@@ -73,7 +74,6 @@ class Worker:
         left, most = self._left(), self.agent.role.guardrails.autonomous_token_budget
         budget = min((some for some in (left, most) if some is not None), default=None)
         outcome = await autonomous(talk, event.prompt, tokens=budget, hear=self._hear)
-        self._used += outcome.tokens
         if outcome.summary is not None:
             await self._captured(talk, outcome.summary, event)
         return Ran(said=outcome.summary, stopped=outcome.stopped)

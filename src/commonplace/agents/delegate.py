@@ -124,16 +124,18 @@ def helpers(found: Sequence[Target], *, env: Mapping[str, str], watch: Watch, te
 
 
 async def _asked(target: Target, prompt: str, *, env: Mapping[str, str], watch: Watch, tell: Tell) -> Asked:
-    """Run the other one; what goes wrong is a sentence for the one that asked."""
+    """Run the other one; what goes wrong is a sentence for the one that asked, and its tokens count all the same."""
+    asked: list[RoleAgent] = []
     try:
         with _agent(target, env=env, watch=watch, tell=tell) as agent:
+            asked.append(agent)
             async with asyncio.timeout(target.timeout_seconds):
-                turn = await Conversation(agent, tell=tell).say(prompt)
+                answer = (await Conversation(agent, tell=tell).say(prompt)).output
     except TimeoutError:
-        return Asked(answer=f"Error: agent {target.name!r} did not answer within {target.timeout_seconds} seconds")
+        answer = f"Error: agent {target.name!r} did not answer within {target.timeout_seconds} seconds"
     except CommonplaceError as error:
-        return Asked(answer=f"Error: {error}")
-    return Asked(answer=turn.output, tokens=turn.tokens)
+        answer = f"Error: {error}"
+    return Asked(answer=answer, tokens=sum(one.used for one in asked))
 
 
 @contextmanager

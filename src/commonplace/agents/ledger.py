@@ -70,6 +70,25 @@ class Rooted:
         return getattr(self._store, name)
 
 
+class Unclaimed:
+    """A store that takes a pipeline's own record only if there is none: of two that come at once, one has the name."""
+
+    def __init__(self, store: Store, pipeline: str, *, clock: Clock) -> None:
+        self._store = store
+        self._pipeline = pipeline
+        self._clock = clock
+
+    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Make the changes, if nobody came first."""
+        scopes, keys = frozenset({pipeline_scope(self._pipeline)}), frozenset({KEY})
+        none = Require(where=Filter(scopes=scopes, at=self._clock(), keys=keys), count=0)
+        return self._store.apply([none, *changes])[1:]
+
+    def __getattr__(self, name: str) -> Any:
+        """Every other verb is the store's."""
+        return getattr(self._store, name)
+
+
 class Ledger:
     """What a store knows of pipelines."""
 
@@ -89,9 +108,7 @@ class Ledger:
 
     def enter(self, name: str, *, file: str | None = None) -> Record:
         """Know a pipeline from now on.  One that is called after its file keeps to that file."""
-        found = self._entry(name)
-        if found is None:
-            return self._own(name).remember(f"The pipeline {name}", key=KEY, value={"file": file}).record
+        found = self._entry(name) or self._entered(name, file)
         kept = _file(found)
         if file is not None and kept != redact(file, key=self._secret()).text:
             whose = f"belongs to {kept}" if kept else "was named by a program or another file"
@@ -142,10 +159,19 @@ class Ledger:
         [outcome] = self.store.apply([DropScope(scope=pipeline_scope(name))])
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
-    def _own(self, name: str) -> Memory:
-        scope = pipeline_scope(name)
+    def _entered(self, name: str, file: str | None) -> Record:
+        """The record of a pipeline that nobody knew a moment ago; somebody else's, if that one was quicker."""
+        scope, unclaimed = pipeline_scope(name), Unclaimed(self.store, name, clock=self._clock)
         binding = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: scope}, reads=(scope,))
-        return Memory(self.store, binding, clock=self._clock, secret=self._secret, embedder=self._embedder)
+        # See ``memory`` for the cast.
+        own = Memory(cast("Store", unclaimed), binding, clock=self._clock, secret=self._secret, embedder=self._embedder)
+        try:
+            return own.remember(f"The pipeline {name}", key=KEY, value={"file": file}).record
+        except Conflict:
+            found = self._entry(name)
+            if found is None:  # and it is gone again
+                raise
+            return found
 
     def _entry(self, name: str) -> Record | None:
         where = Filter(scopes=frozenset({pipeline_scope(name)}), at=self._clock(), keys=frozenset({KEY}))

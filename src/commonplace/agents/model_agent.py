@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.agents.intent_agents import AGENT, Described, memory_here, on_assignment
 from commonplace.agents.intent_memory import AgentMemory, Rules
 from commonplace.agents.intents import Intent
-from commonplace.agents.models import spoken
+from commonplace.agents.models import offered, spoken, whole
 from commonplace.config.workflow import AgentBlock
 from commonplace.domain.errors import CommonplaceError, InvalidInput, ProviderError
 from commonplace.engine.intent_entries import TIERS, Entry
@@ -60,7 +60,7 @@ class ModelAgent:
             raise ProviderError(f"agent {block.name!r}: {failed}") from failed
         if result.response.finish_reason == "length":  # other phases would go on with half of it
             raise ProviderError(f"agent {block.name!r}: the model used up its tokens before it had said everything")
-        return str(result.output)
+        return str(whole(result.output))
 
 
 def _prompt(intent: Intent, handed_over: list[Entry]) -> str:
@@ -158,9 +158,8 @@ def _told(one: Entry) -> dict[str, Any]:
 
 def _offered(memory: AgentMemory) -> list[OfferedTool[None]]:
     """The tools as PydanticAI wants them; a mistake is told to the model, which can mend it."""
-    from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see handle
 
-    def offered(tool: Tool) -> OfferedTool[None]:
+    def one(tool: Tool) -> OfferedTool[None]:
         async def call(**arguments: Any) -> dict[str, Any]:
             try:
                 answer: dict[str, Any] = await tool.function(**_checked(tool, arguments))
@@ -169,6 +168,6 @@ def _offered(memory: AgentMemory) -> list[OfferedTool[None]]:
             return answer
 
         # One after the other: who remembers and recalls in one turn means it in that order.
-        return Offered.from_schema(call, tool.name, tool.description, dict(tool.parameters), sequential=True)
+        return offered(call, tool.name, tool.description, tool.parameters)
 
-    return [offered(tool) for tool in tools(memory)]
+    return [one(tool) for tool in tools(memory)]

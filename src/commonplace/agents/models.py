@@ -5,8 +5,9 @@ PydanticAI takes a second to import, so it is imported when an agent is about to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from commonplace.domain.errors import ProviderError
 from commonplace.domain.values import Value
@@ -14,6 +15,7 @@ from commonplace.providers.models import RemoteModel, model_of
 from commonplace.providers.services import SERVICES
 
 if TYPE_CHECKING:
+    from pydantic_ai import Tool as OfferedTool
     from pydantic_ai.models import Model
 
 HINT = "running agents needs pydantic-ai: pip install 'commonplace[agent]'"
@@ -48,7 +50,57 @@ def spoken(
     if name.strip() == TEST:
         return Spoken(model=TestModel())
     remote = model_of(_spec(name.strip(), custom=bool(base_url)), base_url=base_url, api_key_env=api_key_env, env=env)
-    return Spoken(model=remote.spoken(), remote=remote)
+    return Spoken(model=_understood(remote.spoken()), remote=remote)
+
+
+def offered(
+    call: Callable[..., Any], name: str, description: str, parameters: Mapping[str, Any], *, sequential: bool = True
+) -> OfferedTool[None]:
+    """A tool as PydanticAI wants it, one call after the other unless said; what is no object is told to the model.
+
+    Its own check of tools that come with a schema is none, and it would break down on a list or a null.
+    """
+    from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see the module
+    from pydantic_core import SchemaValidator, core_schema  # noqa: PLC0415
+
+    tool: OfferedTool[None] = Offered.from_schema(call, name, description, dict(parameters), sequential=sequential)
+    tool.function_schema.validator = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+    return tool
+
+
+def whole(said: Any) -> Any:
+    """What a model said, without halves of characters: two that belong together are one, a single one is a mark.
+
+    Some services send a character in two pieces, and half of one can be neither kept nor sent.
+    """
+    if isinstance(said, str):
+        return said if said.isascii() else said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(said, list):
+        return [whole(one) for one in said]
+    return {name: whole(one) for name, one in said.items()} if isinstance(said, dict) else said
+
+
+def _understood(model: Model) -> Model:
+    """The same model, whose answers that nobody foresaw, such as one without a choice, are failures of the model."""
+    from pydantic_ai.exceptions import UnexpectedModelBehavior  # noqa: PLC0415 - see the module
+    from pydantic_ai.models.wrapper import WrapperModel  # noqa: PLC0415
+
+    class Understood(WrapperModel):
+        async def request(self, *asked: Any, **more: Any) -> Any:
+            try:
+                return await super().request(*asked, **more)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise UnexpectedModelBehavior(f"its answer cannot be understood: {error}") from error
+
+        @asynccontextmanager
+        async def request_stream(self, *asked: Any, **more: Any) -> AsyncIterator[Any]:
+            try:
+                async with super().request_stream(*asked, **more) as streamed:
+                    yield streamed
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise UnexpectedModelBehavior(f"its answer cannot be understood: {error}") from error
+
+    return Understood(model)
 
 
 def _spec(name: str, *, custom: bool) -> str:

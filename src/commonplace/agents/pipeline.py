@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from commonplace.agents.ledger import Ledger, ledger
-from commonplace.agents.models import spoken
+from commonplace.agents.models import offered, spoken, whole
 from commonplace.config.pipeline import AgentStep, Pipeline, Step, TaskStep, agent_step
 from commonplace.domain.errors import Forbidden, InvalidInput, ProviderError
 from commonplace.domain.ports import Clock
@@ -116,7 +116,7 @@ class Agents:
             failed = who.failure(error)
             raise ProviderError(f"agent {step.name!r}: {failed}") from failed
         cut = result.response.finish_reason == "length"
-        return Ran(step=step, output=result.output, calls=tuple(calls), cut=cut)
+        return Ran(step=step, output=whole(result.output), calls=tuple(calls), cut=cut)
 
     def tools(self, step: AgentStep) -> tuple[Tool, ...]:
         """The memory tools of an agent: both, or none if its memory is off or nobody can say whose it would be."""
@@ -127,11 +127,9 @@ class Agents:
 
     def _offered(self, step: AgentStep, calls: list[Call]) -> list[OfferedTool[None]]:
         """The same tools as PydanticAI wants them; a mistake is told to the model, which can mend it."""
-        from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see step
-
         held = self.tools(step)
 
-        def offered(tool: Tool) -> OfferedTool[None]:
+        def one(tool: Tool) -> OfferedTool[None]:
             def call(**arguments: Any) -> dict[str, Any]:
                 made = Call(
                     agent=step.name, tool=tool.name, arguments=arguments, answer=answered(held, tool.name, arguments)
@@ -141,9 +139,9 @@ class Agents:
                 return dict(made.answer)
 
             # One after the other: who recalls and saves in one turn means it in that order.
-            return Offered.from_schema(call, tool.name, tool.description, dict(tool.parameters), sequential=True)
+            return offered(call, tool.name, tool.description, tool.parameters)
 
-        return [offered(tool) for tool in held]
+        return [one(tool) for tool in held]
 
 
 @contextmanager

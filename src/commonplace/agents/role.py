@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commonplace.agents.models import TEST, Spoken, spoken
+from commonplace.agents.models import TEST, Spoken, offered, spoken, whole
 from commonplace.agents.quietly import Tell, quietly
 from commonplace.agents.role_memory import RoleMemory
 from commonplace.agents.sessions import Message, Sessions, new_session, recent_words, window
@@ -134,6 +134,7 @@ class RoleAgent:
         self.memory = held.memory() if held else None
         self._tools = tools(self.memory) if self.memory else ()
         self.env = env  #: as its role sees it
+        self.used = 0  #: tokens of all its runs, those that failed among them, and of those that it asked others for
         self._helpers = tuple(helpers)
         self._watch = watch
         self._who = speaking(role, env)
@@ -159,25 +160,29 @@ class RoleAgent:
         Raises ``ProviderError``, and ``Forbidden`` if that is used up; what the agent saved until then stays saved.
         """
         from pydantic_ai.exceptions import AgentRunError, UsageLimitExceeded, UserError  # noqa: PLC0415 - see speaking
+        from pydantic_ai.usage import RunUsage  # noqa: PLC0415
 
-        elsewhere: list[int] = []
+        elsewhere, usage = list[int](), RunUsage()
         agent = self._agent(elsewhere, finishing=finishing)
         try:
             async with agent:
                 result = await agent.run(
                     prompt, message_history=read(history), instructions=list(told), usage_limits=self._limits(tokens),
                     timeout=float(self.role.guardrails.timeout_seconds), event_stream_handler=_listening(hear),
+                    usage=usage,
                 )  # fmt: skip
         except UsageLimitExceeded as error:
             raise Forbidden(f"agent {self.name!r} was stopped by its guardrails: {one_line(str(error))}") from error
         except (AgentRunError, UserError) as error:
             failed = self._who.failure(error)
             raise ProviderError(f"agent {self.name!r}: {failed}") from failed
+        finally:
+            self.used += usage.total_tokens + sum(elsewhere)
         ended = isinstance(result.output, _Finished)
         return Turn(
-            output=result.output.summary if ended else str(result.output),
-            finished=result.output.summary if ended else None,
-            messages=tuple(written(result.all_messages())), tokens=result.usage.total_tokens + sum(elsewhere),
+            output=whole(result.output.summary if ended else str(result.output)),
+            finished=whole(result.output.summary) if ended else None,
+            messages=tuple(written(result.all_messages())), tokens=usage.total_tokens + sum(elsewhere),
             cut=result.response.finish_reason == "length",
         )  # fmt: skip
 
@@ -197,18 +202,17 @@ class RoleAgent:
         """The framework's agent; ``elsewhere`` gets the tokens of those that it asks."""
         from pydantic_ai import Agent, ToolOutput  # noqa: PLC0415 - see speaking
 
-        offered = [self._offered(tool) for tool in self._tools]
-        offered += [self._asking(helper, elsewhere) for helper in self._helpers]
+        every = [self._offered(tool) for tool in self._tools]
+        every += [self._asking(helper, elsewhere) for helper in self._helpers]
         return Agent(
             self._who.model, name=self.name, instructions=self.role.prompt, retries=RETRIES,
-            tools=offered, model_settings=_wishes(self.role.model),
+            tools=every, model_settings=_wishes(self.role.model),
             output_type=[str, ToolOutput(finish_task, name=FINISH)] if finishing else str,
             end_strategy="exhaustive",  # what it calls beside finish_task is done too
         )  # fmt: skip
 
     def _offered(self, tool: Tool) -> OfferedTool[None]:
         """The tool as PydanticAI wants it; a mistake is told to the model, which can mend it."""
-        from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see speaking
 
         def call(**arguments: Any) -> str:
             made = Call(tool=tool.name, arguments=arguments, answer=answered(self._tools, tool.name, arguments))
@@ -216,19 +220,21 @@ class RoleAgent:
             return made.answer
 
         # One after the other: what is recalled beside a remember should know of it.
-        return Offered.from_schema(call, tool.name, tool.description, dict(tool.parameters), sequential=True)
+        return offered(call, tool.name, tool.description, tool.parameters)
 
     def _asking(self, helper: Helper, elsewhere: list[int]) -> OfferedTool[None]:
         """Another agent as PydanticAI wants it; several that are asked at once work at once."""
-        from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see speaking
 
-        async def call(prompt: str) -> str:
+        async def call(**arguments: Any) -> str:
+            prompt = arguments.get("prompt")
+            if not isinstance(prompt, str) or not prompt.strip():
+                return f"Error: {helper.tool} needs a prompt: what is asked"
             told = await helper.ask(prompt)
             elsewhere.append(told.tokens)
             self._watch(Call(tool=helper.tool, arguments={"prompt": prompt}, answer=told.answer))
             return told.answer
 
-        return Offered.from_schema(call, helper.tool, helper.description, dict(PROMPTED))
+        return offered(call, helper.tool, helper.description, PROMPTED, sequential=False)
 
     def _limits(self, tokens: int | None) -> UsageLimits:
         from pydantic_ai.usage import UsageLimits  # noqa: PLC0415 - see speaking
@@ -293,7 +299,7 @@ class Conversation:
         """Keep what was said until somebody interrupted it."""
         asked = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": prompt}]}
         said = {"kind": "response", "parts": [{"part_kind": "text", "content": f"{heard} {INTERRUPTED}".strip()}]}
-        self.history = window([*self.history, asked, said], 2 * self._most)
+        self.history = window([*self.history, asked, whole(said)], 2 * self._most)
 
     def save(self) -> None:
         """Keep the session as it is now; that it fails is told and ends nothing."""
@@ -417,7 +423,7 @@ def written(messages: Sequence[ModelMessage]) -> list[Message]:
     """Messages as JSON has them."""
     from pydantic_ai.messages import ModelMessagesTypeAdapter  # noqa: PLC0415 - see speaking
 
-    found: list[Message] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
+    found: list[Message] = whole(ModelMessagesTypeAdapter.dump_python(list(messages), mode="json"))
     return found
 
 

@@ -51,7 +51,7 @@ class Saved(Value):
             read = json.loads(self.content)
         except ValueError as error:
             raise StoreError(f"the session {self.id!r} cannot be read: {error}") from error
-        if not isinstance(read, list) or not all(isinstance(message, dict) for message in read):
+        if not isinstance(read, list) or not all(map(_is_message, read)):
             raise StoreError(f"the session {self.id!r} cannot be read: it is no list of messages")
         return read
 
@@ -146,6 +146,11 @@ def _saved(document: Document) -> Saved:
 
 
 # Messages, as JSON has them
+
+
+def _is_message(told: Any) -> bool:
+    parts = told.get("parts") if isinstance(told, dict) else None
+    return isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
 
 
 def without_prompts(messages: Sequence[Message]) -> list[Message]:

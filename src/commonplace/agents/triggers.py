@@ -10,7 +10,8 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 WAITING = 1000  # events: whoever comes after that is sent away
 FIELDS = 5  # of a schedule, as the document has it; a sixth would be seconds
+LOOK_MS = 1000  # how often it is looked whether what is watched is still there
 NAP_SECONDS = 30.0  # no longer at once: a clock that is set, or a lid that was closed, is noticed then
 HINT = "{0} triggers need {1}: pip install 'commonplace[daemon]'"
 
@@ -189,6 +191,7 @@ class Watching:
             if not os.path.exists(path):
                 raise place.mistake(f"{path!r} is not there", "paths")
         self._endings = tuple(_ending(one) for one in trigger.extensions)
+        self._lost: set[str] = set()  # of what is watched, what was deleted or replaced
         self._own = os.path.realpath(place.home) + os.sep  # a run writes there: it would set itself off for ever
 
     async def watch(self, offer: Offer, tell: Tell) -> None:
@@ -200,25 +203,47 @@ class Watching:
             raise ConfigError(hint, file=self._place.role.file, path=self._place.path) from error
         tell(self._place.line(f"file_watch {', '.join(self._paths)}{self._only()}"))
         if self._trigger.process_existing:
-            for path in self._existing(DefaultFilter()):
+            for path in self._existing(self._paths, DefaultFilter()):
                 offer(self._event(path))
+        wanted, waiting = self._filter(DefaultFilter()), dict[str, asyncio.TimerHandle]()
+        new: list[str] = []  # of what is watched, what was replaced since
         try:
-            await self._noticed(awatch(*self._paths, watch_filter=self._filter(DefaultFilter())), offer)
-        except (OSError, RuntimeError) as error:  # the system has no more watches to give, or the folder is gone
+            while True:
+                known, self._lost = self._identities(), set()
+                looking = awatch(*self._paths, watch_filter=wanted, yield_on_timeout=True, rust_timeout=LOOK_MS)
+                async with aclosing(looking) as noticed:
+                    async for changes in noticed:
+                        found = {path for _, path in changes} | set(self._existing(new, DefaultFilter()))
+                        self._rest(found, waiting, offer)
+                        new = [path for path in self._paths if path in self._lost or known[path] != _identity(path)]
+                        if new:
+                            break
+                await self._back(tell)
+        except (OSError, RuntimeError) as error:  # the system has no more watches to give
             raise self._place.mistake(f"cannot be watched: {error}", "paths") from error
-
-    async def _noticed(self, noticed: AsyncIterator[set[tuple[Change, str]]], offer: Offer) -> None:
-        """Offer each file when it has rested."""
-        loop, waiting = asyncio.get_running_loop(), dict[str, asyncio.TimerHandle]()
-        try:
-            async for changes in noticed:
-                for path in sorted({path for _, path in changes}):
-                    if before := waiting.pop(path, None):
-                        before.cancel()
-                    waiting[path] = loop.call_later(self._trigger.debounce_seconds, offer, self._event(path))
         finally:
             for timer in waiting.values():
                 timer.cancel()
+
+    def _rest(self, found: Iterable[str], waiting: dict[str, asyncio.TimerHandle], offer: Offer) -> None:
+        """Offer each file when it has rested."""
+        loop = asyncio.get_running_loop()
+        for path in sorted(found):
+            if before := waiting.pop(path, None):
+                before.cancel()
+            waiting[path] = loop.call_later(self._trigger.debounce_seconds, offer, self._event(path))
+
+    async def _back(self, tell: Tell) -> None:
+        """Wait until everything that is watched is there: a folder may be made anew, an editor may save by renaming."""
+        told = False
+        while missing := [path for path, identity in self._identities().items() if identity is None]:
+            await asyncio.sleep(LOOK_MS / 1000)
+            if not told and _identity(missing[0]) is None:
+                tell(self._place.line(f"file_watch {missing[0]} is gone, and is watched again when it is back"))
+                told = True
+
+    def _identities(self) -> dict[str, tuple[int, int] | None]:
+        return {path: _identity(path) for path in self._paths}
 
     def _event(self, path: str) -> Event:
         trigger = self._trigger
@@ -232,6 +257,8 @@ class Watching:
         from watchfiles import Change  # noqa: PLC0415 - see watch
 
         def wanted(change: Change, path: str) -> bool:
+            if change == Change.deleted and path in self._paths:
+                self._lost.add(path)  # another one may have its number by now
             return change != Change.deleted and usual(change, path) and self._wanted(path) and not os.path.isdir(path)
 
         return wanted
@@ -240,12 +267,12 @@ class Watching:
         ends = not self._endings or path.lower().endswith(self._endings)
         return ends and not os.path.realpath(path).startswith(self._own)
 
-    def _existing(self, usual: Callable[[Change, str], bool]) -> Iterator[str]:
+    def _existing(self, tops: Iterable[str], usual: Callable[[Change, str], bool]) -> Iterator[str]:
         """The files that are there, in the order of their names."""
         wanted = self._filter(usual)
         from watchfiles import Change  # noqa: PLC0415 - see watch
 
-        for top in self._paths:
+        for top in tops:
             found = [top] if os.path.isfile(top) else [
                 os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names
             ]  # fmt: skip
@@ -253,6 +280,15 @@ class Watching:
 
     def _only(self) -> str:
         return f" ({', '.join(self._endings)})" if self._endings else ""
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file or folder is there; None: none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _ending(extension: str) -> str:

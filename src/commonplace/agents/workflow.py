@@ -4,13 +4,15 @@
         outcome = await run(load("workflow.yml"), work, agents=[Researcher, Synthesizer])
 
 A phase that fails does not stop the others; those that depend on it do not run, and the outcome says so.  The working
-memory of a phase with ``handoff`` stays open until the phases that depend on it have ended; every other one is archived
-when its phase ends.
+memory of a phase with ``handoff`` stays open until the phases that depend on it have completed; every other one is
+archived when its phase ends.  A run that did not complete stays open, and ``resume`` goes on with it: see
+``workflow_progress``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -19,13 +21,12 @@ from commonplace.agents.intent_agents import described
 from commonplace.agents.intent_memory import NOTHING_SAID, HandedOver, Kept, Rules
 from commonplace.agents.intents import Intent, Runner
 from commonplace.agents.workflow_agents import Cast
+from commonplace.agents.workflow_progress import Progress, begun, resumed
 from commonplace.config.workflow import TIER, MemoryBlock, Phase, Policy, Workflow
-from commonplace.domain.errors import CommonplaceError
-from commonplace.domain.ids import new_id
+from commonplace.domain.errors import CommonplaceError, InvalidInput
 from commonplace.domain.records import EMPTY
 from commonplace.domain.values import Value
-from commonplace.engine.intent_entries import Caller
-from commonplace.engine.memory import now_utc
+from commonplace.engine.intents import Intents
 from commonplace.engine.text import one_line
 
 log = logging.getLogger("commonplace")
@@ -40,11 +41,19 @@ class Ended(Value):
     outcome: str  #: completed | failed | cancelled | skipped
     result: Any = None  #: what the agent's handler returned
     error: str = ""  #: why it failed or did not run, in one sentence
+    carried: bool = False  #: it completed before the run was resumed
 
     @property
     def completed(self) -> bool:
         """Whether phases that depend on it can run."""
         return self.outcome == "completed"
+
+
+class Started(Value):
+    """A run, before its first phase."""
+
+    run: str  #: its id, by which it can be resumed
+    again: Mapping[str, str] = {}  #: of one that is resumed: phases that had completed and run again, and why
 
 
 class Outcome(Value):
@@ -67,6 +76,10 @@ def unwatched(_seen: Phase | Ended) -> None:
     """Nobody looks on."""
 
 
+def unheard(_started: Started) -> None:
+    """Nobody wants to know."""
+
+
 async def run(
     workflow: Workflow,
     runner: Runner,
@@ -75,13 +88,23 @@ async def run(
     inputs: Mapping[str, Any] = EMPTY,
     env: Mapping[str, str] | None = None,
     watch: Watch = unwatched,
+    resume: str | None = None,
+    started: Callable[[Started], None] = unheard,
 ) -> Outcome:
     """Run every phase; ``agents`` are classes with ``@Agent`` or instances, beside those that the file names.
 
     Nothing runs if an agent cannot be found.  ``watch`` is told of every phase as it starts, and what came of it.
+    ``resume`` is the id of a run that did not complete (empty: the newest one), to go on with: what has completed does
+    not run again.  ``started`` is told the id of the run.
     """
     cast = Cast(workflow, agents, env=env)
-    return await _Run(workflow, runner, cast, inputs=inputs, watch=watch).through()
+    begin = begun if resume is None else functools.partial(_resumed, resume)
+    progress = await asyncio.to_thread(begin, runner.intents, workflow, inputs)
+    return await _Run(workflow, runner, cast, progress, watch=watch).through(started)
+
+
+def _resumed(id: str, intents: Intents, workflow: Workflow, inputs: Mapping[str, Any]) -> Progress:
+    return resumed(intents, workflow, id, inputs)
 
 
 def rules_of(workflow: Workflow, phase: Phase, declared: Rules) -> Rules:
@@ -109,51 +132,49 @@ def policy_of(workflow: Workflow, phase: Phase) -> Policy:
 class _Run:
     """One run, while it lasts."""
 
-    def __init__(
-        self, workflow: Workflow, runner: Runner, cast: Cast, *, inputs: Mapping[str, Any], watch: Watch
-    ) -> None:
+    def __init__(self, workflow: Workflow, runner: Runner, cast: Cast, progress: Progress, *, watch: Watch) -> None:
         self._workflow = workflow
         self._runner = runner
         self._cast = cast
-        self._inputs = inputs
+        self._progress = progress
         self._watch = watch
-        self._id = new_id(now_utc())
-        self._coordinator = f"workflow:{self._id}"
         self._ended: dict[str, Ended] = {}
         self._open: dict[str, str] = {}  # phase -> what came of it: tasks that are not archived yet
 
-    async def through(self) -> Outcome:
+    async def through(self, started: Callable[[Started], None]) -> Outcome:
         """Run the phases, each when it can; whoever interrupts ends those that are running."""
         waiting = {name: self._workflow.phase(name) for wave in self._workflow.order() for name in wave}
         running: dict[asyncio.Task[Any], Phase] = {}
-        outcome = Outcome(workflow=self._workflow.name, run=self._id, phases=self._ended)
-        await asyncio.to_thread(self._begin)
+        outcome = Outcome(workflow=self._workflow.name, run=self._progress.run, phases=self._ended)
         try:
+            await self._carry(waiting)
+            started(Started(run=self._progress.run, again=self._progress.again))
             while waiting or running:
                 for phase in self._ready(waiting):
                     running[asyncio.ensure_future(self._attended(phase))] = phase
                 await self._archive()
                 if running:
                     done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
+                    for task in [one for one in running if one in done]:  # a set has no order, people want one
                         self._end(running.pop(task), task)
         finally:
             await _stopped(running)
-            await self._archive(whatever=True)
-            await self._runner.finish(self._id, self._came_to(outcome))
+            try:
+                await self._archive(whatever=True)
+            finally:
+                completed = len(self._ended) == len(self._workflow.phases) and outcome.completed
+                await asyncio.to_thread(self._progress.close, completed=completed)
         return outcome
 
-    def _begin(self) -> None:
-        """The run is a task too: its coordinator keeps the inputs there, and a phase that inherits may read them."""
-        intents, me = self._runner.intents, Caller(agent=self._coordinator)
-        intents.begin(me, self._id, agent=self._coordinator)
-        if self._inputs:
-            intents.store(me, self._coordinator, "inputs", dict(self._inputs), tier="working", task=self._id)
-
-    def _came_to(self, outcome: Outcome) -> str:
-        if len(self._ended) < len(self._workflow.phases):
-            return "cancelled"
-        return "completed" if outcome.completed else "failed"
+    async def _carry(self, waiting: dict[str, Phase]) -> None:
+        """Take out what completed before the run was resumed."""
+        if self._progress.attempt == 1:
+            return
+        for name, result in (await asyncio.to_thread(self._progress.done)).items():
+            phase = waiting.pop(name)
+            if await asyncio.to_thread(self._progress.is_open, phase):
+                self._open[name] = "completed"
+            self._note(phase, "completed", result=result, carried=True)
 
     def _ready(self, waiting: dict[str, Phase]) -> list[Phase]:
         """Take out what can run now; what cannot run any more has ended.  Nothing waits for what comes after it."""
@@ -176,15 +197,20 @@ class _Run:
             agent,
             intent,
             policy=policy_of(self._workflow, phase).said(),
-            coordinator=self._coordinator,
+            coordinator=self._progress.coordinator,
             rules=rules_of(self._workflow, phase, described(agent).rules),
             handed_over=[
-                HandedOver(task=self._task(one), coordinator=self._coordinator)
+                HandedOver(task=self._task(one), coordinator=self._progress.coordinator)
                 for one in self._workflow.handed_to(phase)
             ],
         )
         self._open[phase.name] = "cancelled"  # unless it comes to an end of its own
-        return await self._runner.attend(agent, intent, memory)
+        try:
+            result = await self._runner.attend(agent, intent, memory)
+        except SystemExit as error:  # the phase's end, not everybody's
+            raise InvalidInput(f"it called sys.exit({error.code!r})") from error
+        await asyncio.to_thread(self._progress.keep, phase, result)
+        return result
 
     def _intent(self, phase: Phase) -> Intent:
         results = {name: self._ended[name].result for name in phase.depends_on}
@@ -192,13 +218,13 @@ class _Run:
             id=self._task(phase),
             title=phase.title,
             description=phase.description,
-            inputs=self._inputs,
+            inputs=self._progress.inputs,
             results=results,
-            parent=self._id,
+            parent=self._progress.run,
         )
 
     def _task(self, phase: Phase) -> str:
-        return f"{self._id}.{phase.name}"
+        return self._progress.task(phase)
 
     def _end(self, phase: Phase, task: asyncio.Task[Any]) -> None:
         """Say what came of a phase; an error is told in one sentence and logged whole."""
@@ -210,8 +236,10 @@ class _Run:
         else:
             self._note(phase, "completed", result=task.result())
 
-    def _note(self, phase: Phase, outcome: str, *, result: Any = None, error: str = "") -> None:
-        ended = Ended(phase=phase.name, agent=phase.assign, outcome=outcome, result=result, error=error)
+    def _note(self, phase: Phase, outcome: str, *, result: Any = None, error: str = "", carried: bool = False) -> None:
+        ended = Ended(
+            phase=phase.name, agent=phase.assign, outcome=outcome, result=result, error=error, carried=carried
+        )
         self._ended[phase.name] = ended
         if phase.name in self._open:
             self._open[phase.name] = outcome
@@ -219,15 +247,20 @@ class _Run:
 
     async def _archive(self, *, whatever: bool = False) -> None:
         """Finish the tasks of phases that have ended, but for those whose working memory others may still read."""
-        for name, outcome in list(self._open.items()):
-            if whatever or (name in self._ended and not self._handed_over(name)):
-                del self._open[name]
-                await self._runner.finish(self._task(self._workflow.phase(name)), outcome)
+        over = [name for name in self._open if (whatever or name in self._ended) and not self._handed_over(name)]
+        if over:
+            await asyncio.to_thread(self._progress.check)  # else they are another process's
+        for name in over:
+            await self._runner.finish(self._task(self._workflow.phase(name)), self._open.pop(name))
 
     def _handed_over(self, name: str) -> bool:
+        """Whether a phase that completed hands over to one that has not, and that may yet run again."""
         phase = self._workflow.phase(name)
-        readers = self._workflow.dependents(name) if phase.memory.handoff else ()
-        return any(one.name not in self._ended for one in readers)
+        readers = self._workflow.dependents(name) if phase.memory.handoff and self._has_completed(name) else ()
+        return any(not self._has_completed(one.name) for one in readers)
+
+    def _has_completed(self, name: str) -> bool:
+        return name in self._ended and self._ended[name].completed
 
 
 async def _stopped(running: Mapping[asyncio.Task[Any], Phase]) -> None:

@@ -160,7 +160,7 @@ def _names(said: Any, agents: Mapping[str, Any], file: str, path: str) -> tuple[
     if not isinstance(names, list):
         raise ConfigError(f"should be an agent or a list of agents, not {said!r}", file=file, path=path)
     for name in names:
-        if name not in agents:
+        if not isinstance(name, str) or name not in agents:
             raise ConfigError(f"{name!r} is no agent here; there are {', '.join(agents)}", file=file, path=path)
     return tuple(dict.fromkeys(names))
 

@@ -218,6 +218,9 @@ def _task(said: Any, at: At) -> TaskStep:
     run = mapping(config.get("run"), inside.key("run"), ("path", "args", "dir"))
     args = _list(run.get("args") or [], inside.key("run").key("args"), empty=True)
     params = mapping(config.get("params") or {}, inside.key("params"), None)
+    for name in params:
+        if not name.strip() or "=" in name:
+            raise inside.key("params").error(f"{name!r} cannot name a variable")
     return TaskStep(
         name=needed(said, "task", at),
         path=needed(run, "path", inside.key("run")),

@@ -24,6 +24,7 @@ ENTRIES_MOST = 1_000_000  # more than one agent could ever look through
 SIZE_KB_MOST = 1_048_576  # a gibibyte
 TTL_MOST = 3_153_600_000  # seconds: a hundred years
 PHASES_MOST = 500  # more is a program
+PHASE_BYTES = 480  # of a name: a task's may have 512, and that of the run stands before it
 
 TOP_KEYS = ("openintent", "info", "name", "version", "description", "memory", "agents", "workflow", "plan")
 MEMORY_KEYS = ("namespace", "tier", "ttl", "max_entries")
@@ -232,6 +233,8 @@ def _of_plan(said: Any, at: At) -> tuple[Phase, ...]:
 def _phase(name: str, said: Any, at: At, known: Collection[str], assign: str) -> Phase:
     said = mapping(said, at, known)
     nameable("task", name, at)
+    if len(name.encode()) > PHASE_BYTES:
+        raise at.error(f"the name of a phase may have at most {PHASE_BYTES} bytes: {name[:40]!r}...")
     agent = needed(said, assign, at).strip()
     nameable("agent", agent, at.key(assign))
     memory = mapping(said.get("memory") or {}, at.key("memory"), (*MEMORY_KEYS, "handoff"))
@@ -278,7 +281,7 @@ def _memory(said: Mapping[str, Any], at: At) -> MemoryBlock:
         raise at.key("max_entries").error("cannot be kept here: semantic memory is never evicted")
     namespace = text(said, "namespace", at)
     if namespace is not None:
-        nameable("namespace", namespace, at.key("namespace"))
+        _namespace(namespace, at.key("namespace"))
     return MemoryBlock(
         namespace=namespace,
         tier=tier,
@@ -318,12 +321,19 @@ def _episodic(said: Mapping[str, Any], at: At) -> int | None:
     return _count(block, "capacity_per_agent", inside)
 
 
+def _namespace(name: str, at: At) -> None:
+    """Refuse what cannot name a namespace: what is read can also be run."""
+    nameable("namespace", name, at)
+    if "*" in name:
+        raise at.error(f"{name!r} cannot name a namespace: a star stands for the rest of a name")
+
+
 def _namespaces(said: Mapping[str, Any], at: At) -> tuple[str, ...] | None:
     if said.get("semantic_namespaces") is None:
         return None
     found = _words(said, "semantic_namespaces", at)
     for number, name in enumerate(found):
-        nameable("namespace", name, at.key("semantic_namespaces").item(number))
+        _namespace(name, at.key("semantic_namespaces").item(number))
     return found
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import shlex
+import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from commonplace.config.workflow import TIER, Phase, Workflow, load
-from commonplace.domain.errors import InvalidInput
+from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.faces.cli.commands import Listed
 from commonplace.faces.cli.exits import ATTENTION, OK
 from commonplace.faces.cli.session import json_too
 from commonplace.faces.cli.terminal import note, say, say_json
 
 if TYPE_CHECKING:
-    from commonplace.agents.workflow import Ended, Outcome
+    from commonplace.agents.workflow import Ended, Outcome, Started
+
+T = TypeVar("T")
 
 
 @click.group(cls=Listed)
@@ -26,6 +31,7 @@ def workflow() -> None:
     Examples:
       commonplace workflow check launch.yml
       commonplace workflow run launch.yml --agents agents.py --input topic=pricing
+      commonplace workflow run launch.yml --agents agents.py --resume
     """
 
 
@@ -37,47 +43,126 @@ def workflow() -> None:
 @click.option(
     "--input", "inputs", metavar="NAME=TEXT", multiple=True, help="What every phase is told; may be repeated."
 )
+@click.option(
+    "--resume",
+    metavar="[RUN]",
+    is_flag=False,
+    flag_value="",
+    help="Go on with a run that did not complete; the newest one unless it is named.",
+)
 @click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
 @json_too
-def run(file: str, modules: tuple[str, ...], inputs: tuple[str, ...], store: str | None, as_json: bool) -> int:
+def run(
+    file: str,
+    *,
+    modules: tuple[str, ...],
+    inputs: tuple[str, ...],
+    resume: str | None,
+    store: str | None,
+    as_json: bool,
+) -> int:
     """Run a workflow: each phase as soon as those it depends on are done, several at once where they can.
 
     What a phase comes to goes to standard output, what happens to standard error.  A phase that fails does not stop
-    the others, but those that depend on it are not run; the exit code is then 1.  Classes that the file or --agents
-    names are imported, and their code runs on this machine.
+    the others, but those that depend on it are not run; the exit code is then 1.  A run that did not complete says how
+    it is resumed: phases that completed are not run again.  Classes that the file or --agents names are imported, and
+    their code runs on this machine.
 
     Examples:
       commonplace workflow run launch.yml
       commonplace workflow run launch.yml --agents shop.agents --input topic=pricing --json
+      commonplace workflow run launch.yml --agents shop.agents --resume
     """
     described, told = load(file), dict(map(_pair, inputs))
-    import asyncio  # noqa: PLC0415 - --help and check run nothing
-
-    outcome = asyncio.run(_run(described, modules, told, store=store, as_json=as_json))
+    known: list[Started] = []
+    try:
+        outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
+    except (KeyboardInterrupt, StoreError):
+        for one in known:
+            note(f"to go on where it stopped: {_again(file, modules, store, one.run)}")
+        raise
     if as_json:
         say_json(_outcome_json(outcome))
+    if not outcome.completed:
+        note(f"to go on where it stopped: {_again(file, modules, store, outcome.run)}")
     return OK if outcome.completed else ATTENTION
 
 
+def _ran(work: Coroutine[Any, Any, T]) -> T:
+    """Run it until it is done, or until Ctrl-C or SIGTERM ends it in order; the second of these ends it at once."""
+    import asyncio  # noqa: PLC0415 - --help and check run nothing
+
+    async def ended_by_sigterm_too() -> T:
+        main, loop = asyncio.current_task(), asyncio.get_running_loop()
+
+        def stop(_number: int, _frame: object) -> None:
+            if main is None or main.cancelling():
+                raise KeyboardInterrupt
+            main.cancel()
+            loop.call_soon_threadsafe(lambda: None)  # it may sleep
+
+        before = signal.signal(signal.SIGTERM, stop)
+        try:
+            return await work
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    try:
+        return asyncio.run(ended_by_sigterm_too())  # which knows Ctrl-C
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _again(file: str, modules: tuple[str, ...], store: str | None, run: str) -> str:
+    """The command that resumes a run; the address of a database may hold a password, which is not shown."""
+    wide = click.get_current_context().find_root().params.get("store")
+    before = ["--store", _place(wide)] if wide else []
+    options = [word for module in modules for word in ("--agents", module)]
+    options += ["--store", _place(store)] if store else []
+    return shlex.join(["commonplace", *before, "workflow", "run", file, *options, "--resume", run])
+
+
+def _place(store: str) -> str:
+    return "ADDRESS" if "://" in store else store
+
+
 async def _run(
-    described: Workflow, modules: tuple[str, ...], inputs: dict[str, str], *, store: str | None, as_json: bool
+    described: Workflow,
+    modules: tuple[str, ...],
+    inputs: dict[str, str],
+    *,
+    store: str | None,
+    as_json: bool,
+    resume: str | None,
+    known: list[Started],
 ) -> Outcome:
-    from commonplace.agents import workflow as running  # noqa: PLC0415 - see run
+    from commonplace.agents import workflow as running  # noqa: PLC0415 - see _ran
     from commonplace.agents.intents import runner  # noqa: PLC0415
     from commonplace.agents.workflow_agents import agents_in  # noqa: PLC0415
 
     def told(seen: Phase | Ended) -> None:
         if isinstance(seen, Phase):
             note(f"{seen.name}: assigned to {seen.assign!r}")
-        elif seen.completed and not as_json:
+            return
+        if not seen.completed:
+            note(f"{seen.phase} {_outcomes(seen)}")
+            return
+        if seen.carried:
+            note(f"{seen.phase}: completed before")
+        if not as_json:
             say(f"{seen.phase}: {_shown(seen.result)}")
             sys.stdout.flush()  # the next phase may take long
-        elif not seen.completed:
-            note(f"{seen.phase} {_outcomes(seen)}")
+
+    def started(seen: Started) -> None:
+        known.append(seen)
+        for name, reason in seen.again.items():
+            note(f"{name} runs again: {reason}")
 
     agents = [found for module in modules for found in agents_in(module, beside=described.file)]
     with runner(store) as work:
-        return await running.run(described, work, agents=agents, inputs=inputs, watch=told)
+        return await running.run(
+            described, work, agents=agents, inputs=inputs, watch=told, resume=resume, started=started
+        )
 
 
 def _outcomes(seen: Ended) -> str:
@@ -111,9 +196,35 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
 def _plain(result: Any) -> Any:
     """A result as JSON can hold it: what is none of JSON's own is told as text."""
     try:
-        return json.loads(json.dumps(result, ensure_ascii=False, default=str))
+        return json.loads(json.dumps(result, ensure_ascii=False, default=str), parse_constant=str)  # NaN, Infinity
     except (TypeError, ValueError):  # keys that are no text, circles
         return str(result)
+
+
+@workflow.command()
+@click.argument("file", metavar="FILE")
+@click.argument("run_id", metavar="[RUN]", default="")
+@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
+@json_too
+def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
+    """Give up a run that did not complete; the newest one unless it is named.
+
+    What is still open of it is archived as it is when a phase ends, and the run cannot be resumed any more.
+
+    Example:
+      commonplace workflow cancel launch.yml
+    """
+    described = load(file)
+    from commonplace.agents.intents import runner  # noqa: PLC0415 - see _ran
+    from commonplace.agents.workflow_progress import resumed  # noqa: PLC0415
+
+    with runner(store) as work:
+        progress = resumed(work.intents, described, run_id, None)
+        progress.cancel()
+    if as_json:
+        say_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})
+    else:
+        say(f"cancelled {progress.run}")
 
 
 @workflow.command()
