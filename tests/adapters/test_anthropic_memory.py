@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 
 import commonplace
 from commonplace.adapters.anthropic_memory import CommonplaceMemoryTool
+from commonplace.domain.binding import Binding
+from commonplace.domain.records import Channel, Kind
+from commonplace.domain.scopes import Scope
+from commonplace.engine.memory import bound
 
 PATHS = st.sampled_from(["/memories/a.md", "/memories/b.md", "/memories/d/c.md", "/memories/d/e/f.md", "/memories/.h"])
 PLACES = PATHS | st.sampled_from(["/memories", "/memories/d", "/memories/none", "/memories/../x", "/elsewhere"])
@@ -103,3 +107,94 @@ def test_clearing_leaves_nothing(tool):
     tool.call({"command": "create", "path": "/memories/a", "file_text": "x"})
     assert tool.clear_all_memory() == "All memory cleared"
     assert tool.call({"command": "view", "path": "/memories"}).endswith("0B\t/memories")
+
+
+TOKEN = "xylophonequokka"
+SCOPE = Scope.of(("namespace", "anthropic"))
+
+
+def create(tool, path, text):
+    """Make a file."""
+    return tool.call({"command": "create", "path": f"/memories/{path}", "file_text": text})
+
+
+def test_a_deleted_folder_leaves_no_byte_and_takes_few_rounds(shared):
+    """Nor in earlier versions, nor in what memory has written of its files; other files stay where they are told."""
+    tool = CommonplaceMemoryTool(shared.memory)
+    create(tool, "tea.md", "Tea is at four")
+    for number in range(20):
+        create(tool, f"old/{number}.md", f"Tunnel {number} is under the {TOKEN}")
+    edit = {"command": "str_replace", "path": "/memories/old/1.md", "old_str": TOKEN, "new_str": "hill"}
+    tool.call(edit)
+    shared.tell(SCOPE)
+    shared.rounds.clear()
+    tool.call({"command": "delete", "path": "/memories/old"})
+
+    assert len(shared.rounds) <= 10
+    assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
+    assert shared.left("Tea is at four") != []
+    assert len(shared.heard) == 1
+
+
+def test_a_cleared_memory_leaves_no_byte(shared):
+    """Archived files and what memory has written of them go too."""
+    tool = CommonplaceMemoryTool(shared.memory)
+    create(tool, "a.md", f"The tunnel is under the {TOKEN}")
+    shared.tell(SCOPE)
+    shared.archive(SCOPE)
+    tool.clear_all_memory()
+    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.heard)) == ([], [], 1)
+
+
+def test_an_archived_file_is_out_of_the_way_until_its_path_is_deleted(shared):
+    """The model does not see it, may make the path anew, and with that one it is erased."""
+    tool = CommonplaceMemoryTool(shared.memory)
+    create(tool, "a.md", f"The tunnel is under the {TOKEN}")
+    shared.archive(SCOPE)
+    with pytest.raises(ToolError, match="does not exist"):
+        tool.call({"command": "view", "path": "/memories/a.md"})
+    create(tool, "a.md", "new")
+    assert tool.call({"command": "view", "path": "/memories/a.md"}).endswith("\tnew")
+    tool.call({"command": "delete", "path": "/memories/a.md"})
+    assert (shared.left(TOKEN), shared.records(SCOPE)) == ([], [])
+
+
+def test_a_renamed_file_passes_the_gate_too(tool):
+    """A path through a file, a secret in a path, one too long: as when a file is made."""
+    create(tool, "a", "x")
+    create(tool, "b", "y")
+
+    def rename(new):
+        return tool.call({"command": "rename", "old_path": "/memories/a", "new_path": f"/memories/{new}"})
+
+    with pytest.raises(ToolError, match="/memories/b is a file and can hold no other"):
+        rename("b/c")
+    with pytest.raises(ToolError, match="was not written: the key has"):
+        rename("x" * 5000)
+    rename("password=hunter2-Sesame-99x")
+    assert "hunter2" not in tool.call({"command": "view", "path": "/memories"})
+
+
+def test_an_edit_keeps_what_a_person_has_put_beside_a_file(shared):
+    """A pin and tags survive the model's edits and moves."""
+    tool = CommonplaceMemoryTool(shared.memory)
+    create(tool, "a", "one")
+    person = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: SCOPE}, reads=(SCOPE,))
+    [record] = shared.records(SCOPE)
+    bound(shared.memory, person).update(record.id, pinned=True, tags={"mine"})
+    tool.call({"command": "str_replace", "path": "/memories/a", "old_str": "one", "new_str": "two"})
+    tool.call({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"})
+
+    [after] = shared.records(SCOPE)
+    assert (after.content, after.key, after.pinned, after.tags) == ("two", "b", True, frozenset({"mine"}))
+
+
+@pytest.mark.parametrize("name", ["blank.md ", "bell\x07.md", "password=hunter2-Sesame-99x", "d/ e .md"])
+def test_a_file_is_found_by_the_path_it_was_made_under(tool, name):
+    """Also where the gate keeps a path in another form; a path that is no text is refused in words."""
+    create(tool, name, "x")
+    assert tool.call({"command": "view", "path": f"/memories/{name}"}).endswith("\tx")
+    tool.call({"command": "delete", "path": f"/memories/{name}"})
+    assert tool.call({"command": "view", "path": "/memories"}).endswith("0B\t/memories")
+    with pytest.raises(ToolError, match="is no path"):
+        tool.call({"command": "view", "path": "/memories/\ud800"})

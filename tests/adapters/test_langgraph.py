@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.graph import END, START, StateGraph
-from langgraph.store.base import BaseStore, InvalidNamespaceError
+from langgraph.store.base import BaseStore, InvalidNamespaceError, PutOp
 from langgraph.store.memory import InMemoryStore
 
 import commonplace
@@ -200,3 +200,43 @@ def test_without_langgraph_it_says_what_to_install():
     code = "import sys; sys.modules['langgraph.store.base'] = None; import commonplace.adapters.langgraph"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'commonplace[langgraph]'" in done.stderr
+
+
+TOKEN = "xylophonequokka"
+NOTES = Scope.of(("namespace", "langgraph"), ("namespace", "notes"))
+
+
+def test_deleted_items_leave_no_byte_and_take_few_rounds(shared):
+    """Nor in what memory has written of them; what had expired under the same key goes too."""
+    store = CommonplaceStore(shared.memory)
+    store.put(("notes",), "0", {"said": f"An old {TOKEN}"}, ttl=1)
+    shared.memory.clock.now += timedelta(minutes=2)
+    store.put(("notes",), "tea", {"said": "Tea is at four"})
+    for number in range(20):
+        store.put(("notes",), str(number), {"said": f"Tunnel {number} is under the {TOKEN}"})
+    shared.tell(NOTES)
+    shared.rounds.clear()
+    store.batch([PutOp(("notes",), str(number), None) for number in range(20)])
+
+    assert len(shared.rounds) <= 10
+    assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
+    assert shared.left("Tea is at four") != []
+    assert len(shared.heard) == 1
+
+
+def test_an_expired_item_can_be_deleted(shared):
+    """Whoever deletes means the bytes, also where time was quicker."""
+    store = CommonplaceStore(shared.memory)
+    store.put(("notes",), "k", {"said": f"The tunnel is under the {TOKEN}"}, ttl=1)
+    shared.memory.clock.now += timedelta(minutes=2)
+    store.delete(("notes",), "k")
+    assert shared.left(TOKEN) == []
+
+
+@pytest.mark.parametrize("key", [" k ", "bell\x07", "\ufeffmarked", "password=hunter2-Sesame-99x"])
+def test_an_item_is_found_by_the_key_it_was_put_under(store, key):
+    """Also where the gate keeps a key in another form; and it is deleted by it."""
+    store.put(("n",), key, {"a": 1})
+    assert store.get(("n",), key).value == {"a": 1}
+    store.delete(("n",), key)
+    assert store.search(("n",)) == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from base64 import b64encode
+from random import Random
 
 import pytest
 from agents import Agent, Runner, SessionSettings, SQLiteSession, set_tracing_disabled
@@ -15,6 +17,9 @@ from hypothesis import strategies as st
 
 import commonplace
 from commonplace.adapters.openai_agents import CommonplaceSession
+from commonplace.domain.queries import Filter
+from commonplace.domain.scopes import Scope
+from commonplace.engine.words import plan
 
 ITEMS = st.lists(
     st.sampled_from(
@@ -83,6 +88,9 @@ def test_a_secret_is_not_kept():
 WORKER = """
 import asyncio, sys, commonplace
 from commonplace.adapters.openai_agents import CommonplaceSession
+from commonplace.domain.queries import Filter
+from commonplace.domain.scopes import Scope
+from commonplace.engine.words import plan
 with commonplace.open(sys.argv[1]) as memory:
     session = CommonplaceSession("s", memory)
     for number in range(20):
@@ -107,3 +115,63 @@ def test_a_limit_of_nothing_gives_nothing(limit):
     session = CommonplaceSession("s", commonplace.open(":memory:"))
     asyncio.run(session.add_items([{"role": "user", "content": "one"}]))
     assert asyncio.run(session.get_items(limit)) == []
+
+
+TOKEN = "xylophonequokka"
+SCOPE = Scope.of(("agent", "openai-agents"), ("task", "s"))
+SAID = [{"role": "user", "content": text} for text in ("Tea is at four", f"The tunnel is under the {TOKEN}")]
+
+
+def test_what_is_taken_back_leaves_no_byte(shared):
+    """Nor in what memory has written of it; what else was said stays there."""
+    session = CommonplaceSession("s", shared.memory)
+    asyncio.run(session.add_items(SAID))
+    shared.tell(SCOPE)
+    assert shared.left(TOKEN)
+    assert asyncio.run(session.pop_item()) == SAID[1]
+
+    assert shared.left(TOKEN) == []
+    assert shared.left("Tea is at four") != []
+    assert asyncio.run(session.get_items()) == SAID[:1]
+    assert len(shared.heard) == 1  # whoever keeps files that repeat it is told
+
+
+def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
+    """Archived items and what memory has written go too, however many there are."""
+    session = CommonplaceSession("s", shared.memory)
+    asyncio.run(session.add_items(SAID * 20))
+    shared.tell(SCOPE)
+    shared.archive(SCOPE)
+    shared.rounds.clear()
+    asyncio.run(session.clear_session())
+
+    assert len(shared.rounds) <= 3
+    assert (shared.left(TOKEN), shared.left("Tea is at four"), shared.records(SCOPE)) == ([], [], [])
+    assert len(shared.heard) == 1
+
+
+def test_a_picture_is_kept_bit_for_bit():
+    """Chance writes "pw+" in base64, and that is no password; a text in base64 is still looked into."""
+    session = CommonplaceSession("s", commonplace.open(":memory:"))
+    noise = b64encode(Random(7).randbytes(30_000)).decode()
+    url = f"data:image/png;base64,{noise[:2000]}/pw+{noise[2000:]}"
+    picture = {"role": "user", "content": [{"type": "input_image", "image_url": url}]}
+    sealed = {"type": "reasoning", "encrypted_content": "gAAAA" + noise.translate({43: 45, 47: 95}), "summary": []}
+    told = b64encode(f"{'é' * 1001} {'AKIA' + 'Q3EGRZ7N2XKLMWPD'}".encode()).decode()
+    asyncio.run(session.add_items([picture, sealed, {"role": "user", "content": told}]))
+
+    *same, other = asyncio.run(session.get_items())
+    assert same == [picture, sealed]
+    assert told not in str(other)
+
+
+def test_a_very_long_item_is_kept_whole():
+    """No answer of a tool ends a run because memory will not take it; it is found by how it begins."""
+    memory = commonplace.open(":memory:")
+    session = CommonplaceSession("s", memory)
+    item = {"type": "function_call_output", "call_id": "1", "output": "elephants " + "word " * 300_000}
+    blank = {"role": "user", "content": " " * 500_000}
+    asyncio.run(session.add_items([item, blank]))
+    assert asyncio.run(session.get_items()) == [item, blank]
+    scope = Filter(scopes=frozenset({SCOPE}), at=memory.clock())
+    assert memory.store.match(scope, plan("elephants"), limit=1)

@@ -94,3 +94,29 @@ def test_trouble_with_memory_ends_no_run(place):
     model = Said(TextPart("I do not know"))
     assert run(Agent(FunctionModel(model), capabilities=[capability]), "What?").output == "I do not know"
     assert capability.notes
+
+
+def test_runs_at_the_same_time_each_keep_their_own_text(place):
+    """Two runs of one agent in turns: what each was given stays the same, however the other goes on."""
+    place.memory.remember("The cache is Redis 7.", category="decisions")
+    place.memory.remember("Deploys go out on Tuesdays.", category="principles")
+    seen = []
+
+    async def answer(messages, info):
+        seen.append((len(messages), info.instructions))
+        await turn.wait()
+        fact = {"content": f"The cache and deploys: fact {len(seen)}", "category": "decisions"}
+        called = ToolCallPart("remember", fact)
+        return ModelResponse(parts=[called if len(messages) == 1 else TextPart("done")])
+
+    async def go():
+        nonlocal turn
+        turn = asyncio.Barrier(2)
+        agent = Agent(FunctionModel(answer), capabilities=[CommonplaceMemory(place)])
+        await asyncio.gather(agent.run("What is our cache?"), agent.run("When do we deploy?"))
+
+    turn = None
+    asyncio.run(go())
+    first, second = ({said for length, said in seen if length == size} for size in (1, 3))
+    assert len(first) == 2
+    assert first == second

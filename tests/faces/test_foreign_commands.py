@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_a_fact_that_is_too_long_costs_no_other(cli):
     assert "left out: mem0:1#" in done.err
 
 
+@pytest.mark.parametrize("sort", ["mem0", "initrunner"])
+def test_half_a_letter_costs_no_other_fact(cli, sort):
+    """A text that was cut in the middle of a picture letter is left out by name."""
+    name = {"mem0": "memory", "initrunner": "content"}[sort]
+    rows = [{"id": 1, name: "Likes \ud83d"}, {"id": 2, name: "Likes hiking in Wales"}]
+    Path("m.json").write_text(json.dumps(rows), encoding="utf-8")
+    done = cli.ok("import", "m.json", "--from", sort)
+    assert done.out == "1 record kept, 0 there already, from 1 file\n"
+    assert "the content is not valid Unicode" in done.err
+
+
 def test_a_secret_in_it_is_not_kept(cli):
     """What comes in passes the gate."""
     rows = [{"id": 1, "memory": "The database password is hunter2-Sesame-99x"}]
@@ -115,6 +127,15 @@ def test_agents_md_gets_our_block_and_keeps_its_own(guided):
     assert guided.ok("import", ".", "--from", "agents-md").out.startswith("0 records kept")
 
 
+def test_a_file_that_we_write_into_keeps_its_rights(cli):
+    """What a person has kept to themselves stays so."""
+    cli.add("The cache is Redis 7", "decisions")
+    Path("AGENTS.md").write_text(GUIDE, encoding="utf-8")
+    Path("AGENTS.md").chmod(0o600)
+    cli.ok("export", "--to", "agents-md")
+    assert Path("AGENTS.md").stat().st_mode & 0o777 == 0o600
+
+
 def test_claude_codes_folder_gets_a_note_and_an_index_line(cli):
     """The note is ours, in the index one line is."""
     cli.add("The cache is Redis 7", "decisions")
@@ -145,3 +166,11 @@ def test_skills_are_linked_where_a_host_looks(cli):
 def test_without_skills_it_says_so(cli):
     """Nothing to link is no error."""
     assert "there are no skills yet" in cli.ok("export", "--to", "skills").err
+
+
+@pytest.mark.parametrize("sort", ["pipe", "folder"])
+def test_guidance_is_written_into_a_file_only(cli, sort):
+    """A pipe has nothing to keep around our block: it is refused, and nobody waits for it."""
+    (os.mkfifo if sort == "pipe" else os.mkdir)("AGENTS.md")
+    done = cli.start("export", "--to", "agents-md")
+    assert (done.code, "'AGENTS.md' is not a file" in done.err) == (2, True)

@@ -64,8 +64,8 @@ class Person:
         return self
 
     def hook(self, event, said, *options, **env):
-        """Run a hook as an agent does; returns what its answer shows the model."""
-        done = self.ok("hook", event, *options, stdin=json.dumps(said), **env)
+        """Run a hook as an agent does, with time for a busy machine; returns what its answer shows the model."""
+        done = self.ok("hook", event, "--time-limit", "50", *options, stdin=json.dumps(said), **env)
         return done.json if done.out else {}
 
     @property

@@ -226,13 +226,74 @@ def test_settings_that_cannot_be_followed_are_refused_in_a_sentence(person, path
     assert files(person) == before
 
 
-def test_toml_that_is_none_is_refused_in_a_sentence(person):
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("model = = 1", "is not TOML"),
+        ("mcp_servers = 5", "has mcp_servers that is not a table"),
+        ("mcp_servers = []", "has mcp_servers that is not a table"),
+        ("[[mcp_servers]]\nx = 1", "has mcp_servers that is not a table"),
+        ("[mcp_servers]\ncommonplace = true", "has mcp_servers.commonplace already, which is not ours"),
+    ],
+)
+def test_toml_that_cannot_be_followed_is_refused_in_a_sentence(person, text, sentence):
     """The same for Codex."""
-    person.file(".codex/config.toml", "model = = 1")
+    file = person.file(".codex/config.toml", text)
     done = person("connect", "codex", "--yes")
     assert done.code == 5
-    assert "is not TOML" in done.err
+    assert sentence in done.err
     assert not (person.home / ".codex/hooks.json").exists()
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_hook_of_ours_in_a_group_of_others_costs_no_other(person, before):
+    """Whoever puts our command beside their own keeps theirs, byte for byte, when ours is put right or taken out."""
+    ours = '{"type": "command", "command": "/old/place/commonplace hook stop --host claude-code"}'
+    theirs = '{"type":"command", "command":"say done"}'
+    inner = f"{ours}, {theirs}" if before else f"{theirs}, {ours}"
+    file = person.file(".claude/settings.json", f'{{"hooks": {{"Stop": [{{"matcher": "*", "hooks": [{inner}]}}]}}}}')
+    person.ok("connect", "claude-code", "--yes")
+    assert theirs in file.read_text()
+    assert "/old/place" not in file.read_text()
+    person.ok("disconnect", "claude-code", "--yes")
+    assert file.read_text() == f'{{"hooks": {{"Stop": [{{"matcher": "*", "hooks": [{theirs}]}}]}}}}'
+
+
+def test_a_note_that_is_damaged_costs_nobody_their_settings(person):
+    """What is ours is known by what it runs; everything else stays."""
+    file = person.file(".claude/settings.json", '{"model": "opus"}')
+    person.ok("connect", "claude-code", "--yes")
+    for note in (person.data / "connections").glob("*.json"):
+        note.write_text('{"file": ')
+    person.ok("disconnect", "claude-code", "--yes")
+    assert "commonplace" not in file.read_text()
+    assert jsonc.parse(file.read_text()).value["model"] == "opus"
+
+
+def test_a_file_that_cannot_be_written_leaves_the_others_as_they_were(person):
+    """Half a connection is none: what was written before it is taken back, files, folders and notes."""
+    link = person.home / ".config/opencode/opencode.json"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("x" * 250)  # a name to which nothing can be added, as it is while the file is written
+    before, there = files(person), folders(person)
+    done = person("connect", "opencode", "--yes")
+    assert done.code == 4
+    assert "cannot be written" in done.err
+    assert (files(person), folders(person)) == (before, there)
+    assert list((person.data / "connections").iterdir()) == []
+
+
+def test_a_link_to_nowhere_leads_nowhere_again(person):
+    """The file and the folders that connecting made behind it are removed."""
+    link = person.home / ".claude" / "settings.json"
+    link.parent.mkdir()
+    link.symlink_to(person.home / "dotfiles" / "deep" / "settings.json")
+    person.ok("connect", "claude-code", "--yes")
+    assert (person.home / "dotfiles/deep/settings.json").exists()
+    person.ok("disconnect", "claude-code", "--yes")
+    assert link.is_symlink()
+    assert not (person.home / "dotfiles").exists()
 
 
 def test_a_file_that_is_linked_stays_a_link(person):
@@ -320,6 +381,9 @@ def test_a_plugin_is_not_written_over_something_else(person):
     done = person("connect", "codex", "--plugin", person.home / "mine")
     assert done.code == 2
     assert "is not empty and not a plugin of ours" in done.err
+    done = person("connect", "codex", "--plugin", person.home / "mine/notes.txt")
+    assert done.code == 4
+    assert "plugin.json' cannot be written: " in done.err
 
 
 DRIVER = """

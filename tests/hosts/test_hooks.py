@@ -254,6 +254,39 @@ def test_trouble_is_in_the_log_that_status_shows(person):
     assert "hooks had trouble once in the last days" in person.ok("status").err
 
 
+def test_a_transcript_without_a_heading_is_no_trouble(person):
+    """A host that does not say what a session is called has still said what was said."""
+    person.ok("init")
+    said = {"type": "user", "cwd": str(person.work), "message": {"role": "user", "content": SAID}}
+    path = person.lines("t.jsonl", said)
+    person.hook("stop", base(person, "s1", "Stop", transcript_path=str(path)), "--host", "claude-code")
+    assert person.log == ""
+    assert SAID in person.ok("recall", "pnpm").out
+
+
+def test_a_prompt_that_is_pasted_full_is_answered_and_taken_down(person):
+    """Cursor: of megabytes the beginning is kept, so that there is time for the answer."""
+    person.ok("init")
+    person.ok("record", "add", "Deploy with make deploy", "--category", "procedures")
+    said = {"conversation_id": "c-1", "workspace_roots": [str(person.work)]}
+    pasted = f"how do we deploy? {'log line 7 ' * 500_000}"
+    answer = person.hook("prompt", said | {"prompt": pasted}, "--host", "cursor")
+    assert "make deploy" in answer["additional_context"]
+    [taken] = (person.data / "taken-down").iterdir()
+    assert "how do we deploy? log line 7" in taken.read_text()
+    assert taken.stat().st_size < 210_000
+
+
+def test_a_folder_that_is_gone_is_no_trouble_for_the_host(person):
+    """The project was deleted under the agent: the hook ends well and says nothing."""
+    for event in ("session-start", "prompt", "stop", "session-end"):
+        script = f"mkdir gone && cd gone && rmdir ../gone && exec {COMMAND} hook {event} --host claude-code"
+        said = json.dumps({"session_id": "s1", "prompt": "how do we deploy?", "cwd": str(person.work / "gone")})
+        done = subprocess.run(["bash", "-c", script], input=said, env=person.env, cwd=person.work, text=True,
+                              check=False, capture_output=True, timeout=60)  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_store_that_cannot_be_used_is_no_trouble_for_the_host(person):
     """A database that is none, a data folder that is a file, settings that are no YAML."""
     person.learns().ok("status")
@@ -346,10 +379,10 @@ def test_an_embedder_that_hangs_is_not_waited_for(person):
         (person.data / "config.yaml").write_text(f"embedder: openai:x\nembedder_base_url: {url}\n")
         said = person.file("said.json", json.dumps(base(person, "s1", "x", prompt="how do we deploy?")))
         with open(said, "rb") as stdin:
-            took, out = timed(person, "prompt", "--time-limit", "1", stdin=stdin, OPENAI_API_KEY="x")
-    assert took < 6
+            took, out = timed(person, "prompt", "--time-limit", "2", stdin=stdin, OPENAI_API_KEY="x")
+    assert took < 7
     assert "make deploy" in context(json.loads(out))
-    assert "it was not done within 1 seconds" in person.log
+    assert "it was not done within 2 seconds" in person.log
 
 
 def processes(mark):

@@ -67,6 +67,7 @@ def test_lines_that_cannot_be_read_are_passed_over(person, host):
         b"{" * 9 + b"\n",
         b"[" * 100_000 + b"\n",
         b'{"type": "user"}\n',
+        b'{"type": ["user"], "id": {}, "payload": [], "message": [], "$set": {"messages": [{"type": {}}]}}\n',
         b"\n",
     ]
     path.write_bytes(b"".join([before[0], *rubbish, *before[1:], b'{"type": "user", "message": {"ro']))
@@ -104,6 +105,17 @@ def test_the_history_on_disk_becomes_a_memory(person, host):
     assert "1 new" in out
     hits = person.ok("recall", "which package manager do we use in this repo?", "--format", "json").json["hits"]
     assert SAID in [hit["text"] for hit in hits]
+
+
+@EVERY
+def test_half_a_letter_does_not_cost_a_message(person, host):
+    """Programs that count in UTF-16 cut a picture letter in two; the words around it are found."""
+    person.ok("init")
+    WRITERS[host](person, "s1", "Elephants \ud83d use pnpm \U0001f418 only")
+    done = person.ok("index", "--host", host)
+    assert done.err == ""
+    [best, *_] = person.ok("recall", "elephants", "--format", "json").json["hits"]
+    assert best["text"] == "Elephants \ufffd use pnpm \U0001f418 only"
 
 
 @EVERY
@@ -208,7 +220,7 @@ def test_a_database_that_is_none_is_named(person):
     person.file(".local/share/opencode/opencode.db", "not a database, not at all, no" * 99)
     done = person("index", "--host", "opencode")
     assert done.code == 2
-    assert "is not a database of OpenCode that can be read" in done.err
+    assert "opencode.db' is not a database of OpenCode that can be read" in done.err
 
 
 @EVERY

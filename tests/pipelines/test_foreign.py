@@ -99,6 +99,13 @@ def test_a_graph_gives_observations_and_relations():
     ]
 
 
+def test_a_line_of_a_graph_ends_where_its_writer_ended_it():
+    """JavaScript writes other marks of a line's end into a text as they are."""
+    entity = {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Tea\u2028at\x85four"]}
+    text = json.dumps(entity, ensure_ascii=False)
+    assert said(graph("memory.json", f"{text}\r\n{text}\n")) == [("preferences", "Ada: Tea\u2028at\x85four")] * 2
+
+
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"results": rows}, lambda rows: {"memories": rows}])
 def test_an_export_of_mem0_keeps_its_dates(wrap):
     """A list, or one under a name; the date is when it was so, not now."""
@@ -126,6 +133,7 @@ def test_a_role_export_keeps_its_kinds():
 @pytest.mark.parametrize(
     ("reader", "text", "says"),
     [
+        (role_export, '[{"content": "x", "memory_type": [1]}]', "[1] is not a memory_type"),
         (graph, "{", "f:1: not JSON"),
         (graph, '{"type": "note"}', "f:1: neither an entity nor a relation"),
         (graph, '{"type": "entity", "name": "", "entityType": "x"}', "f:1: 'name' is missing or no text"),
@@ -157,7 +165,9 @@ def test_our_block_comes_and_goes_without_a_trace(text):
 
 
 def test_broken_marks_are_not_guessed_at():
-    """A file with half a block is refused, and says so."""
+    """A file with half a block, or with one inside out, is refused, and says so."""
+    with pytest.raises(InvalidInput, match="has the end of our block before its beginning"):
+        between_marks("<!-- commonplace:end -->\n<!-- commonplace:begin -->\n", "x", file="f")
     with pytest.raises(InvalidInput, match="has 1 beginnings and 0 ends of our block"):
         between_marks("<!-- commonplace:begin -->\n", "x", file="f")
 

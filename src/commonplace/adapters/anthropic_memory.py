@@ -10,16 +10,17 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
+from commonplace.adapters.erasing import erased
 from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.changes import Delete, Put
+from commonplace.domain.changes import Put
 from commonplace.domain.errors import Conflict, InvalidInput
 from commonplace.domain.ids import new_id
-from commonplace.domain.queries import ANY_STATE, Filter, Order
+from commonplace.domain.queries import ANY_STATE, Filter, Order, State
 from commonplace.domain.records import Channel, Draft, Json, Kind, Record
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
-from commonplace.engine.admission import Admitted, admit, searchable
-from commonplace.engine.memory import Memory
+from commonplace.engine.admission import Admitted, Gate, admit, searchable
+from commonplace.engine.memory import Memory, bound
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
@@ -46,6 +47,7 @@ except ImportError as error:
 
 ROOT = "/memories"
 ALL = -1
+LIVE = frozenset({State.LIVE})
 NUMBER_WIDTH = 6  # of a line number
 SHOWN_LEVELS = 2  # of a folder
 AROUND_LINES = 2  # that are shown before and after an edit
@@ -74,7 +76,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
 
     def view(self, command: View) -> str:
         """Show a file with its line numbers, or what a folder holds."""
-        path = _below(command.path)
+        path = self._below(command.path)
         if file := self._file(path):
             return _numbered(file.text, command)
         files = self._inside(path)
@@ -85,12 +87,10 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
 
     def create(self, command: Create) -> str:
         """Make a new file."""
-        path = _below(command.path)
+        path = self._below(command.path)
         if not path or self._inside(path):
             raise ToolError(f"File {command.path} already exists")
-        for above in _folders(path):
-            if self._file(above):
-                raise ToolError(f"{ROOT}/{above} is a file and can hold no other")
+        self._may_hold(path)
         admitted = self._admitted(path, command.file_text)
         try:
             self._memory.store.apply([Put(record=admitted.record, terms=admitted.terms)])
@@ -110,19 +110,19 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
 
     def delete(self, command: Remove) -> str:
         """Erase a file for good, or a folder with all that is in it."""
-        path = _below(command.path)
+        path = self._below(command.path)
         if not path:
             raise ToolError("Cannot delete the /memories directory itself")
-        found = self._at(path)
-        if not found:
+        if not self._at(path):
             raise ToolError(f"The path {command.path} does not exist")
-        ids = frozenset(file.record.id for file in found)
-        self._memory.store.apply([Delete(where=self._where(ids=ids))])
+        known = map(_file_of, self._memory.store.find(self._where(states=ANY_STATE), order=Order.ID, limit=ALL))
+        there = [file.record for file in known if f"{file.path}/".startswith(f"{path}/")]
+        erased(self._memory, there, scope=self._scope)
         return f"Successfully deleted {command.path}"
 
     def rename(self, command: Rename) -> str:
         """Give a file or a folder another path, all of it at once."""
-        old, new = _below(command.old_path), _below(command.new_path)
+        old, new = self._below(command.old_path), self._below(command.new_path)
         if not old:
             raise ToolError("Cannot rename the /memories directory itself")
         if not new or self._at(new):
@@ -132,18 +132,40 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"The path {command.old_path} does not exist")
         if new.startswith(f"{old}/"):
             raise ToolError(f"{command.old_path} cannot be moved into itself")
-        self._memory.store.apply([self._moved(file, new + file.path[len(old) :]) for file in found])
+        self._may_hold(new)
+        try:
+            self._memory.store.apply([self._rewritten(file, new + file.path[len(old) :], file.text) for file in found])
+        except Conflict:
+            raise ToolError(f"{command.old_path} was not renamed: somebody else has changed it meanwhile") from None
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
-        """Erase every file."""
-        self._memory.store.apply([Delete(where=self._where())])
+        """Erase every file for good, and whatever memory has written of them."""
+        bound(self._memory, self._binding()).clear(self._scope)
         return "All memory cleared"
 
     # Files
 
-    def _where(self, *, ids: frozenset[str] | None = None, keys: frozenset[str] | None = None) -> Filter:
-        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock(), states=ANY_STATE, ids=ids, keys=keys)
+    def _below(self, path: str) -> str:
+        """A path of the model's below the root, as it is kept; one that leads out of it is refused."""
+        if path != ROOT and not path.startswith(f"{ROOT}/"):
+            raise ToolError(f"Path must start with /memories, got: {path}")
+        try:
+            plain = posixpath.normpath(Gate(self._memory.secret()).text(path, what="the path"))
+        except InvalidInput as error:
+            raise ToolError(f"{path!r} is no path: {error}") from error
+        if plain != ROOT and not plain.startswith(f"{ROOT}/"):
+            raise ToolError(f"Path {path} would escape /memories directory")
+        return plain[len(ROOT) + 1 :]
+
+    def _where(self, *, keys: frozenset[str] | None = None, states: frozenset[State] = LIVE) -> Filter:
+        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock(), states=states, keys=keys)
+
+    def _binding(self) -> Binding:
+        return Binding(
+            channel=Channel.AGENT, writes={Kind.SEMANTIC: self._scope}, reads=(self._scope,),
+            content_bytes=CONTENT_BYTES_MOST, filed=False,
+        )  # fmt: skip
 
     def _file(self, path: str) -> _File | None:
         found = self._memory.store.find(self._where(keys=frozenset({path})), order=Order.ID, limit=1) if path else []
@@ -158,43 +180,50 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         file = self._file(path)
         return [file] if file else self._inside(path)
 
+    def _may_hold(self, path: str) -> None:
+        for above in _folders(path):
+            if self._file(above):
+                raise ToolError(f"{ROOT}/{above} is a file and can hold no other")
+
     def _admitted(self, path: str, text: str) -> Admitted:
         """A file as a record.  A record's text has no blanks around it, so those stand beside."""
         core = text.strip()
         at = text.find(core)
         value: dict[str, Json] = {"before": text[:at], "after": text[at + len(core) :], "blank": not core}
-        binding = Binding(
-            channel=Channel.AGENT, writes={Kind.SEMANTIC: self._scope}, reads=(self._scope,),
-            content_bytes=CONTENT_BYTES_MOST, filed=False,
-        )  # fmt: skip
         now = self._memory.clock()
         draft = Draft(content=core or path, key=path, value=value, kind=Kind.SEMANTIC)
         try:
-            return admit(draft, binding=binding, id=new_id(now), now=now, secret=self._memory.secret())
+            return admit(draft, binding=self._binding(), id=new_id(now), now=now, secret=self._memory.secret())
         except InvalidInput as error:
             raise ToolError(f"{ROOT}/{path} was not written: {error}") from error
 
     def _edited(self, path: str, edit: Callable[[str], str]) -> tuple[str, str]:
         """Write the next version of a file, made of the one that is there by then; returns both texts."""
         for _ in range(TRIES):
-            below = _below(path)
+            below = self._below(path)
             file = self._file(below)
             if file is None:
                 missing = below and not self._inside(below)
                 reason = "does not exist. Please provide a valid path." if missing else "is not a file."
                 raise ToolError(f"The path {path} {reason}")
             text = edit(file.text)
-            admitted = self._admitted(file.path, text)
-            record = admitted.record.replace(id=file.record.id, created_at=file.record.created_at)
             try:
-                self._memory.store.apply([Put(record=record, terms=admitted.terms, expect=file.record.version)])
+                self._memory.store.apply([self._rewritten(file, file.path, text)])
             except Conflict:
                 continue
             return file.text, text
         raise ToolError(f"The file {path} is being edited by others; nothing was changed")
 
-    def _moved(self, file: _File, path: str) -> Put:
-        record = file.record.replace(key=path, updated_at=self._memory.clock())
+    def _rewritten(self, file: _File, path: str, text: str) -> Put:
+        """The next version of a file; what people have put beside it (a pin, tags) stays."""
+        new = self._admitted(path, text).record
+        source, trust = new.source, min(new.trust, file.record.trust)
+        if text == file.text:
+            source, trust = file.record.source, file.record.trust
+        record = file.record.replace(
+            key=new.key, content=new.content, value=new.value, source=source, trust=trust, updated_at=new.updated_at,
+            consolidated_at=None,
+        )  # fmt: skip
         return Put(record=record, terms=searchable(record), expect=file.record.version)
 
 
@@ -202,16 +231,6 @@ def _file_of(record: Record) -> _File:
     value: Mapping[str, Json] = record.value if isinstance(record.value, dict) else {}
     core = "" if value.get("blank") else record.content
     return _File(path=record.key or "", text=f"{value.get('before', '')}{core}{value.get('after', '')}", record=record)
-
-
-def _below(path: str) -> str:
-    """A path of the model's below the root; one that leads out of it is refused."""
-    if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise ToolError(f"Path must start with /memories, got: {path}")
-    plain = posixpath.normpath(path)
-    if plain != ROOT and not plain.startswith(f"{ROOT}/"):
-        raise ToolError(f"Path {path} would escape /memories directory")
-    return plain[len(ROOT) + 1 :]
 
 
 def _folders(path: str) -> Iterator[str]:

@@ -10,13 +10,17 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
+from commonplace.adapters.erasing import erased
 from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.queries import Filter, Hit, Order, State
+from commonplace.domain.errors import NotFound
+from commonplace.domain.queries import ANY_STATE, Filter, Hit, Order, State
 from commonplace.domain.records import Channel, Json, Kind, Record
 from commonplace.domain.scopes import Scope
+from commonplace.engine.admission import Gate
 from commonplace.engine.memory import Memory, bound
 
 try:
@@ -43,6 +47,7 @@ Namespace = tuple[str, ...]
 TTL = "ttl_minutes"  # in a record's metadata: how long it lives after it was read last
 SEARCHED_MOST = 1000  # items that a filter looks through behind a question
 ALL = -1
+LIVE = frozenset({State.LIVE})
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq, "$ne": operator.ne, "$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt,
@@ -70,7 +75,9 @@ class CommonplaceStore(BaseStore):
         puts = {(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
         answers = [None if isinstance(op, PutOp) else self._answer(op) for op in asked]
         for put in puts.values():
-            self._put(put)
+            if put.value is not None:
+                self._put(put, put.value)
+        self._delete([put for put in puts.values() if put.value is None])
         return answers
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -98,19 +105,30 @@ class CommonplaceStore(BaseStore):
     def _scope(self, namespace: Namespace) -> Scope:
         return Scope.of(self._root, *(("namespace", label) for label in namespace))
 
-    def _held(self, namespace: Namespace, key: str) -> Record | None:
-        where = Filter(scopes=frozenset({self._scope(namespace)}), at=self._memory.clock(), keys=frozenset({key}))
-        return next(iter(self._memory.store.find(where, order=Order.NEWEST, limit=1)), None)
+    def _key(self, key: str) -> str:
+        """A key as it is kept: it passes the gate as well, and what it is asked for by has to pass it likewise."""
+        return Gate(self._memory.secret()).text(key, what="the key")
 
-    def _put(self, op: PutOp) -> None:
-        held, memory = self._held(op.namespace, op.key), self._bound(op.namespace)
-        if op.value is None:
-            if held:
-                memory.forget(held.id)
-            return
+    def _at(self, namespace: Namespace, keys: Iterable[str], states: frozenset[State]) -> list[Record]:
+        scopes, asked = frozenset({self._scope(namespace)}), frozenset(map(self._key, keys))
+        where = Filter(scopes=scopes, at=self._memory.clock(), keys=asked, states=states)
+        return self._memory.store.find(where, order=Order.NEWEST, limit=ALL)
+
+    def _held(self, namespace: Namespace, key: str) -> Record | None:
+        return next(iter(self._at(namespace, [key], LIVE)), None)
+
+    def _put(self, op: PutOp, value: Mapping[str, Any]) -> None:
         metadata: dict[str, Json] = {TTL: op.ttl} if op.ttl is not None else {}
         lives = timedelta(minutes=op.ttl) if op.ttl is not None else None
-        memory.remember(_text(op), key=op.key, value=dict(op.value), metadata=metadata, ttl=lives)
+        self._bound(op.namespace).remember(_text(op), key=op.key, value=dict(value), metadata=metadata, ttl=lives)
+
+    def _delete(self, ops: Iterable[PutOp]) -> None:
+        """Erase items for good, those of a namespace at once; what had expired under their keys goes too."""
+        keys: dict[Namespace, list[str]] = {}
+        for op in ops:
+            keys.setdefault(op.namespace, []).append(op.key)
+        for namespace, meant in keys.items():
+            erased(self._memory, self._at(namespace, meant, ANY_STATE), scope=self._scope(namespace))
 
     def _read(self, record: Record, *, refresh: bool) -> dict[str, Any]:
         """A record as an item's fields; being read gives one with a time to live as much time again."""
@@ -118,7 +136,8 @@ class CommonplaceStore(BaseStore):
         lives = record.metadata.get(TTL)
         if refresh and isinstance(lives, int | float):
             until = self._memory.clock() + timedelta(minutes=lives)
-            self._bound(namespace).update(record.id, expires_at=until)
+            with suppress(NotFound):  # somebody has deleted it since it was found
+                self._bound(namespace).update(record.id, expires_at=until)
         return {
             "value": record.value, "key": record.key, "namespace": namespace,
             "created_at": record.created_at, "updated_at": record.updated_at,

@@ -10,19 +10,21 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from commonplace.adapters.erasing import erased
 from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.changes import Delete, Put
+from commonplace.domain.changes import Put
 from commonplace.domain.ids import new_id
 from commonplace.domain.queries import Filter, Order
 from commonplace.domain.records import Channel, Draft, Json, Kind
 from commonplace.domain.scopes import Scope
 from commonplace.engine.admission import admit
-from commonplace.engine.memory import Memory
+from commonplace.engine.memory import Memory, bound
 
 if TYPE_CHECKING:
     from agents import SessionSettings, TResponseInputItem
 
 ALL = -1
+SEARCHED_CHARS = CONTENT_BYTES_MOST // 8  # a letter has up to four bytes, and the mark of a secret more than the secret
 BLANK = "(nothing said)"  # what a record of an item without words says
 
 
@@ -53,12 +55,11 @@ class CommonplaceSession:
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
-        """Erase the session for good."""
-        await asyncio.to_thread(self._memory.store.apply, [Delete(where=self._where())])
+        """Erase the session for good, and whatever memory has written of it."""
+        await asyncio.to_thread(bound(self._memory, self._binding()).clear, self._scope)
 
-    def _where(self, *, only: str | None = None) -> Filter:
-        ids = None if only is None else frozenset({only})
-        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock(), ids=ids)
+    def _where(self) -> Filter:
+        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock())
 
     def _items(self, limit: int | None) -> list[TResponseInputItem]:
         if limit is not None and limit <= 0:
@@ -70,7 +71,7 @@ class CommonplaceSession:
         now, binding = self._memory.clock(), self._binding()
         admitted = [
             admit(
-                Draft(content=_words(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id),
+                Draft(content=_searched(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id),
                 binding=binding, id=new_id(now), now=now, secret=self._memory.secret(),
             )
             for item in items
@@ -79,8 +80,7 @@ class CommonplaceSession:
 
     def _pop(self) -> TResponseInputItem | None:
         while newest := self._memory.store.find(self._where(), order=Order.NEWEST, limit=1):
-            [outcome] = self._memory.store.apply([Delete(where=self._where(only=newest[0].id))])
-            if outcome.gone:
+            if newest[0].id in erased(self._memory, newest, scope=self._scope):
                 return cast("TResponseInputItem", newest[0].value)
         return None
 
@@ -89,6 +89,14 @@ class CommonplaceSession:
             channel=Channel.CAPTURE, writes={Kind.WORKING: self._scope}, reads=(self._scope,),
             content_bytes=CONTENT_BYTES_MOST, filed=False,
         )  # fmt: skip
+
+
+def _searched(item: Any) -> str:
+    """The words by which an item is found: of a very long one the first, for the whole of it is the record's value."""
+    words = _words(item).strip()
+    if len(words) <= SEARCHED_CHARS:
+        return words
+    return words[:SEARCHED_CHARS].rsplit(maxsplit=1)[0]  # no secret is cut in two: its half would not be known as one
 
 
 def _words(item: Any) -> str:

@@ -22,6 +22,8 @@ try:
 except ImportError as error:
     raise ImportError("this adapter needs PydanticAI: pip install 'commonplace[agent]'") from error
 
+RUNS_MOST = 256  # at once, of one agent, for which what they were given is kept
+
 
 def toolset(place: Here) -> FunctionToolset[Any]:
     """The memory tools of one place, for an agent that wants nothing else of Commonplace."""
@@ -54,7 +56,9 @@ class CommonplaceMemory(AbstractCapability[Any]):
         def known(context: RunContext[Any]) -> str | None:
             run = context.run_id or ""
             if run not in self._shown:
-                self._shown = {run: self._brief(_task(context))}
+                while len(self._shown) >= RUNS_MOST:
+                    self._shown.pop(next(iter(self._shown)), None)
+                self._shown[run] = self._brief(_task(context))
             return self._shown[run] or None
 
         return known

@@ -15,6 +15,7 @@ from commonplace.domain.errors import InvalidInput
 from commonplace.domain.values import Value
 
 Path = tuple[str, ...]
+Steps = tuple[str | int, ...]  # keys of objects, and numbers of what is in a list
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -82,7 +83,13 @@ def missing(text: str, path: Path) -> list[Path]:
     return absent
 
 
-def removed(text: str, path: Path, meant: Callable[[Any], bool], *, listed: bool) -> str:
+def length(text: str, path: Path) -> int:
+    """How much is in the list at a path; nothing if there is none."""
+    node = _at(parse(text), path)
+    return len(node.members) if node and isinstance(node.value, list) else 0
+
+
+def removed(text: str, path: Steps, meant: Callable[[Any], bool], *, listed: bool) -> str:
     """The text without what is meant: the member at a path, or members of the list there."""
     while True:
         node = _at(parse(text), path if listed else path[:-1])
@@ -165,13 +172,19 @@ def _wrong(text: str, at: int, what: str) -> InvalidInput:
     return InvalidInput(f"is not JSON at line {text.count(chr(10), 0, at) + 1}: {what}")
 
 
-def _at(node: Node, path: Path) -> Node | None:
+def _at(node: Node, path: Steps) -> Node | None:
     for key in path:
-        member = node.member(key) if isinstance(node.value, dict) else None
+        member = _inside(node, key)
         if member is None:
             return None
         node = member.node
     return node
+
+
+def _inside(node: Node, key: str | int) -> Member | None:
+    if isinstance(key, str):
+        return node.member(key) if isinstance(node.value, dict) else None
+    return node.members[key] if isinstance(node.value, list) and key < len(node.members) else None
 
 
 def _is(node: Node, kind: type, path: Path) -> None:

@@ -45,13 +45,22 @@ class Translated:
     def read(self, size: int, /) -> bytes:
         """See ``Lines``; at most the rest of one line at once."""
         if not self._left:
-            line = next(self._lines, None)
-            self._left = b"" if line is None else json.dumps(line, ensure_ascii=True).encode() + b"\n"
+            line = next((one for one in self._lines if "role" in one or "session" in one), None)  # no nameless heading
+            self._left = b"" if line is None else _written(line).encode() + b"\n"
         taken, self._left = self._left[:size], self._left[size:]
         self._at += len(taken)
         return taken
 
     readline = read
+
+
+def _written(line: Mapping[str, Any]) -> str:
+    """A line of ours.  Programs that count in UTF-16 cut letters in two: a half is no reason to lose the message."""
+    text = json.dumps(line)
+    if "\\ud" not in text:
+        return text
+    whole = json.dumps(line, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return json.dumps(json.loads(whole))
 
 
 def log_of(host: Host, found: Found) -> Log:

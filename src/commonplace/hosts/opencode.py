@@ -43,12 +43,13 @@ def history(env: Mapping[str, str]) -> Iterator[Found]:
     path = _database(env)
     if not os.path.isfile(path):
         return
-    with _Reading(path) as db:
-        found = [
-            Found(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
-            for session, cwd, at, count in _rows(db, _SESSIONS, ())
-        ]
-    yield from found
+    try:
+        with _Reading(path) as db:
+            rows = list(_rows(db, _SESSIONS, ()))
+    except InvalidInput as error:
+        raise InvalidInput(f"{path!r} {error}") from error
+    for session, cwd, at, count in rows:
+        yield Found(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
 
 
 def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:

@@ -14,6 +14,7 @@ from commonplace.engine.render import keyed_digest, unfenced
 FOLDER = "taken-down"
 KEPT_SECONDS = 30 * 86_400  # after the last word; it is indexed by then
 NAME_CHARS = 100
+TAKEN_CHARS = 200_000  # of a message: a hook that looks for secrets in more than that has no time left to answer
 
 
 def path_of(home: str, session: str) -> str:
@@ -29,13 +30,19 @@ def take_down(home: str, session: str, role: str, said: str, *, cwd: str, secret
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     if new:
         sweep(home)
-    told = Gate(secret()).text(unfenced(said), what="the message")
+    told = Gate(secret()).text(_beginning(unfenced(said)), what="the message")
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     lines = [{"session": session, "cwd": cwd, "started": moment}] if new else []
     written = [json.dumps(line) for line in [*lines, {"role": role, "content": told, "time": moment}]]
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in written))
+
+
+def _beginning(said: str) -> str:
+    """Of a very long message what comes first, up to a blank: half of a secret would not be known as one."""
+    words = said.strip()
+    return words if len(words) <= TAKEN_CHARS else words[:TAKEN_CHARS].rsplit(maxsplit=1)[0]
 
 
 def sweep(home: str) -> None:

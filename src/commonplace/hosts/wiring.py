@@ -81,11 +81,24 @@ class Wiring:
         return any(change.now != change.then for change in changes)
 
     def apply(self, changes: Sequence[Change]) -> list[str]:
-        """Write what was planned; returns where the bytes that were there are kept."""
+        """Write what was planned, all of it or nothing; returns where the bytes that were there are kept."""
         for change in changes:
             if _read(change.file) != change.now:
                 raise InvalidInput(f"{change.file!r} was changed meanwhile; nothing was written to it")
-        return [kept for change in changes if (kept := self._written(change))]
+        new = [change for change in changes if change.note and self._note(_name(change.file)) is None]
+        kept: list[str] = []
+        written: list[Change] = []
+        try:
+            for change in changes:
+                kept += filter(None, [self._written(change)])
+                written.append(change)
+        except Forbidden:
+            for change in written:
+                _put(change.file, change.now)
+            for change in new:
+                self._forget(change.file, change.note)
+            raise
+        return kept
 
     def notes(self) -> list[Note]:
         """Every file that was changed and not changed back."""
@@ -98,7 +111,7 @@ class Wiring:
         now = _read(file)
         base, made = self._base(file, now, parts)
         then, new = _filled(file, base, parts)
-        folders = () if now is not None else tuple(_absent(os.path.dirname(file)))
+        folders = () if now is not None else tuple(_absent(os.path.dirname(os.path.realpath(file))))
         earlier = self._note(_name(file))
         note = Note(
             file=file, host=host, project=project, existed=base is not None, after=_digest(then),
@@ -132,12 +145,9 @@ class Wiring:
 
     def _written(self, change: Change) -> str | None:
         kept = self._remember(change)
-        if change.then is None:
-            os.unlink(os.path.realpath(change.file))
-        else:
-            write(os.path.realpath(change.file), change.then)
+        _put(change.file, change.then)
         if change.note is None:
-            self._forget(change.file)
+            self._forget(change.file, self._note(_name(change.file)))
         return kept
 
     def _remember(self, change: Change) -> str | None:
@@ -152,8 +162,7 @@ class Wiring:
         write(os.path.join(self._folder, f"{_name(change.file)}.json"), json.dumps(fields).encode(), mode=0o600)
         return path if change.before is not None else None
 
-    def _forget(self, file: str) -> None:
-        note = self._note(_name(file))
+    def _forget(self, file: str, note: Note | None) -> None:
         for end in (".before", ".json"):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self._folder, _name(file) + end))
@@ -165,8 +174,11 @@ class Wiring:
         data = _read(os.path.join(self._folder, f"{name}.json"))
         if data is None:
             return None
-        said = json.loads(data)
-        return Note(**said | {"made": tuple(map(tuple, said["made"])), "folders": tuple(said["folders"])})
+        try:
+            said = json.loads(data)
+            return Note(**said | {"made": tuple(map(tuple, said["made"])), "folders": tuple(said["folders"])})
+        except (ValueError, KeyError, TypeError):  # a note that is none: what is ours is known without it
+            return None
 
     def _backup(self, file: str) -> bytes | None:
         return _read(os.path.join(self._folder, f"{_name(file)}.before"))
@@ -211,18 +223,26 @@ def _emptied(file: str, now: bytes, parts: Sequence[Part], note: Note | None) ->
     with _named(file):
         for part in parts:
             text = jsonc.removed(text, part.path, _is_ours, listed=part.listed)
+            text = _disentangled(text, part.path) if part.listed else text
         text = jsonc.pruned(text, note.made if note else ())
         bare = note is not None and not note.existed and jsonc.parse(text).value in ({}, dict(note.beside))
     return None if bare else text.encode()
 
 
+def _disentangled(text: str, path: jsonc.Path) -> str:
+    """A text without the hooks of ours that somebody has put into a group of others: those are not ours to take."""
+    for number in range(jsonc.length(text, path)):
+        text = jsonc.removed(text, (*path, number, "hooks"), _is_ours, listed=True)
+    return text
+
+
 def _is_ours(value: Any) -> bool:
-    """Whether a hook or a server runs our command."""
+    """Whether a hook, all hooks of a group, or a server runs our command."""
     if not isinstance(value, dict):
         return False
     inner = value.get("hooks")
     if isinstance(inner, list):
-        return any(isinstance(one, dict) and wires.is_ours(one.get("command")) for one in inner)
+        return bool(inner) and all(isinstance(one, dict) and wires.is_ours(one.get("command")) for one in inner)
     run = value.get("command")
     program = run[0] if isinstance(run, list) and run else run
     return wires.is_ours(run) or (isinstance(program, str) and os.path.basename(program) == wires.NAME)
@@ -257,10 +277,12 @@ def _toml_filled(file: str, base: bytes | None, parts: Sequence[Part]) -> bytes:
     for part in parts:
         *outer, last = part.path
         table = document
-        for key in outer:
+        for depth, key in enumerate(outer, start=1):
             if key not in table:
                 table[key] = kit.table(is_super_table=True)
             table = table[key]
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"has {'.'.join(outer[:depth])} that is not a table", file=file)
         if last in table:
             raise ConfigError(f"has {'.'.join(part.path)} already, which is not ours", file=file)
         table[last] = part.value
@@ -273,8 +295,9 @@ def _toml_emptied(file: str, now: bytes, parts: Sequence[Part], *, existed: bool
         *outer, last = part.path
         table = document
         for key in outer:
-            table = table.get(key, {})
-        if last in table and _is_ours(table[last].unwrap()):
+            table = table.get(key, {}) if isinstance(table, Mapping) else {}
+        there = isinstance(table, Mapping) and isinstance(table.get(last), Mapping)
+        if there and _is_ours(table[last].unwrap()):
             del table[last]
             if outer and not table:
                 del document[outer[0]]
@@ -314,6 +337,14 @@ def _read(file: str) -> bytes | None:
     return data
 
 
+def _put(file: str, data: bytes | None) -> None:
+    """Make a file say that, or be gone; a link stays one."""
+    if data is None:
+        os.unlink(os.path.realpath(file))
+    else:
+        write(os.path.realpath(file), data)
+
+
 def write(path: str, data: bytes, *, mode: int | None = None) -> None:
     """Put a file in its place, whole; one that was there keeps its rights."""
     rights = mode
@@ -330,7 +361,7 @@ def write(path: str, data: bytes, *, mode: int | None = None) -> None:
         os.chmod(temporary, rights)
         os.replace(temporary, path)
     except OSError as error:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(temporary)
         raise Forbidden(f"{path!r} cannot be written: {error.strerror}") from error
 

@@ -117,7 +117,7 @@ def _title(name: str, text: str) -> str:
 
 def graph(name: str, text: str) -> Iterator[Found]:
     """The knowledge graph of the MCP reference server, one JSON object a line: entities and relations."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # a text in it may hold other marks of a line's end
         if not line.strip():
             continue
         said = _parsed(line, f"{name}:{number}")
@@ -170,7 +170,7 @@ def role_export(name: str, text: str) -> Iterator[Found]:
     for number, row in enumerate(_rows(_parsed(text, name, anything=True), name)):
         where = f"{name}: memory {number}"
         content, sort = _text(row, "content", where), row.get("memory_type") or "semantic"
-        if sort not in _KINDS:
+        if not isinstance(sort, str) or sort not in _KINDS:
             raise InvalidInput(f"{where}: {sort!r} is not a memory_type; use {', '.join(_KINDS)}")
         about: dict[str, Json] = {"file": name, "category": str(row.get("category") or "general")}
         yield Found(
@@ -191,7 +191,8 @@ def _category(word: str) -> str | None:
 
 
 def _ref(name: str, content: str) -> str:
-    return f"{name}#{sha256(content.encode()).hexdigest()[:SHORT_DIGEST]}"
+    said = content.encode(errors="surrogatepass")  # whether it may be kept is for the gate to say
+    return f"{name}#{sha256(said).hexdigest()[:SHORT_DIGEST]}"
 
 
 def _parsed(text: str, where: str, *, anything: bool = False) -> Any:

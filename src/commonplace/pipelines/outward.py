@@ -46,6 +46,8 @@ def between_marks(text: str, block: str, *, file: str) -> str:
         raise InvalidInput(
             f"{file!r} has {begun} beginnings and {ended} ends of our block; mend its marks by hand first"
         )
+    if text.find(END) < text.find(BEGIN):
+        raise InvalidInput(f"{file!r} has the end of our block before its beginning; mend its marks by hand first")
     if not begun:
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
         return f"{text}{gap}{ours}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -72,6 +74,29 @@ def test_a_server_ends_when_nobody_reads_its_answers(raws):
     server.lines.close()
     server.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert server.process.wait(10) == 0
+
+
+def test_a_server_ends_well_when_a_socket_is_closed_before_its_answer_was_read(cli):
+    """Hosts that start it with sockets for pipes reset them when they go; that is an end like any other."""
+    assert cli
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen([COMMAND, "mcp"], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as server:
+        theirs.close()
+        ours.sendall(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+        assert select.select([ours], [], [], 20)[0]  # the answer is there, and is not read
+        ours.close()
+        assert (server.stderr.read(), server.wait(10)) == (b"", 0)
+
+
+def test_a_server_whose_folder_is_gone_says_so(raws, tmp_path):
+    """Call by call, in words that a person can act on."""
+    (tmp_path / "gone").mkdir()
+    server = raws(cwd=tmp_path / "gone")
+    assert server.ask("ping")["result"] == {}
+    (tmp_path / "gone").rmdir()
+    said = server.ask("tools/call", name="recall", arguments={"query": "x"})["result"]
+    assert "the folder that this server was started in is gone" in said["content"][0]["text"]
+    assert server.ask("resources/list")["error"]["code"] == -32603
 
 
 def test_a_server_can_be_stopped(raw):

@@ -127,6 +127,8 @@ def test_a_full_disk_is_a_sentence():
         (Forbidden("off"), "only the user can change that"),
         (ConfigError("bad", file="config.yaml"), "only the user can change that"),
         (InvalidInput("blank."), "blank."),
+        (OSError(13, "Permission denied", "/x/db"), "the disk failed: Permission denied ('/x/db')."),
+        (FileNotFoundError(2, "No such file"), "the folder that this server was started in is gone; start the server"),
     ],
 )
 def test_an_error_says_what_to_do(error, advice):

@@ -239,6 +239,11 @@ def test_bad_arguments_are_answered_with_what_would_be_right(talk, arguments, sa
     assert said in talk.refused("recall", **arguments)
 
 
+def test_a_budget_beyond_all_measure_is_refused(talk):
+    """No number that JSON can say is too much for the arithmetic."""
+    assert "budget_tokens must be a whole number from 1 to 1000000" in talk.refused("brief", budget_tokens=10**400)
+
+
 def test_null_is_as_good_as_nothing_and_a_round_number_is_whole(talk, fact):
     """Models send null for what they leave out, and 5.0 for 5."""
     assert [hit["id"] for hit in talk.done("recall", query="deploys", category=None, limit=5.0)["hits"]] == [fact["id"]]

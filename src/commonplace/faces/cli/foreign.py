@@ -65,6 +65,8 @@ def handed_out(to: str, path: str | None, *, scope: str | None) -> None:
 
 
 def _held(file: str) -> str:
+    if os.path.exists(file) and not os.path.isfile(file):  # reading a pipe would wait for ever
+        raise InvalidInput(f"{file!r} is not a file that something could be written into")
     try:
         with open(file, encoding="utf-8", newline="") as source:
             return source.read()
@@ -77,13 +79,15 @@ def _held(file: str) -> str:
 
 
 def _write(texts: Mapping[str, str]) -> None:
-    """Write beside each file, then move it there."""
+    """Write beside each file, then move it there; one that was there keeps its rights."""
     for file, text in texts.items():
         os.makedirs(os.path.dirname(os.path.abspath(file)), exist_ok=True)
         target = os.path.realpath(file)  # a link to a shared file stays one
         temporary = f"{target}.{os.getpid()}.part"
         with open(temporary, "w", encoding="utf-8", newline="") as out:
             out.write(text)
+        if os.path.exists(target):
+            os.chmod(temporary, os.stat(target).st_mode & 0o777)
         os.replace(temporary, target)
         note(f"written: {near(file)}")
 

@@ -144,8 +144,8 @@ def _seconds(text: str) -> float | None:
 
 
 def _input() -> bytes:
-    """What the host says, to its end; a terminal says nothing."""
-    return b"" if os.isatty(0) else sys.stdin.buffer.read(INPUT_BYTES)
+    """What the host says, to its end; a terminal says nothing, nor does an input that is closed."""
+    return b"" if sys.stdin is None or os.isatty(0) else sys.stdin.buffer.read(INPUT_BYTES)
 
 
 def _end_children() -> None:

@@ -46,7 +46,7 @@ def answered(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[s
 
 def sentence(error: CommonplaceError | OSError) -> str:
     """What went wrong, with what a model could do about it."""
-    said = str(error) if isinstance(error, CommonplaceError) else f"the disk failed: {error.strerror or error}"
+    said = str(error) if isinstance(error, CommonplaceError) else _system_said(error)
     match error:
         case Conflict(current=int(version)):
             advice = f"it is at version {version} now: read it again with get, then decide anew"
@@ -59,6 +59,14 @@ def sentence(error: CommonplaceError | OSError) -> str:
         case _:
             return f"{said.rstrip('.')}."
     return f"{said.rstrip('.')}; {advice}."
+
+
+def _system_said(error: OSError) -> str:
+    """What the system said, and of which file; that the folder around the process is gone it says of none."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the folder that this server was started in is gone; start the server again where the project is now"
+    of = "" if error.filename is None else f" ({error.filename!r})"
+    return f"the disk failed: {error.strerror or error}{of}"
 
 
 def _initialize(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Server:
                     return
                 if self._waiting:
                     self._send(self._answer(self._waiting.popleft()))
-        except BrokenPipeError:
+        except ConnectionError:  # nobody is there: a pipe says that it is broken, a socket that it was reset
             return
 
     def _take(self, line: Any) -> None:

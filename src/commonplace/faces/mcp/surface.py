@@ -18,6 +18,7 @@ CATEGORIES = ("decisions", "procedures", "principles", "incidents", "preferences
 SCOPES = ("project", "assistant")
 RECALL_MOST, LIST_DEFAULT, LIST_MOST = 50, 20, 200  # more would fill a prompt and help nobody
 DAYS_MOST = 3650
+BUDGET_MOST = 1_000_000  # tokens: as many as a setting may ask for
 
 INSTRUCTIONS = """\
 Long-term memory of this project and of this user, kept across sessions. Call brief once when you start on a task, or \
@@ -214,7 +215,9 @@ def _brief(call: Call) -> Offer:
         ),
         parameters=fields(
             task={"type": "string", "description": "What the session is about; without it the newest notes come."},
-            budget_tokens={"type": "integer", "minimum": 1, "description": "Fill at most so many tokens."},
+            budget_tokens={
+                "type": "integer", "minimum": 1, "maximum": BUDGET_MOST, "description": "Fill at most so many tokens.",
+            },
             session=_SESSION,
         ),
         output=_whole(memory=_MEMORY, tokens=_NUMBER, receipt=_MAYBE, records={
