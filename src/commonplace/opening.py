@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from commonplace.domain.ports import Model, Store
     from commonplace.engine.forgetting import Erasure
     from commonplace.engine.intents import Intents
-    from commonplace.markdown.plan import Action
     from commonplace.pipelines.embedding import Report as Reembedded
     from commonplace.pipelines.inject import Injection
     from commonplace.pipelines.reading import Shelf
@@ -132,11 +131,11 @@ class Here:
         except ProviderError:
             return 0
 
-    def planned(self, scope: Scope) -> list[Action]:
-        """What a sync of the scope would have to do."""
+    def foreseen(self, scope: Scope) -> tuple[Report, int]:
+        """What a sync of the scope would say, and how much it would do."""
         from commonplace.pipelines.sync import Syncer  # noqa: PLC0415 - see sync
 
-        return Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret).planned()
+        return Syncer(self.store, scope, self.binding, clock=self.clock, secret=self.secret).foreseen()
 
     def reembed(self, *, tell: Tell = silent) -> Reembedded:
         """Embed everything anew with the embedder of the settings; the old vectors answer until all are there."""
@@ -439,15 +438,16 @@ def intents(
     env: Mapping[str, str] | None = None,
     clock: Clock = now_utc,
     embedder: Embedder | str | None = LOCAL,
-    event_days: int | None = None,
     capacity: int | None = None,
+    event_days: int | None = None,
 ) -> Intents:
     """Open intent memory: a file of your own, the address of a database, or without either the store of the command.
 
     ``capacity`` is how many episodic entries an agent may have in one namespace, ``event_days`` for how long it is kept
     what happened (0: for ever).
     """
-    from commonplace.engine.intents import EPISODIC_CAPACITY, Intents  # noqa: PLC0415 - no recall needs it
+    from commonplace.engine.intent_retention import EVENT_DAYS  # noqa: PLC0415 - no recall needs it
+    from commonplace.engine.intents import EPISODIC_CAPACITY, Intents  # noqa: PLC0415 - likewise
 
     known, most = os.environ if env is None else env, EPISODIC_CAPACITY if capacity is None else capacity
     days = EVENT_DAYS if event_days is None else event_days

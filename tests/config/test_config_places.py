@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from commonplace.config.places import Place, canonical, database, find, home, identity
-from commonplace.domain.errors import ConfigError
+from commonplace.domain.errors import ConfigError, InvalidInput
 
 ADDRESSES = {
     "git@github.com:acme/shop.git": "github.com/acme/shop",
@@ -243,3 +243,10 @@ def test_a_relative_data_folder_is_made_whole():
 def test_the_store_is_what_stands_nearest(env, said, expected):
     """The environment before the settings before the data folder; a path or an address."""
     assert database({"COMMONPLACE_HOME": "/data"} | env, said) == expected
+
+
+@pytest.mark.parametrize(("env", "said"), [({"COMMONPLACE_STORE": "sqlite:///srv/one.db"}, None), ({}, "mysql://db/m")])
+def test_the_address_of_what_is_no_store_is_refused(env, said):
+    """Nobody gets a folder called `mysql:` in the place of a database."""
+    with pytest.raises(InvalidInput, match=r"(sqlite|mysql):// is no store; name a file, or a postgresql:// address"):
+        database({"COMMONPLACE_HOME": "/data"} | env, said)

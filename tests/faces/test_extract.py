@@ -94,6 +94,7 @@ def test_a_model_that_is_not_set_up_is_a_matter_of_settings(learning):
     ("arguments", "sentence"),
     [
         (["--prepare", "a", "--commit", "b"], "give one of them"),
+        (["--prepare", ""], "'' cannot be made"),
         (["--commit", "a", "--force"], "--commit takes what is in its folder"),
         (["--commit", "nowhere"], "'nowhere' cannot be read"),
     ],

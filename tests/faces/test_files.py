@@ -52,6 +52,15 @@ def test_a_file_that_vanished_archives_its_record(cli, pnpm):
     assert os.path.exists(pnpm["path"])
 
 
+def test_a_file_that_came_back_is_told(cli, pnpm):
+    """A sync says that the record is live again, to people and to programs."""
+    os.rename(pnpm["path"], cli.folder / "away.md")
+    cli.ok("sync")
+    os.rename(cli.folder / "away.md", pnpm["path"])
+    report = cli.ok("sync", "--json").json["scopes"]["project"]
+    assert (report["restored"], cli.get(pnpm["id"])["state"]) == ([pnpm["id"]], "live")
+
+
 def test_many_files_gone_at_once_are_asked_about(cli, folder):
     """A branch without the folder's files is not a wish to delete: records stay until it is accepted."""
     ids = [cli.add(f"Lesson {number}", "principles")["id"] for number in range(8)]
@@ -153,3 +162,57 @@ def test_a_large_folder_is_looked_at_in_whole_once_a_minute(cli, monkeypatch):
     assert "A file on squids" in cli.recall("squids")
     os.unlink(kept[1]["path"])
     assert "Lesson 1 on krakens" not in cli.recall("krakens")
+
+
+def test_a_record_is_not_written_through_a_link(cli, folder):
+    """A category's folder that is a link is neither read nor written: the record is told of, and stays live."""
+    (cli.folder / "elsewhere").mkdir()
+    (folder / "decisions").symlink_to(cli.folder / "elsewhere")
+    done = cli("record", "add", "Use pnpm", "--category", "decisions")
+    assert (done.code, "its folder is a link" in done.err, os.listdir(cli.folder / "elsewhere")) == (6, True, [])
+    assert "was changed all the same, `commonplace sync` does the rest" in done.err
+    assert cli.recall("pnpm") == ["Use pnpm"]
+    (folder / "decisions").unlink()
+    assert cli.ok("sync").lines[0] == "project: 1 written"
+
+
+@pytest.mark.parametrize("moved", ["the file", "its folder"])
+def test_a_link_in_the_place_of_a_file_is_no_wish_to_delete(cli, folder, pnpm, moved):
+    """What is there, but not as a plain file, is named; its record stays as it is."""
+    there = pnpm["path"] if moved == "the file" else str(folder / "decisions")
+    shutil.move(there, cli.folder / "moved")
+    os.symlink(cli.folder / "moved", there)
+    assert cli.recall("pnpm") == [pnpm["content"]]
+    done = cli("sync")
+    assert (done.code, "only plain files are read" in done.err) == (1, True)
+    assert cli.get(pnpm["id"])["state"] == "live"
+
+
+def test_a_version_that_no_store_can_count_is_trouble(cli, folder):
+    """A number that is too large is told with its line, and the files beside it are taken in."""
+    (folder / "decisions").mkdir()
+    (folder / "decisions/one.md").write_text(f"---\nversion: {2**64}\n---\n\nkraken\n")
+    (folder / "decisions/two.md").write_text("leviathan\n")
+    done = cli("sync")
+    assert (done.code, done.lines[0]) == (1, "project: 1 added, 1 not readable")
+    assert "one.md:2: version must be a whole number" in done.err
+
+
+def test_what_keeps_a_file_from_being_written_is_named(cli, folder):
+    """A file where a folder should be: the message names the record's file, not one in between."""
+    (folder / "decisions").write_text("not a folder\n")
+    done = cli("record", "add", "Use pnpm", "--category", "decisions")
+    assert (done.code, "/decisions/use-pnpm--" in done.err) == (6, True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_cannot_be_read_does_not_keep_anybody_from_asking(cli, folder, pnpm):
+    """What is stored answers, with a word about the folder; doctor calls it a problem."""
+    (folder / "decisions").chmod(0)
+    try:
+        done = cli.ok("recall", "pnpm")
+        told = cli("doctor")
+    finally:
+        (folder / "decisions").chmod(0o700)
+    assert (pnpm["content"] in done.out, "cannot be read: Permission denied" in done.err) == (True, True)
+    assert (told.code, "cannot be read: Permission denied" in told.out) == (1, True)

@@ -122,6 +122,16 @@ def test_consolidate_shows_a_diff_does_it_and_takes_it_back(learning):
     assert learning("consolidate", "--undo").code == 1
 
 
+@pytest.mark.parametrize("other", [["--undo"], ["--prepare", "work"]])
+def test_a_dry_run_changes_nothing_or_is_refused(learning, other):
+    """What cannot be only shown is not done instead."""
+    learning.add("Use pnpm, not npm")
+    receipt = learning.ok("consolidate", "--json").json["receipt"]
+    done = learning("consolidate", "--dry-run", *other)
+    assert (done.code, "--dry-run" in done.err) == (2, True)
+    assert learning.ok("consolidate", "--undo", "--json").json["receipt"] == receipt
+
+
 def test_undo_over_an_edit_is_a_conflict(learning):
     """Exit code 3, and the file is named."""
     learning.add("Use pnpm, not npm")

@@ -263,7 +263,9 @@ def test_an_update_may_come_by_pipe_or_editor(cli, pnpm, editor):
 def test_an_update_that_changes_nothing_says_so(cli, pnpm):
     """The same words again make no version; naming nothing at all is a mistake."""
     assert cli.ok("record", "update", pnpm["id"], pnpm["content"], "--json").json["version"] == 1
-    assert "Nothing changed" in cli.ok("record", "update", pnpm["id"], pnpm["content"]).out
+    assert f"Nothing changed in {pnpm['id']}, which is at version" in (
+        cli.ok("record", "update", pnpm["id"], pnpm["content"]).out
+    )
     assert cli("record", "update", pnpm["id"]).code == 2
 
 
@@ -498,3 +500,38 @@ def test_files_are_private(cli):
         os.umask(before)
     for path in [*cli.home.rglob("*"), *(cli.folder / "work/.commonplace").rglob("*"), cli.home]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+@pytest.mark.parametrize(
+    "command", ["record add - --category decisions", "recall -", "clear --scope project", "import -"]
+)
+def test_closed_standard_input_is_empty_standard_input(cli, command):
+    """A process that was started without one gets a sentence, or an answer, and no traceback."""
+    done = cli.start(*command.split(), preexec_fn=lambda: os.close(0))
+    assert done.code in (0, 2)
+    assert "Traceback" not in done.err
+
+
+def test_a_list_has_one_line_for_each_record(cli):
+    """Whatever a tag holds."""
+    cli.add("Use pnpm", "decisions", "--tag", "two\nlines")
+    assert len(cli.ok("record", "list").lines) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [["new words", "--edit"], ["--expires", "3d", "--no-expiry"], ["--expires", ""], ["--occurred", ""]]
+)
+def test_an_update_that_contradicts_itself_changes_nothing(cli, editor, options):
+    """Neither half is followed; a date that an empty variable left blank is none."""
+    editor("echo other > $1")
+    kept = cli.add("The proxy is down", "incidents")
+    assert cli("record", "update", kept["id"], *options).code == 2
+    assert cli.get(kept["id"])["version"] == 1
+
+
+@pytest.mark.parametrize("option", ["--expires", "--occurred"])
+def test_a_blank_date_is_no_date(cli, option):
+    """An incident that was to lapse is not kept for ever instead."""
+    done = cli("record", "add", "The proxy is down", "--category", "incidents", option, "")
+    assert (done.code, "'' is not a date" in done.err) == (2, True)
+    assert cli("recall", "proxy", "--as-of", "").code == 2

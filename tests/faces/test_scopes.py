@@ -203,7 +203,8 @@ def test_clearing_takes_new_files_too(cli):
 
 def test_clearing_is_not_done_by_accident(cli, pnpm):
     """Without a terminal neither nothing nor --yes clears; only --force does."""
-    assert cli("clear", "--scope", "project").code == 2
+    done = cli("clear", "--scope", "project")
+    assert (done.code, "--force says yes" in done.err) == (2, True)
     done = cli("clear", "--scope", "project", "--yes")
     assert (done.code, "--force" in done.err) == (2, True)
     assert cli("clear", "--force").code == 2

@@ -58,6 +58,16 @@ def test_any_text_can_be_written(monkeypatch):
     assert stream.buffer.getvalue() == b"\\u6f22 \\udcff\n"
 
 
+def test_json_stays_json_in_any_encoding(monkeypatch):
+    """What a terminal of ASCII cannot show is written as JSON writes it, beyond the first 65536 characters too."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    terminal.prepare()
+    terminal.say_json({"text": "café 😀"})
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue()) == {"text": "café 😀"}
+
+
 @pytest.mark.parametrize(
     ("text", "until", "since"),
     [

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
 
 @pytest.fixture
@@ -98,7 +104,7 @@ def test_an_import_goes_where_it_is_told(rich):
         ('{"format": "other"}\n', "is not an export of Commonplace"),
         ('{"format": "commonplace-records", "version": 99}\n', "version 99"),
         ('{"format": "commonplace-records", "version": 1}\n{"id": "x"}\n', ":2: not a record"),
-        ('{"format": "commonplace-records", "version": 1}\n[]\n', ":2: not a record"),
+        ('{"format": "commonplace-records", "version": 1}\n[]\n', ":2: not a record: [] is not keys and values"),
         ('{"format": "commonplace-records", "version": 1}\nnull\n', ":2: not a record"),
         ("\xff\xfe", "not UTF-8"),
     ],
@@ -133,3 +139,64 @@ def test_a_secret_in_an_import_is_taken_out(rich):
     done = rich.ok("import", "-", stdin=exported.replace("Prefer short answers", f"Prefer {secret}").encode())
     assert "github-pat" in done.err
     assert secret not in rich.ok("export").out
+
+
+def test_an_export_is_utf_8_whatever_the_terminal_speaks(rich, monkeypatch):
+    """What goes through a pipe can be imported again."""
+    kept = rich.add("Le café ferme à minuit", "incidents")
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    done = subprocess.run([COMMAND, "export"], capture_output=True, check=True)
+    assert kept["content"] in done.stdout.decode()
+
+
+def test_an_export_may_go_to_a_pipe(rich):
+    """A named pipe is written to, not replaced by a file."""
+    pipe = rich.folder / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        rich.ok("export", pipe)
+        out, _ = reader.communicate(timeout=60)
+    assert len(lines(out.decode())) == 1 + 4
+    assert pipe.is_fifo()
+
+
+def test_an_export_through_a_link_leaves_the_link(rich):
+    """The file that a link leads to is replaced, whole."""
+    (rich.folder / "link").symlink_to("real.jsonl")
+    rich.ok("export", rich.folder / "link")
+    assert (rich.folder / "link").is_symlink()
+    assert len(lines((rich.folder / "real.jsonl").read_text())) == 1 + 4
+
+
+@pytest.mark.parametrize("file", ["no/such/folder", "."])
+def test_an_export_that_cannot_be_written_names_its_file(rich, file):
+    """The message names what was typed, and nothing half written stays behind."""
+    done = rich("export", file)
+    assert (done.code, f"'{file}' cannot be written" in done.err) == (6, True)
+    assert list(rich.folder.rglob("*.part")) == []
+
+
+def test_an_import_takes_a_mark_of_byte_order(rich):
+    """What an editor or a shell of Windows puts before the first line is no part of it."""
+    exported = rich.ok("export").out
+    assert rich.ok("import", "-", stdin=b"\xef\xbb\xbf" + exported.encode()).out == "0 records kept, 4 there already\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [("trust", "god", "'god' is no trust; there are"), ("tags", ["", 5], "5 is not text")],
+)
+def test_what_is_wrong_with_a_record_is_said_of_what_was_written(rich, field, value, message):
+    """The sentence names the value in the file, in the words of the file."""
+    header, first, *_ = lines(rich.ok("export").out)
+    done = rich("import", "-", stdin="\n".join(map(json.dumps, (header, first | {field: value}))).encode())
+    assert (done.code, message in done.err) == (2, True)
+
+
+def test_a_blank_tag_is_not_imported(rich):
+    """As with every other write, a tag without a letter is none."""
+    header, first, *_ = lines(rich.ok("export").out)
+    other = first | {"id": first["id"][:-1] + ("0" if first["id"][-1] != "0" else "1"), "tags": ["", "kept"]}
+    other.pop("versions", None)
+    rich.ok("import", "-", stdin="\n".join(map(json.dumps, (header, other))).encode())
+    assert rich.get(other["id"])["tags"] == ["kept"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -95,6 +96,38 @@ def test_doctor_names_what_it_cannot_mend(cli):
     assert problem["fixable"] is False
 
 
+def test_doctor_says_what_a_sync_would_refuse(cli):
+    """A file that the gate does not let in is a problem that --fix does not claim to mend."""
+    folder = cli.folder / "work/.commonplace/decisions"
+    folder.mkdir()
+    (folder / "lapsing.md").write_text("---\nexpires: 2030-01-01\n---\n\nUse pnpm\n")
+    done = cli("doctor", "--fix")
+    assert done.code == 1
+    assert "lapsing.md:1: decisions are permanent; only incidents can expire" in done.out
+    assert not any(word in done.out for word in ("brought together", "--fix mends", "not in step"))
+
+
+def test_doctor_sees_files_that_are_gone_at_once(cli):
+    """Records whose files were lost together are kept; that they have none is a problem all the same."""
+    for number in range(5):
+        cli.add(f"Lesson {number}", "principles")
+    shutil.rmtree(cli.folder / "work/.commonplace/principles")
+    done = cli("doctor")
+    assert (done.code, "5 files of the project memory are gone at once" in done.out) == (1, True)
+    assert cli.ok("status", "--json").json["problems"]
+
+
+def test_doctor_sees_a_record_whose_file_was_never_written(cli):
+    """The files alone look as they did; only compared with the records they are not in step."""
+    folder = cli.folder / "work/.commonplace/decisions"
+    folder.symlink_to(cli.folder)
+    assert cli("record", "add", "Use pnpm", "--category", "decisions").code == 6
+    folder.unlink()
+    assert "a file and its record are not in step" in cli("doctor").out
+    assert cli.ok("status", "--json").json["scopes"][0]["in_step"] is False
+    assert "were brought together" in cli.ok("doctor", "--fix").out
+
+
 @pytest.mark.usefixtures("pnpm")
 def test_doctor_finds_and_mends_open_files(cli):
     """A database that others may read is a problem that can be mended."""
@@ -180,6 +213,12 @@ def test_only_a_backup_is_restored(cli, pnpm, file):
     (cli.folder / "work/not-one.db").write_text("hello")
     assert cli("restore", file, "--yes").code in {2, 6}
     assert cli.get(pnpm["id"])
+
+
+def test_a_restore_that_is_refused_leaves_no_copy(cli):
+    """Nothing took the place of what is there, so there is nothing to undo."""
+    assert cli("restore", "missing.db", "--yes").code == 2
+    assert list((cli.home / "backups").iterdir()) == []
 
 
 @pytest.mark.usefixtures("pnpm")

@@ -337,8 +337,9 @@ def test_pinned_is_yes_in_any_writing():
             "occurred must be a date such as 2026-12-01 or 2026-12-01T09:30:00Z, not '9999-12-31T23:00-05:00'",
         ),
         ("pinned: maybe", 2, "pinned must be true or false"),
-        ("version: two", 2, "version must be a whole number"),
-        ("version: -1", 2, "version must be a whole number"),
+        ("version: two", 2, "version must be a whole number below 9007199254740992"),
+        ("version: -1", 2, "version must be a whole number below 9007199254740992"),
+        ("version: 9007199254740992", 2, "version must be a whole number below 9007199254740992"),
         ("key: [a]", 2, "key must be text"),
         ("metadata: [a]", 2, "metadata must be keys and values"),
         ("superseded_by: x", 2, "superseded_by needs the date of archived; delete both lines to bring the record back"),
@@ -399,13 +400,13 @@ def test_a_damaged_file_is_told_with_its_line(data, line, reason):
 )
 def test_no_file_takes_long(record, data):
     """Neither to read, nor to write over, nor to name."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         encode(record.replace(key="b"), previous=data.decode())
         file_name(record.replace(content=decode(data, path="x.md").content))
     except FileTrouble:
         pass
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 # What a file changes

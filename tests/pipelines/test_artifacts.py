@@ -13,7 +13,7 @@ from commonplace.domain.changes import Archive, Delete
 from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.domain.queries import Filter
 from commonplace.engine.blocks import blocks, joined
-from commonplace.markdown.artifacts import checked
+from commonplace.markdown.artifacts import FILE_BYTES, checked
 from commonplace.pipelines.artifacts import publish
 from commonplace.pipelines.consolidate_text import Edits, edited, woven
 
@@ -196,6 +196,15 @@ def test_what_a_dead_process_left_half_written_is_swept(shop):
         os.utime(shop.folder / name, (time.time() - age,) * 2)
     publish(shop.place)
     assert [path.name for path in shop.folder.glob(".tmp-*")] == [".tmp-new"]
+
+
+def test_a_file_too_large_to_be_read_is_not_written_over(shop):
+    """Whoever put it there keeps it; the other files are written."""
+    shop.write("x" * (FILE_BYTES + 1), "MEMORY.md")
+    (shop.folder / "memory_summary.md").unlink()
+    assert publish(shop.place).left == ("MEMORY.md",)
+    assert (shop.folder / "MEMORY.md").stat().st_size > FILE_BYTES
+    assert (shop.folder / "memory_summary.md").exists()
 
 
 def test_a_link_is_not_followed(shop, tmp_path):

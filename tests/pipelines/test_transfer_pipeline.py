@@ -223,7 +223,7 @@ def test_a_broken_line_keeps_nothing_and_is_named(full, empty, clock, line, reas
         ("metadata", {"a": "x" * 30_000}, "what stands beside the content has"),
         ("source", {"channel": "root", "ref": None, "parents": []}, "is not a valid Channel"),
         ("source", {"channel": "user", "ref": 7, "parents": []}, "7 is not text"),
-        ("trust", "absolute", "'ABSOLUTE' is missing"),
+        ("trust", "absolute", "'absolute' is no trust; there are external, agent, user"),
         ("pinned", "false", "'false' is not true or false"),
         ("version", 0, "0 is not a number from 1 on"),
         ("version", 10**30, "is not a number from 1 on"),

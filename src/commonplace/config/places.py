@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from commonplace.domain.errors import ConfigError
+from commonplace.domain.errors import ConfigError, InvalidInput
 from commonplace.domain.values import Value
 
 FOLDER = ".commonplace"
@@ -45,7 +45,9 @@ def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
 
 
 def is_address(store: str) -> bool:
-    """Whether a store is named by its address, not by its path."""
+    """Whether a store is named by its address, not by its path; refuses the address of what is no store."""
+    if "://" in store and not store.startswith(ADDRESSES):  # or a folder called `mysql:` would be made
+        raise InvalidInput(f"{store.partition('://')[0]}:// is no store; name a file, or a postgresql:// address")
     return store.startswith(ADDRESSES)
 
 

@@ -44,13 +44,19 @@ def read(folder: str, name: str) -> bytes | None:
     if _leads_out(folder, name):
         return None
     try:
-        if os.lstat(os.path.join(folder, name)).st_size > FILE_BYTES:
-            return None
-        return files.read(folder, name)[0]
+        return None if is_large(folder, name) else files.read(folder, name)[0]
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise StoreError(f"{os.path.join(folder, name)!r} cannot be read: {error.strerror}") from error
+
+
+def is_large(folder: str, name: str) -> bool:
+    """Whether a file there has more bytes than are read; whoever wrote it, it is not to be written over."""
+    try:
+        return os.lstat(os.path.join(folder, name)).st_size > FILE_BYTES
+    except OSError:
+        return False
 
 
 def is_there(folder: str, name: str) -> bool:

@@ -32,6 +32,7 @@ from commonplace.domain.values import Value
 from commonplace.strict_yaml import MAX_BYTES, MAX_DEPTH, YamlError, dump, dump_scalar, load, load_with_lines, truth
 
 FILE_BYTES = CONTENT_BYTES_MOST + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
+COUNT_MOST = 2**53  # as in an export: what every reader takes for the same number, and every store holds
 DATE_LETTERS = 40  # no date is longer
 TITLE_LETTERS = 500  # of a first line: more than any file name takes
 SLUG_LETTERS = 60
@@ -215,9 +216,9 @@ class _Front(Value):
 
     def count(self, key: str) -> int | None:
         value = self.keys.get(key)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MOST):
             return value
-        raise self.wrong(key, "must be a whole number")
+        raise self.wrong(key, f"must be a whole number below {COUNT_MOST}")
 
     def moment(self, key: str) -> datetime | None:
         text = self.text(key)

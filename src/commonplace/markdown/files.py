@@ -53,7 +53,7 @@ def listed(folder: str) -> Iterator[tuple[str, int]]:
 
     Plain tuples: this looks at every file before a recall.
     """
-    for category in os.scandir(folder):
+    for category in _inside(folder):
         if category.is_dir(follow_symlinks=False) and not category.name.startswith(".") and category.name not in OTHERS:
             for entry in _inside(category.path):
                 name = entry.name
@@ -84,7 +84,9 @@ def replace(folder: str, path: str, data: bytes) -> int:
     Nobody ever reads half of it.  A power cut before ``settle`` may still leave an empty file or the old one: nobody
     relies on it before that.
     """
-    target = os.path.join(folder, path)
+    target, inside = os.path.join(folder, path), os.path.dirname(path)
+    if inside and os.path.islink(os.path.join(folder, inside)):  # `listed` would not find it there
+        raise StoreError(f"{target!r} cannot be written: its folder is a link")
     temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}")
     try:
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
@@ -95,7 +97,7 @@ def replace(folder: str, path: str, data: bytes) -> int:
             stamp = _stamp(os.fstat(descriptor))
         os.replace(temporary, target)
     except OSError as error:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # it is not there, or `sweep` finds it
             os.unlink(temporary)
         raise StoreError(f"{target!r} cannot be written: {error.strerror}") from error
     return stamp
@@ -166,6 +168,8 @@ def _inside(folder: str) -> list[os.DirEntry[str]]:
         return list(os.scandir(folder))
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise StoreError(f"the folder {folder!r} cannot be read: {error.strerror}") from error
 
 
 def _stamp(status: os.stat_result) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from commonplace.domain.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
 from commonplace.domain.documents import Chunk, Document, FileState
+from commonplace.domain.errors import StoreError
 from commonplace.domain.ids import is_id
 from commonplace.domain.jobs import Claim, Job, JobState, Skipped
 from commonplace.domain.ports import EmbedderIdentity, Measure, Store, Tally, Unembedded
@@ -46,6 +47,15 @@ class MirroredStore:
         if self._written and any(isinstance(change, ERASING) for change in changes):
             self.settle()  # or, if we die now, nobody knows that the file of an erased record is a leftover
         outcomes = self.store.apply(changes)
+        try:
+            self._follow(outcomes)
+        except StoreError as error:  # not as StoreBusy: whoever tried again would make the changes twice
+            raise StoreError(
+                f"{error}; what is stored was changed all the same, `commonplace sync` does the rest"
+            ) from error
+        return outcomes
+
+    def _follow(self, outcomes: Sequence[Outcome]) -> None:
         with self._guard:
             for outcome in outcomes:
                 for record in outcome.records:
@@ -55,7 +65,6 @@ class MirroredStore:
                 self._forget(outcome.gone)
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
                 self.settle()
-        return outcomes
 
     def write(self, folder: str, id: str, *, at: str | None = None, to: str | None = None) -> None:
         """Write a record's file as the record is by now, keeping the comments of whoever edited it.
@@ -185,27 +194,27 @@ class MirroredStore:
         """See ``Store``."""
         return self.store.scopes(below)
 
+    def inhabited(self, below: Scope) -> list[Scope]:
+        """See ``Store``."""
+        return self.store.inhabited(below)
+
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
         """See ``Store``."""
         return self.store.events(scopes, after=after, limit=limit)
+
+    def kept_after(self) -> int:
+        """See ``Store``."""
+        return self.store.kept_after()
 
     def heard(self, *, after: int, seconds: float) -> int:
         """See ``Store``."""
         return self.store.heard(after=after, seconds=seconds)
 
     def embedder(self) -> EmbedderIdentity | None:
-    def inhabited(self, below: Scope) -> list[Scope]:
-        """See ``Store``."""
-        return self.store.inhabited(below)
-
         """See ``Store``."""
         return self.store.embedder()
 
     def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
-    def kept_after(self) -> int:
-        """See ``Store``."""
-        return self.store.kept_after()
-
         """See ``Store``."""
         return self.store.unembedded(identity, limit=limit)
 
@@ -234,7 +243,10 @@ class MirroredStore:
         own = [state for state in self._written.get(folder, {}).values() if state.record == id]
         for state in own or self.store.files(folder, records=[id]):
             if files.stamp(folder, state.path) not in (None, state.stamp):
-                return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
+                try:
+                    return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
+                except OSError:  # nobody can say, so it is left as it is
+                    return True
         return False
 
     def _unnoted(self, folder: str, ids: Collection[str]) -> dict[str, str]:

@@ -193,7 +193,8 @@ def _published(place: Workplace, folder: str) -> Published:
             continue
         data, state = written(one.content or ""), noted.get(name)
         there = disk.read(folder, name)
-        if there is not None and there != data and not _is(there, state):
+        changed = there is not None and there != data and not _is(there, state)
+        if changed or disk.is_large(folder, name):
             done = done.replace(left=(*done.left, name))
             continue
         if there == data and _is(data, state):

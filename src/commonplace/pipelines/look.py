@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Collection
 
+from commonplace.domain.errors import StoreError
 from commonplace.domain.scopes import Scope
 from commonplace.markdown import files
 from commonplace.markdown.mirror import MirroredStore
@@ -33,7 +34,11 @@ class Look:
         began = time.time_ns()
         folder = self.store.folders[scope]
         known = {state.path: state.stamp for state in self.store.files(folder)}
-        if not os.path.isdir(folder) or (seen := dict(files.listed(folder))) != known:
+        try:
+            seen = dict(files.listed(folder))
+        except StoreError:  # whoever syncs then says why it cannot be read
+            return True
+        if not os.path.isdir(folder) or seen != known:
             return True
         self.mark(scope, began, len(seen))
         return False

@@ -118,6 +118,15 @@ class Syncer:
         actions = plan(seen=self._seen(known), known=known, records=self._records(), history=self._history)
         return actions if accept_missing else self._asked(actions, len(known))
 
+    def foreseen(self) -> tuple[Report, int]:
+        """What a run would say, with what it could not do, and how much it would do; nothing is done."""
+        actions = self.planned()
+        for action in actions:
+            if isinstance(action, Add | Edited | Trouble):  # the gate refuses some, which no plan can know
+                self._prepare(action, [], [])
+        refused = {trouble.path for trouble in self.report.troubles}
+        return self.report, sum(action.path not in refused for action in actions)
+
     def run(self, *, accept_missing: bool = False, tell: Tell = silent, wait: float = LOCK_SECONDS) -> Report:
         """Look, plan, do; one process at a time, or a new file would become a record of each."""
         self._must_be_there()
@@ -147,8 +156,17 @@ class Syncer:
 
     def _seen(self, known: Sequence[FileState]) -> list[Seen]:
         states = {state.path: state for state in known}
-        looks = (self._look(path, stamp, states.get(path)) for path, stamp in sorted(files.listed(self.folder)))
-        return [seen for seen in looks if seen]
+        listed = dict(files.listed(self.folder))
+        looks = [self._look(path, stamp, states.get(path)) for path, stamp in sorted(listed.items())]
+        return [seen for seen in (*looks, *map(self._linked, sorted(states.keys() - listed.keys()))) if seen]
+
+    def _linked(self, path: str) -> Seen | None:
+        """A file in whose place, or whose folder's, somebody has put a link: that is no wish to delete."""
+        place = os.path.join(self.folder, path)
+        if not os.path.lexists(place) or not (os.path.islink(place) or os.path.islink(os.path.dirname(place))):
+            return None
+        trouble = Trouble(path=path, line=1, reason="is a link, or in a folder that is one; only plain files are read")
+        return Seen(path=path, digest="", stamp=0, trouble=trouble)
 
     def _look(self, path: str, stamp: int, state: FileState | None) -> Seen | None:
         if state is not None and state.stamp == stamp:

@@ -99,7 +99,7 @@ def _loads(lines: Iterable[str], name: str, into: Scope | None, gate: Gate) -> l
     found: list[Load] = []
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     number, header = next(numbered, (1, "null"))
-    _check_header(_parsed(header, f"{name}:{number}"), name)
+    _check_header(_parsed(header.removeprefix("\ufeff"), f"{name}:{number}"), name)
     for number, line in numbered:
         said = _parsed(line, f"{name}:{number}")
         try:
@@ -132,8 +132,8 @@ def _check_header(said: Any, name: str) -> None:
 
 
 def _versions(said: Mapping[str, Any]) -> Sequence[Record]:
-    earlier = [record_of(version) for version in said.get("versions", [])]
-    present = record_of(said)
+    present = record_of(_mapping(said))
+    earlier = [record_of(_mapping(version)) for version in said.get("versions", [])]
     if any(version.id != present.id or version.scope != present.scope for version in earlier):
         raise ValueError("an earlier version belongs to another record")
     versions = sorted([*earlier, present], key=lambda version: version.version)
@@ -158,7 +158,7 @@ def record_of(said: Mapping[str, Any]) -> Record:
         source=Source(
             channel=Channel(source["channel"]), ref=_text_or_none(source["ref"]), parents=_texts(source["parents"])
         ),
-        trust=Trust[_text(said["trust"]).upper()],
+        trust=_trust(said["trust"]),
         pinned=_flag(said["pinned"]),
         version=_count(said["version"], least=1),
         created_at=_date(said["created_at"]),
@@ -218,6 +218,12 @@ def _count(value: Any, *, least: int) -> int:
     return value
 
 
+def _trust(value: Any) -> Trust:
+    if _text(value).upper() not in Trust.__members__:
+        raise ValueError(f"{value!r} is no trust; there are {', '.join(name.lower() for name in Trust.__members__)}")
+    return Trust[value.upper()]
+
+
 def _slug(value: Any) -> str:
     if slug(_text(value)) != value:
         raise ValueError(f"{value!r} is not a category")
@@ -241,7 +247,7 @@ def _passed(record: Record, into: Scope | None, gate: Gate) -> Record:
         content=content,
         key=None if key is None else one_line(gate.text(key, what="the key")) or None,
         value=gate.json(record.value, what="the value"),
-        tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags),
+        tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
         metadata=metadata if isinstance(metadata, dict) else {},
         source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
     )

@@ -133,6 +133,8 @@ def root(store: str | None) -> None:
     Exit codes: 0 done, 1 not found or something needs you, 2 not understood, 3 conflict, 4 forbidden, 5 settings,
     6 store or disk, 130 interrupted.
     """
+    if store == "":
+        raise click.UsageError("--store names nothing; leave it out to use the settings' store")
     if store:  # whatever is opened for this command, and whoever it starts, sees the same
         before = os.environ.get(STORE, "")
         os.environ[STORE] = store

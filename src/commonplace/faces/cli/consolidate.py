@@ -46,6 +46,8 @@ def consolidate(
     """
     if sum(map(bool, (undo, prepare, commit))) > 1:
         raise InvalidInput("--undo, --prepare and --commit are three commands; give one of them")
+    if dry_run and (undo or prepare is not None):
+        raise InvalidInput("--dry-run shows what a consolidation would change; --undo and --prepare are done at once")
     with here() as place:
         session = Session(place, place.memory, as_json=as_json)
         if undo:
@@ -62,9 +64,8 @@ def consolidate(
 
 def told(session: Session, report: ConsolidateReport) -> int:
     """Tell what came of it; the exit code says whether somebody has to look."""
-    session.tell(
-        *report.redactions, *(f"{name} was edited meanwhile; the next run takes it in" for name in report.left)
-    )
+    left = (f"{name} was edited meanwhile, or cannot be read, and was left as it is" for name in report.left)
+    session.tell(*report.redactions, *left)
     session.answer(_text(report), report_json(report))
     needs = report.status == "failed" or (report.status == "skipped" and report.reason.startswith(_TROUBLE))
     return ATTENTION if needs else OK

@@ -47,18 +47,18 @@ def extract(
       commonplace extract --prepare work/
       commonplace extract --commit work/
     """
-    if prepare and commit:
+    if prepare is not None and commit is not None:
         raise InvalidInput("--prepare writes the work and --commit takes the answers; give one of them")
-    if commit and (names or exclude or force):
+    if commit is not None and (names or exclude or force):
         raise InvalidInput("--commit takes what is in its folder; --session, --exclude and --force are for the others")
     with opened(as_json=as_json) as session:
         place = learning_place(session.place)
         given: dict[str, Any] = {"only": names or None, "exclude": exclude, "force": force}
         written: tuple[str, ...] = ()
         with progress("Extracting sessions") as tell:
-            if commit:
+            if commit is not None:
                 report = commit_answers(place, commit, tell=tell)
-            elif prepare:
+            elif prepare is not None:
                 prepared = prepare_work(place, prepare, tell=tell, **given)
                 report, written = prepared.report, prepared.sessions
             else:

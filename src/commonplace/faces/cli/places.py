@@ -125,6 +125,7 @@ def _summary(report: Report) -> str:
         "added": report.added,
         "changed": report.changed,
         "archived": report.archived,
+        "restored": report.restored,
         "written": report.written,
         "removed": report.removed,
         "gone at once and left alone": report.missing,
@@ -134,7 +135,7 @@ def _summary(report: Report) -> str:
 
 
 def _report_json(report: Report) -> Mapping[str, Any]:
-    plain = ("added", "changed", "archived", "written", "removed", "missing")
+    plain = ("added", "changed", "archived", "restored", "written", "removed", "missing")
     return {name: list(getattr(report, name)) for name in plain} | {
         "troubles": [{"path": one.path, "line": one.line, "reason": one.reason} for one in report.troubles],
         "redactions": [{"path": path, "kind": found.kind, "mark": found.mark} for path, found in report.redactions],
@@ -197,7 +198,8 @@ def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     with opened(scope, as_json=as_json) as session:
         target = session.place.where.writable(scope)
         count = sum(tally.count for tally in session.place.store.census() if tally.scope == target)
-        if not (yes or force) and not confirmed(f"Erase the {counted(count, 'thing')} in the {scope} memory for good?"):
+        question = f"Erase the {counted(count, 'thing')} in the {scope} memory for good?"
+        if not (yes or force) and not confirmed(question, otherwise="--force"):
             return ATTENTION
         forgotten = session.memory.clear(target)
         session.erased(pending=forgotten.pending)

@@ -126,7 +126,7 @@ def _options(asked: Mapping[str, Any], place: Here) -> dict[str, Any]:
         "tags": asked["tag"],
         "limit": settings["recall_limit"] if asked["limit"] is None else asked["limit"],
         "budget": settings["recall_budget"] if asked["budget"] is None else asked["budget"],
-        "as_of": since(asked["as_of"], place.clock()) if asked["as_of"] else None,
+        "as_of": None if asked["as_of"] is None else since(asked["as_of"], place.clock()),
     }
 
 

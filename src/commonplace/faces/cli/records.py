@@ -91,8 +91,8 @@ def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
     expires, occurred = given.pop("expires"), given.pop("occurred")
     return given | {
         "metadata": {name: said for name, said in words.items() if said},
-        "expires_at": moments.until(expires, now) if expires else None,
-        "occurred_at": moments.on(occurred, now) if occurred else None,
+        "expires_at": None if expires is None else moments.until(expires, now),
+        "occurred_at": None if occurred is None else moments.on(occurred, now),
     }
 
 
@@ -150,12 +150,16 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
         based = before.version if derived and expect is None else expect
         kept = session.memory.update(before.id, expect=based, **changes)
         data = session.kept(kept)
-        said = "Nothing changed in" if kept.deduped else "Updated"
-        session.answer(f"{said} {kept.record.id} to version {kept.record.version}", data)
+        said = "Nothing changed in {}, which is at" if kept.deduped else "Updated {} to"
+        session.answer(f"{said.format(kept.record.id)} version {kept.record.version}", data)
 
 
 def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, Any]:
     """The options of ``update`` as ``Memory.update`` takes them: only what was named."""
+    if given["edit"] and given["text"] is not None:
+        raise InvalidInput("TEXT and --edit both say what the content becomes; give one of them")
+    if given["no_expiry"] and given["expires"] is not None:
+        raise InvalidInput("--expires and --no-expiry contradict each other; give one of them")
     changes: dict[str, Any] = {}
     if given["edit"] or given["text"] is not None:
         changes["content"] = _text(None if given["edit"] else given["text"], before=before.content)
@@ -164,9 +168,9 @@ def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, 
         changes["tags"] = (tags | {*given["added"]}) - {*given["removed"]}
     if named := {name: [word for word in given[name] if word] for name in ("aliases", "keywords") if given[name]}:
         changes["metadata"] = dict(before.metadata) | named
-    if given["expires"] or given["no_expiry"]:
+    if given["expires"] is not None or given["no_expiry"]:
         changes["expires_at"] = None if given["no_expiry"] else moments.until(given["expires"], now)
-    if given["occurred"]:
+    if given["occurred"] is not None:
         changes["occurred_at"] = moments.on(given["occurred"], now)
     return changes
 
@@ -348,7 +352,7 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
 def _line(session: Session, record: Record) -> str:
     state = record.state(session.place.clock())
     marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
-    marks += [f"#{tag}" for tag in sorted(record.tags)]
+    marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
     where = f"{record.category:<11}  {session.place.named(record.scope):<9}"
     words = [_shortened(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
     return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"

@@ -123,10 +123,10 @@ def json_too(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Write the answer as JSON.")(command)
 
 
-def confirmed(question: str) -> bool:
+def confirmed(question: str, *, otherwise: str = "--yes") -> bool:
     """Ask before something is erased or replaced; refuse to guess where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{question} Nobody can be asked here; --yes says yes")
+        raise InvalidInput(f"{question} Nobody can be asked here; {otherwise} says yes")
     if click.confirm(question, err=True):
         return True
     note("nothing was changed")

@@ -6,11 +6,13 @@ text is shown as JSON would write it.  A recall loads this, so it imports next t
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Mapping
 
 NAME = "commonplace"
+_UNWRITABLE = "commonplace.unwritable"  # the name under which Python knows what to do about them
 
 # Acts instead of being read.
 _UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -43,7 +45,7 @@ def visible(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    units = character.encode("utf-16-be")
+    units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
@@ -54,12 +56,21 @@ def near(path: str) -> str:
 
 
 def prepare() -> None:
-    """Let no text fail to be written, whatever the terminal's encoding is and whether there is one."""
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    """Let no text fail to be read or written, whatever the terminal's encoding is and whether there is one."""
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - likewise
     sys.stderr = sys.stderr or sys.stdout
+    codecs.register_error(_UNWRITABLE, _unwritable)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=_UNWRITABLE)
+
+
+def _unwritable(error: UnicodeError) -> tuple[str, int]:
+    """What the terminal's encoding does not have, as JSON would write it: an answer for programs stays JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_escaped, error.object[error.start : error.end])), error.end
 
 
 def silence() -> None:

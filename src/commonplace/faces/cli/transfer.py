@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import BinaryIO
 
 import click
 
-from commonplace.domain.errors import InvalidInput
+from commonplace.domain.errors import InvalidInput, StoreError
 from commonplace.domain.records import CATEGORIES
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.session import counted, json_too, opened, progress, scoped, taken_out
@@ -50,30 +51,48 @@ def export(file: str | None, to: str, scope: str | None) -> None:
     with opened(scope) as session, progress("Exporting", streamed=file in (None, "-")) as tell:
         scopes = frozenset(session.memory.binding.reads)
         lines = _shown(exported(session.place.store, scopes, now=session.place.clock()), tell)
-        if file in (None, "-"):
-            for line in lines:
-                sys.stdout.write(line + "\n")
+        if file is None or file == "-":
+            _poured(sys.stdout.buffer, lines)
         else:
-            _write(str(file), lines)
+            note(f"{counted(_write(file, lines), 'record')} in {near(os.path.abspath(file))}")
 
 
-def _write(file: str, lines: Iterable[str]) -> None:
-    """Write beside the file, then move it there: it is whole or not there at all."""
-    path, count = os.path.abspath(file), -1  # the first line is not a record
+def _write(file: str, lines: Iterable[str]) -> int:
+    """Write an export to a file, whole or not at all, or straight to a pipe or a device; returns how many records."""
+    try:
+        if os.path.isfile(file) or not os.path.exists(file):
+            return _put_in_place(os.path.realpath(file), lines)  # a link to a file stays one
+        with open(file, "wb") as target:
+            return _poured(target, lines)
+    except BrokenPipeError:  # whoever reads has had enough
+        raise
+    except OSError as error:
+        raise StoreError(f"{file!r} cannot be written: {error.strerror}") from error
+
+
+def _put_in_place(path: str, lines: Iterable[str]) -> int:
+    """Write beside the file, then move it there."""
     temporary = f"{path}.{os.getpid()}.part"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as target:
-            for line in lines:
-                target.write(line + "\n")
-                count += 1
-            target.flush()
+        with open(descriptor, "wb") as target:
+            count = _poured(target, lines)
             os.fsync(descriptor)
         os.replace(temporary, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-    note(f"{counted(count, 'record')} in {near(path)}")
+    return count
+
+
+def _poured(target: BinaryIO, lines: Iterable[str]) -> int:
+    """Write the lines, in UTF-8 whatever the terminal speaks; returns how many are records: all but the first."""
+    count = -1
+    for line in lines:
+        target.write(f"{line}\n".encode())
+        count += 1
+    target.flush()
+    return count
 
 
 def _shown(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:

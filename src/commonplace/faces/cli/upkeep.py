@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from commonplace.config.project import ASSISTANT, PROJECT, context
-from commonplace.domain.errors import StoreDamaged
+from commonplace.domain.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.domain.ports import EmbedderIdentity, Problem, Tally
 from commonplace.domain.scopes import Scope
 from commonplace.engine.render import iso
@@ -21,11 +21,11 @@ from commonplace.faces.cli.recall import hints
 from commonplace.faces.cli.session import BACKUPS, Session, confirmed, counted, json_too, opened, progress
 from commonplace.faces.cli.terminal import near, say, say_json
 from commonplace.hosts.journal import told
-from commonplace.markdown.plan import Trouble
 from commonplace.opening import Here, here, set_aside
 from commonplace.version import PRODUCT
 
 _STORE = "database, full-text index and rows"
+_FILES = "files of the {} memory"
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -48,8 +48,9 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
             return session.answer(jobs_text(seen), seen)
         census = place.store.census(at=place.clock())
         tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
-        scopes = [_scope_json(place, name) for name in (PROJECT, ASSISTANT)]
-        problems = [problem for found in _checks(place).values() for problem in found]
+        checks = _checks(place)
+        scopes = [_scope_json(place, name, checks) for name in (PROJECT, ASSISTANT)]
+        problems = [problem for found in checks.values() for problem in found]
         session.tell(*hints(place), *troubled(place), *told(place.where.home))
         data = {
             "version": PRODUCT,
@@ -61,7 +62,7 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
         return session.answer(_status_text(data), data)
 
 
-def _scope_json(place: Here, name: str) -> dict[str, Any] | None:
+def _scope_json(place: Here, name: str, checks: Mapping[str, Sequence[Problem]]) -> dict[str, Any] | None:
     scope = place.where.project if name == PROJECT else place.where.assistant
     if scope is None:
         return None
@@ -70,7 +71,7 @@ def _scope_json(place: Here, name: str) -> dict[str, Any] | None:
     described |= {"enabled": place.where.on(name), "folder": folder}
     if folder:
         last = place.look.last(scope)
-        described |= {"files": len(place.store.files(folder)), "in_step": not place.look.differs(scope)}
+        described |= {"files": len(place.store.files(folder)), "in_step": not checks[_FILES.format(name)]}
         described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
     return described
 
@@ -160,7 +161,7 @@ def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, a
 def _checks(place: Here) -> dict[str, list[Problem]]:
     checks = {_STORE: place.keeper.check()}
     for scope in place.mirrored:
-        checks[f"files of the {place.named(scope)} memory"] = list(_apart(place, scope))
+        checks[_FILES.format(place.named(scope))] = list(_apart(place, scope))
     if place.embedder:
         checks["vectors"] = list(_unembedded(place, place.embedder.identity))
     return checks
@@ -178,16 +179,14 @@ def _unembedded(place: Here, wanted: EmbedderIdentity) -> Iterator[Problem]:
 
 def _apart(place: Here, scope: Scope) -> Iterator[Problem]:
     """What is wrong between the files of a scope and its records."""
-    if not place.look.differs(scope):
+    try:
+        report, others = place.foreseen(scope)
+    except StoreError as error:
+        yield Problem(what=str(error), fixable=False)
         return
-    actions = place.planned(scope)
-    troubles = [action for action in actions if isinstance(action, Trouble)]
-    folder = place.store.folders[scope]
-    for trouble in troubles:
-        yield Problem(
-            what=f"{near(os.path.join(folder, trouble.path))}:{trouble.line}: {trouble.reason}", fixable=False
-        )
-    if others := len(actions) - len(troubles):
+    for sentence in place.told(scope, report.replace(redactions=())):
+        yield Problem(what=near(sentence), fixable=False)
+    if others:
         what = "a file and its record are" if others == 1 else f"{others} files and their records are"
         yield Problem(what=f"{what} not in step", fixable=True)
 
@@ -218,7 +217,7 @@ def _mended(place: Here) -> list[str]:
     done = list(place.keeper.repair())
     for scope in place.mirrored:
         report = place.sync(scope)
-        if not report.quiet:
+        if not report.replace(troubles=(), missing=()).quiet:
             done.append(f"the files and records of the {place.named(scope)} memory were brought together")
     if filled := place.catch_up():
         done.append(f"{counted(filled, 'text')} given a vector")
@@ -288,7 +287,11 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
             return ATTENTION
         before = _backup_path(session.place)
         session.place.keeper.backup(before)
-        count = session.place.restored(file)
+        try:
+            count = session.place.restored(file)
+        except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo
+            os.unlink(before)
+            raise
         session.tell(f"what was there before is in {near(before)}")
         session.answer(f"Restored {counted(count, 'record')} from {file}", {"records": count, "before": before})
     return OK
