@@ -33,16 +33,16 @@ JSON_DEPTH_MOST = 64  # where no file has to hold it
 BLOB_CHARS = 1024  # of base64 at least, to be a picture or a file; keys and tokens are shorter
 
 
-#: Short texts that came through as they were: names of fields, agents and tags come again with every write.
-_HARMLESS: set[str] = set()
+#: Short texts, each behind its name, that came through as they were: fields, agents and tags come with every write.
+_HARMLESS: set[tuple[str, str]] = set()
 WORD_CHARS = 40
 WORDS_MOST = 4096
 
 
-def _remember_harmless(text: str) -> None:
+def _remember_harmless(name: str, text: str) -> None:
     if len(_HARMLESS) >= WORDS_MOST:
         _HARMLESS.clear()
-    _HARMLESS.add(text)
+    _HARMLESS.add((name, text))
 
 
 class Admitted(Value):
@@ -64,13 +64,13 @@ class Gate:
 
     def text(self, text: str, *, what: str, name: str = "") -> str:
         """Clean and redact one text; under a name, what that name says it is counts as well."""
-        if not name and text in _HARMLESS:
+        if (name, text) in _HARMLESS:
             return text
         kept, dropped = clean(text, what=what)
         self.dropped += dropped
         found = redact_under(name, kept, key=self.key) if name else redact(kept, key=self.key)
-        if not name and found.text == text and len(text) <= WORD_CHARS:
-            _remember_harmless(text)
+        if found.text == text and len(name) + len(text) <= WORD_CHARS:
+            _remember_harmless(name, text)
         self.findings += found.findings
         return found.text
 
