@@ -46,7 +46,7 @@ def test_only_a_digest_is_kept(keys, store, clock):
     where = Filter(scopes=frozenset({SCOPE}), at=clock(), states=ANY_STATE)
     [record] = store.find(where, order=Order.NEWEST, limit=10)
 
-    assert token.rpartition("_")[2] not in repr(record)
+    assert token.split("_", 2)[2] not in repr(record)  # the secret itself may have a "_" in it
     assert len(record.value["digest"]) == 64
 
 

@@ -61,7 +61,7 @@ class Keys:
         row = "".join(secrets.choice(ALPHABET) for _ in range(ID_CHARS))
         token = f"{PREFIX}{row}_{secrets.token_urlsafe(SECRET_BYTES)}"
         value: Json = {"name": name, "agent": agent, "digest": digest(token)}
-        draft, now = Draft(content=f"server key {row}", category="keys", key=row, value=value), self._clock()
+        draft, now = Draft(content="A key of the server", category="keys", key=row, value=value), self._clock()
         record = admit(draft, binding=self._memory.binding, id=new_id(now), now=now).record
         self._store.apply([Put(record=record, terms=())])  # nobody searches for it
         return _key(record), token
