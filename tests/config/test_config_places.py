@@ -250,3 +250,11 @@ def test_the_address_of_what_is_no_store_is_refused(env, said):
     """Nobody gets a folder called `mysql:` in the place of a database."""
     with pytest.raises(InvalidInput, match=r"(sqlite|mysql):// is no store; name a file, or a postgresql:// address"):
         database({"COMMONPLACE_HOME": "/data"} | env, said)
+
+
+@pytest.mark.parametrize("said", ["postgresql:/ada:pw@db/m", "postgres:db", "host=db password=pw dbname=m"])
+def test_what_is_almost_the_address_of_a_database_is_refused(said):
+    """Nobody gets a file with a password in its name, and the sentence does not repeat it."""
+    with pytest.raises(InvalidInput, match=r"^a database is named by its address, which looks like") as told:
+        database({"COMMONPLACE_HOME": "/data"}, said)
+    assert "pw" not in str(told.value)

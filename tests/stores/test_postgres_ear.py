@@ -69,3 +69,27 @@ def test_writers_are_not_kept_waiting_by_who_listens(pair, make):
     there.apply([make.put(tell=True)])
     assert here.heard(after=0, seconds=LONG) > 0
     assert len(there.find(make.where(), order=Order.ID, limit=9)) == 6
+
+
+@pytest.fixture
+def alone(new_postgres):
+    """A store of a role that the server lets have one connection at a time."""
+    store = new_postgres()
+    address, role = os.environ["COMMONPLACE_TEST_POSTGRES"], f"alone_{store.schema}"
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute(f"create role {role} login connection limit 1; grant usage on schema {store.schema} to {role}")
+        db.execute(f"grant select, insert, update, delete on all tables in schema {store.schema} to {role}")
+        made = PostgresStore(psycopg.conninfo.make_conninfo(address, user=role), schema=store.schema)
+        yield made
+        made.close()
+        db.execute(f"drop owned by {role} cascade; drop role {role}")
+
+
+def test_who_gets_no_line_looks_when_its_time_is_over(alone, make):
+    """Where the server takes no more connections, what is told is heard a little later, and nobody's stream ends."""
+    assert alone.census() == []  # the one connection stays open
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(alone.heard, after=0, seconds=1.0)
+        alone.apply([make.put(tell=True)])
+        assert waiting.result(timeout=LONG / 2) > 0
+    assert alone.heard(after=99, seconds=0.0) > 0

@@ -44,11 +44,20 @@ def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
     return os.path.join(base, "commonplace")
 
 
+#: How an address of a database begins that lacks a slash; and the words of libpq's own way to name one.
+ALMOST = ("postgres:", "postgresql:")
+LIBPQ = ("host=", "dbname=", "password=", "service=")
+
+
 def is_address(store: str) -> bool:
     """Whether a store is named by its address, not by its path; refuses the address of what is no store."""
     if "://" in store and not store.startswith(ADDRESSES):  # or a folder called `mysql:` would be made
         raise InvalidInput(f"{store.partition('://')[0]}:// is no store; name a file, or a postgresql:// address")
-    return store.startswith(ADDRESSES)
+    if store.startswith(ADDRESSES):
+        return True
+    if store.startswith(ALMOST) or any(word.startswith(LIBPQ) for word in store.split()):  # its password may be in it
+        raise InvalidInput("a database is named by its address, which looks like postgresql://host/name")
+    return False
 
 
 def database(env: Mapping[str, str], said: str | None) -> str:

@@ -43,9 +43,10 @@ WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
 WORK_MEMORY = "64MB"  # a set of found rows that does not fit is kept by pages, and all of their rows are looked at
 POOL_MOST = 8  # connections of one process
 TENANT = "default"  # whose rows those are that nobody else has
+NAME_BYTES = 63  # of a schema: the server cuts off the rest, and two stores would be one
 OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
 
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what fails is raised; nothing is printed beside
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what fails is raised; nothing is printed beside
 
 
 def every(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -145,13 +146,18 @@ def _large_end_first(numbers: array[float]) -> array[float]:
 
 # Connections
 
+#: How each is opened, whatever the address, the environment or the role would have it.
+_ALIKE: dict[str, Any] = {"autocommit": True, "connect_timeout": CONNECT_SECONDS, "client_encoding": "UTF8"}
+#: Who waited for a turn must see what was written meanwhile: a stricter default would show the state before.
+_SEEING = "set default_transaction_isolation = 'read committed'"
+
 
 class Connections:
     """The connections of one store.  They are opened when they are needed, and anew in a forked process."""
 
     def __init__(self, url: str, schema: str, tenant: str) -> None:
-        self.schema = schema
-        self.tenant = tenant
+        self.schema = _schema(schema)
+        self.tenant = _tenant(tenant)
         self.turn = (
             schema if tenant == TENANT else f"{schema}, {tenant}"
         )  #: what writers of this store wait for each other by
@@ -165,15 +171,16 @@ class Connections:
     def alone(self) -> Iterator[Db]:
         """One connection outside of the pool, not yet set up: for the first look at the database."""
         try:
-            db = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+            db = psycopg.connect(self._url, **_ALIKE)
         except psycopg.OperationalError as error:
             raise StoreError(f"the store {self.name!r} cannot be opened: {_said(error)}") from error
         with mapped(self.name), db:
+            run(db, _SEEING)
             yield db
 
     def apart(self) -> Db:
         """One connection outside of the pool, set up like those in it; whoever asks for it closes it."""
-        db = psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+        db = psycopg.connect(self._url, **_ALIKE)
         try:
             self._configure(db)
         except BaseException:
@@ -260,7 +267,7 @@ class Connections:
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._url,
-                    kwargs={"autocommit": True, "connect_timeout": CONNECT_SECONDS},
+                    kwargs=_ALIKE,
                     configure=self._configure,
                     min_size=0,
                     max_size=POOL_MOST,
@@ -276,7 +283,7 @@ class Connections:
                           " where e.extname = 'vector'")  # fmt: skip
         path = f"{quoted(self.schema)}, {quoted(place[0] if place else 'public')}"
         run(db, f"set search_path = {path}")
-        run(db, "set client_encoding = 'UTF8'")
+        run(db, _SEEING)
         run(db, f"set lock_timeout = {LOCK_MS}")
         run(db, "set random_page_cost = 1.1")  # a search is worth it in memory only: there a page costs what any costs
         run(db, f"set work_mem = '{WORK_MEMORY}'")
@@ -313,11 +320,29 @@ def own_options(url: str) -> tuple[str, dict[str, str]]:
     return f"{address}?{theirs}" if theirs else address, ours
 
 
+def _schema(name: str) -> str:
+    if set("%?\0") & set(name) or len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES:
+        raise InvalidInput(
+            f"the name of a schema has at most {NAME_BYTES} bytes, and no `%`, no `?` and no character 0 in it,"
+            f" unlike {name!r}"
+        )
+    return name
+
+
+def _tenant(name: str) -> str:
+    if "\0" in name:
+        raise InvalidInput(f"the name of a tenant has no character 0 in it, unlike {name!r}")
+    return name
+
+
 def _shown(url: str) -> str:
     """Where the database is, without who asks and by what password."""
+    server, _, database = url.partition("://")[2].partition("?")[0].partition("/")
+    if server.count("@") > 1 or "@" in database:  # what is taken for the host would hold the rest of a password
+        raise InvalidInput("an `@` within a password is written `%40` in the address of a database, and a `/` `%2F`")
     try:
         parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
+    except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
         raise InvalidInput(
             "this is no address of a PostgreSQL database; it looks like postgresql://host/name"
         ) from error
@@ -330,7 +355,12 @@ def _shown(url: str) -> str:
 _REFUSED = {"23", "40"}  # what a commit says that was certainly not made: a constraint, or somebody else's write
 #: The last: what a row was to belong to went away meanwhile; made again, the write finds it gone.
 _UNDONE = (errors.SerializationFailure, errors.DeadlockDetected, errors.ForeignKeyViolation)
-_SHUTTING = (errors.AdminShutdown, errors.CrashShutdown, errors.IdleInTransactionSessionTimeout)
+_SHUTTING = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.IdleInTransactionSessionTimeout,
+    errors.IdleSessionTimeout,
+)
 _NOT_NOW = (errors.TooManyConnections, errors.CannotConnectNow, PoolTimeout)
 
 

@@ -1,7 +1,7 @@
 """Who waits until something is told: one connection of its own, on the channel of the store.
 
-What comes while nobody waits stays on that connection until somebody does.  A connection that breaks is no error here:
-whoever waits looks for themselves in any case, and the next one listens on a new one.
+What comes while nobody waits stays on that connection until somebody does.  A connection that breaks, or that the
+server refuses, is no error here: whoever waits looks for themselves in any case, and the next one listens on a new one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 
+from commonplace.domain.errors import StoreError
 from commonplace.stores.postgres_connection import Connections, Db, mapped, quoted
 from commonplace.stores.postgres_events import channel
 
@@ -39,7 +40,7 @@ class Ear:
             return
         try:
             db = self._opened()
-            yield lambda: self._wait(db, end)
+            yield lambda: self._wait(db, end) if db else time.sleep(max(0.0, end - time.monotonic()))
         finally:
             self._turn.release()
 
@@ -49,11 +50,16 @@ class Ear:
             self._drop()
             self._turn.release()
 
-    def _opened(self) -> Db:
+    def _opened(self) -> Db | None:
+        """The line; None: there is none to be had now, as where the server takes no more connections."""
         if self._db is None or self._db.closed:
-            with mapped(self._connections.name):
-                self._db = self._connections.apart()
-                self._db.execute(f"listen {quoted(channel(self._db))}".encode())
+            self._drop()
+            try:
+                with mapped(self._connections.name):
+                    self._db = self._connections.apart()
+                    self._db.execute(f"listen {quoted(channel(self._db))}".encode())
+            except StoreError:  # of a store that is gone hears who looks
+                self._drop()
         return self._db
 
     def _wait(self, db: Db, end: float) -> None:

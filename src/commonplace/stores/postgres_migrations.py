@@ -33,6 +33,10 @@ def _bring_up(db: Db, connections: Connections) -> None:
         _make_room(db, schema, connections.name)
         place = every(db, "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
         run(db, f"set local search_path = {quoted(schema)}, {place[0][0]}")
+        if first(db, "select 1 where current_schema() = ?", [schema]) is None:  # tables would be made in the next one
+            raise StoreError(
+                f"the store {connections.name!r} does not allow it: permission denied for schema {schema!r}"
+            )
         for number in range(_number(db, schema, connections.name) + 1, NEWEST + 1):
             db.execute(_script(number))  # as it is: it may hold question marks
             _note(db, {"schema": str(number), "written_by": PRODUCT})
@@ -84,7 +88,7 @@ def _number(db: Db, schema: str, name: str) -> int:
     noted = None
     if "meta" in tables and "entry" in tables:
         noted = first(db, f"select value from {quoted(schema)}.meta where key = 'schema'")
-    if noted is None:
+    if noted is None or not str(noted[0]).isdecimal():
         raise StoreError(f"the schema {schema!r} of {name!r} holds tables, but not those of a Commonplace store")
     return int(noted[0])
 
