@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from commonplace.config.places import CONFIG, DATABASE, home, is_address
@@ -446,7 +447,7 @@ def intents(
     ``capacity`` is how many episodic entries an agent may have in one namespace, ``event_days`` for how long it is kept
     what happened (0: for ever).
     """
-    from commonplace.engine.intent_retention import EVENT_DAYS  # noqa: PLC0415 - no recall needs it
+    from commonplace.domain.events import EVENT_DAYS  # noqa: PLC0415 - no recall needs it
     from commonplace.engine.intents import EPISODIC_CAPACITY, Intents  # noqa: PLC0415 - likewise
 
     known, most = os.environ if env is None else env, EPISODIC_CAPACITY if capacity is None else capacity
@@ -474,6 +475,7 @@ def secret_beside(place: str) -> Callable[[], bytes]:
 def secret_in(folder: str) -> Callable[[], bytes]:
     """The key of redaction marks, made on first use: equal secrets get equal marks, and none can be guessed back."""
 
+    @cache  # it is the same for every write
     def read() -> bytes:
         path = os.path.join(folder, "redaction.key")
         try:

@@ -307,6 +307,14 @@ def test_secrets_of_a_foreign_file_are_taken_out(empty, clock):
     assert "[secret:github-pat:" in empty.get(GOOD["id"]).source.ref
 
 
+def test_what_only_its_key_tells_is_taken_out_of_a_foreign_file(empty):
+    """An import passes the gate as a write does: one word under the name of a password is one."""
+    said = GOOD | {"key": "staging-password", "content": "hunter2abcXYZ", "value": "hunter2abcXYZ"}
+    take(empty, [HEADER, json.dumps(said)], into=ELSEWHERE)
+    assert "hunter2abcXYZ" not in repr(empty.get(GOOD["id"]))
+
+
+
 def test_a_key_that_is_taken_stops_the_import(empty, clock):
     """Two records cannot hold one key; nothing of the file is kept."""
     other = GOOD | {"id": "01jk3v9q2c012345678z", "content": "other", "key": "k"}

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from commonplace.domain.errors import ConfigError, Forbidden
+from commonplace.domain.events import EVENT_DAYS, EVENT_DAYS_MOST
 from commonplace.domain.values import Value
 
 ENVIRONMENT = "environment"  # what stands for the file in errors
 PORT = 8000  # what clients of intent memory expect
 PORT_MOST = 65_535
-EVENT_DAYS = 30  # as in the library
-EVENT_DAYS_MOST = 36_500
 KEY_CHARS = 32  # of a key in the environment, at least: people think up shorter ones
 VARIABLES: Mapping[str, str] = {
     "host": "COMMONPLACE_SERVE_HOST",

@@ -1,8 +1,8 @@
 """What happened to entries, as a list that can be followed: who, what, when; never what it said.
 
 The store writes an event in the transaction of the change that it tells of, so that none is told that did not happen
-and none that happened is left out.  Old ones are erased (``TrimEvents``), but for archives, which
-are kept nowhere else.
+and none that happened is left out.  Old ones are erased (``TrimEvents``), but for archives, which are kept
+nowhere else.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from enum import StrEnum
 from commonplace.domain.records import EMPTY, Json, Kind
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
+
+EVENT_DAYS = 30  # that they are kept: who follows them and was away for longer reads everything anew
+EVENT_DAYS_MOST = 36_500
 
 
 class Happened(StrEnum):

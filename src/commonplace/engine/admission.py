@@ -185,7 +185,7 @@ def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
 
 
 def _content(draft: Draft, value: Json, gate: Gate, binding: Binding) -> str:
-    content = gate.text(draft.content, what="the content", name=_named_by(draft.key, draft.content))
+    content = gate.text(draft.content, what="the content", name=named_by(draft.key, draft.content))
     if not content and value is not None:
         content = rendered(value)
     if not content:
@@ -206,10 +206,10 @@ def _value(draft: Draft, gate: Gate, *, depth: int) -> Json:
         plain: Json = json.loads(json.dumps(draft.value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"the value is not JSON: {error}") from error
-    return gate.json(plain, what="the value", name=_named_by(draft.key, plain))
+    return gate.json(plain, what="the value", name=named_by(draft.key, plain))
 
 
-def _named_by(key: str | None, said: Json) -> str:
+def named_by(key: str | None, said: Json) -> str:
     """The name under which a text stands: a key tells what one word is; of a sentence it says what it is about."""
     return key if key and isinstance(said, str) and len(said.split()) == 1 else ""
 

@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 
 from commonplace.domain.changes import TrimEvents
 from commonplace.domain.errors import InvalidInput, StoreError
+from commonplace.domain.events import EVENT_DAYS_MOST
 from commonplace.domain.ports import Clock, Store
 
-EVENT_DAYS = 30  # who follows events and was away for longer reads everything anew
-EVENT_DAYS_MOST = 36_500
 LOOK_EVERY = timedelta(minutes=1)  # a look that finds nothing costs as little as a read
 TRIM_MOST = 1000  # events of one look; it takes some milliseconds, and the next write goes on
 

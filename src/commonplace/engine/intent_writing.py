@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from commonplace.domain.binding import Binding
@@ -87,7 +86,7 @@ class Writing:
         self._access = access
         self._clock = clock
         self._embedder = embedder
-        self._secret = cache(secret)  # it is in a file, and the same for every write
+        self._secret = secret
         self._capacity = capacity
         self._retention = retention
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from commonplace.domain.changes import Delete, Touch
 from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, StoreError
-from commonplace.domain.events import Event, Happened
+from commonplace.domain.events import EVENT_DAYS, Event, Happened
 from commonplace.domain.ids import is_id
 from commonplace.domain.ports import Clock, Embedder, Store
 from commonplace.domain.queries import Filter, Order, State
@@ -46,7 +46,7 @@ from commonplace.engine.intent_entries import (
     texts_listed,
     tier_named,
 )
-from commonplace.engine.intent_retention import EVENT_DAYS, Retention
+from commonplace.engine.intent_retention import Retention
 from commonplace.engine.intent_search import Search
 from commonplace.engine.intent_tasks import Tasks
 from commonplace.engine.intent_writing import TRIES, Writing

@@ -93,7 +93,7 @@ def _messages(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     changed = said.get("$set")
     listed = changed.get("messages") if isinstance(changed, dict) else None
     found = listed if isinstance(listed, list) else [said]
-    return [one for one in found if isinstance(one, dict) and one.get("type") in (*ROLES,) and one.get("id")]
+    return [one for one in found if isinstance(one, dict) and str(one.get("type")) in ROLES and one.get("id")]
 
 
 def _parts(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -342,7 +342,7 @@ class _Indexing:
         before = held.metadata.get("revision") if held else None
         revision = max(_micros(now), before + 1 if isinstance(before, int) else 0)
         said = {"file": os.path.realpath(target.path), **target.about, "revision": revision}
-        metadata = {key: gate.json(value, what=f"the {key} of {name}") for key, value in said.items()}
+        metadata = {key: gate.json(value, what=f"the {key} of {name}", name=key) for key, value in said.items()}
         return Document(
             scope=self.place.scope, kind=target.kind, name=name, digest=digest, metadata=metadata,
             source=Source(channel=Channel.CAPTURE, ref=name), trust=CEILING[Channel.CAPTURE], created_at=now,

@@ -18,7 +18,7 @@ from commonplace.domain.queries import ANY_STATE, Filter, Order
 from commonplace.domain.records import Channel, Json, Kind, Record, Source, Trust, Usage
 from commonplace.domain.scopes import Scope
 from commonplace.domain.values import Value
-from commonplace.engine.admission import Gate, fits, searchable
+from commonplace.engine.admission import Gate, fits, named_by, searchable
 from commonplace.engine.redact import Finding
 from commonplace.engine.render import record_json
 from commonplace.engine.text import one_line, slug
@@ -238,7 +238,7 @@ def _load(versions: Sequence[Record], into: Scope | None, gate: Gate) -> Load:
 
 def _passed(record: Record, into: Scope | None, gate: Gate) -> Record:
     metadata = gate.json(dict(record.metadata), what="the metadata")
-    content = gate.text(record.content, what="the content")
+    content = gate.text(record.content, what="the content", name=named_by(record.key, record.content))
     if not content:
         raise InvalidInput("the content is blank")
     source, key = record.source, record.key
@@ -246,7 +246,7 @@ def _passed(record: Record, into: Scope | None, gate: Gate) -> Record:
         scope=into or record.scope,
         content=content,
         key=None if key is None else one_line(gate.text(key, what="the key")) or None,
-        value=gate.json(record.value, what="the value"),
+        value=gate.json(record.value, what="the value", name=named_by(key, record.value)),
         tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
         metadata=metadata if isinstance(metadata, dict) else {},
         source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),

@@ -58,7 +58,7 @@ class Workplace(Value):
         """The change that keeps a text under a name in the project, cleaned and redacted, name and metadata too."""
         gate, now = Gate(self.secret()), self.clock()
         text = gate.text(content, what=name)
-        beside = {key: gate.json(value, what=f"the metadata of {name}") for key, value in metadata.items()}
+        beside = {key: gate.json(value, what=f"the metadata of {name}", name=key) for key, value in metadata.items()}
         return PutDocument(
             document=Document(
                 scope=self.scope, kind=kind, name=gate.text(name, what="the name"), content=text,

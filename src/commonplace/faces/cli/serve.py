@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from commonplace.config.server import EVENT_DAYS_MOST, PORT_MOST, server
+from commonplace.config.server import PORT_MOST, server
 from commonplace.domain.errors import InvalidInput
+from commonplace.domain.events import EVENT_DAYS, EVENT_DAYS_MOST
 from commonplace.faces.cli.commands import Told
 from commonplace.faces.cli.terminal import note
 
@@ -28,7 +29,7 @@ MISSING = "the server is an extra: pip install 'commonplace[server]' (it lacks {
     "--event-days",
     metavar="N",
     type=click.IntRange(0, EVENT_DAYS_MOST),
-    help="For how long it is kept what happened; 30 unless given, 0: for ever.",
+    help=f"For how long it is kept what happened; {EVENT_DAYS} unless given, 0: for ever.",
 )
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
 def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
