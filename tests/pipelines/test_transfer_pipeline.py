@@ -314,7 +314,6 @@ def test_what_only_its_key_tells_is_taken_out_of_a_foreign_file(empty):
     assert "hunter2abcXYZ" not in repr(empty.get(GOOD["id"]))
 
 
-
 def test_a_key_that_is_taken_stops_the_import(empty, clock):
     """Two records cannot hold one key; nothing of the file is kept."""
     other = GOOD | {"id": "01jk3v9q2c012345678z", "content": "other", "key": "k"}
