@@ -16,12 +16,12 @@ import tempfile
 
 from measure import child_cpu_ms, clean_env, line, texts
 
-from commonplace.domain.changes import AdoptEmbedder, Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.records import Channel, Draft
+from commonplace.app import here
 from commonplace.engine.admission import admit
 from commonplace.engine.memory import now_utc
-from commonplace.opening import here
+from commonplace.model.changes import AdoptEmbedder, Put
+from commonplace.model.ids import new_id
+from commonplace.model.records import Channel, Draft
 from commonplace.providers.local import LocalEmbedder
 
 RUNS = 20

@@ -25,7 +25,7 @@ from pathlib import Path
 from cold_start import ASKED, fill
 from measure import clean_env, line, quantile
 
-from commonplace.opening import here
+from commonplace.app import here
 
 RUNS, WORKERS = 20, 4
 CROWDED = 1_000  # records with a file each, where many write
@@ -33,14 +33,14 @@ COMMAND = os.path.join(os.path.dirname(sys.executable), "commonplace")
 MARK = f"bench-{os.getpid()}"
 BEGIN, END = "import gc, os; gc.disable()", "os._exit(0)"  # as the hook itself does
 IMPORTS = (
-    "import commonplace.faces.cli.main, commonplace.faces.cli.hook, commonplace.hosts.hook,"
-    " commonplace.hosts.claude_code, commonplace.hosts.shown, commonplace.providers.local, threading, json"
+    "import commonplace.cli.main, commonplace.hosts.hook_command, commonplace.hosts.hook,"
+    " commonplace.hosts.claude_code, commonplace.hosts.shown_log, commonplace.providers.local, threading, json"
 )
 EMBED = f"[vector] = commonplace.providers.local.LocalEmbedder().embed([{ASKED!r}], query=True)"
 SURVEY = f"""
-from commonplace.domain.queries import Filter
+from commonplace.model.queries import Filter
 from commonplace.engine.memory import CANDIDATES, now_utc
-from commonplace.engine.words import plan
+from commonplace.text.words import plan
 place = commonplace.hosts.hook.here()
 where = Filter(scopes=frozenset(place.binding.reads), at=now_utc(), chunks=True)
 place.store.survey(where, plan({ASKED!r}), vector, limit=CANDIDATES)

@@ -25,17 +25,17 @@ from recall import bare as bare_words
 from vectors import bare as bare_vectors
 from vectors import exact, exact_vec, hamming, hamming_vec
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.changes import AdoptEmbedder, Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import Filter
-from commonplace.domain.records import Channel, Draft, Kind
 from commonplace.engine.admission import admit
 from commonplace.engine.memory import CANDIDATES, Memory, now_utc
-from commonplace.engine.words import plan
-from commonplace.pipelines.corpora import Corpus, locomo
+from commonplace.evaluation.datasets import Corpus, locomo
+from commonplace.model.binding import Binding
+from commonplace.model.changes import AdoptEmbedder, Put
+from commonplace.model.ids import new_id
+from commonplace.model.queries import Filter
+from commonplace.model.records import Channel, Draft, Kind
 from commonplace.providers.local import LocalEmbedder
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.text.words import plan
 
 SIZES = (10_000, 100_000)
 ASKED, ROUNDS, BATCH = 60, 3, 500

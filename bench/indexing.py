@@ -19,10 +19,10 @@ import time
 import apsw
 from measure import line, texts
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.queries import DocumentFilter
-from commonplace.opening import here, workplace
-from commonplace.pipelines.index import index
+from commonplace.app import here, workplace
+from commonplace.model.documents import DocumentKind
+from commonplace.model.queries import DocumentFilter
+from commonplace.records.index import index
 
 
 def write(folder: str, name: str, turns: list[str]) -> None:

@@ -17,8 +17,8 @@ import time
 from indexing import peak_mib
 from measure import line, texts
 
-from commonplace.opening import here, workplace
-from commonplace.pipelines.index import index
+from commonplace.app import here, workplace
+from commonplace.records.index import index
 
 SESSION_BYTES = 1024 * 1024
 TOOL, TOOL_CHARS, SHORT_CHARS = "tool", 6000, 1000

@@ -21,14 +21,14 @@ from operator import mul
 
 from measure import child_cpu_ms, clean_env, cpu_ms, quantile
 
-from commonplace.domain.changes import AdoptEmbedder, Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.ports import EmbedderIdentity, Store
-from commonplace.domain.queries import Filter
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.stores.lance import LanceStore
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import AdoptEmbedder, Put
+from commonplace.model.ids import new_id
+from commonplace.model.ports import EmbedderIdentity, Store
+from commonplace.model.queries import Filter
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.stores.lance.store import LanceStore
+from commonplace.stores.sqlite.store import SqliteStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope.of(("namespace", "bench"))
@@ -38,8 +38,8 @@ SIZE, TOP, ASKED, WRITES = 256, 10, 30, 300
 COLD = """
 import sys
 from datetime import UTC, datetime
-from commonplace.domain.queries import Filter
-from commonplace.domain.scopes import Scope
+from commonplace.model.queries import Filter
+from commonplace.model.scopes import Scope
 from commonplace.stores.{module} import {store}
 where = Filter(scopes=frozenset({{Scope.of(("namespace", "bench"))}}), at=datetime(2026, 1, 1, tzinfo=UTC))
 assert len({store}(sys.argv[1]).nearest(where, [1.0] + [0.0] * 255, limit=10)) == 10

@@ -22,10 +22,10 @@ os.environ.update(ANONYMIZED_TELEMETRY="False", MEM0_TELEMETRY="False")  # befor
 from measure import cpu_ms, quantile
 
 import commonplace
-from commonplace.domain.documents import DocumentKind
 from commonplace.engine.transcripts import Turn
-from commonplace.pipelines.corpora import Passage, Question, locomo
-from commonplace.pipelines.evaluate import START, figures, mean
+from commonplace.evaluation.datasets import Passage, Question, locomo
+from commonplace.evaluation.measure import START, figures, mean
+from commonplace.model.documents import DocumentKind
 from commonplace.providers.local import DIMENSIONS, LocalEmbedder
 
 TOP = 10

@@ -28,21 +28,21 @@ from operator import add
 import psycopg
 from measure import line, quantile, questions, texts
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.changes import AdoptEmbedder, Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Filter
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
+from commonplace.app import mover_of
 from commonplace.engine.memory import CANDIDATES, Memory, now_utc
-from commonplace.engine.words import plan, terms
-from commonplace.opening import mover_of
-from commonplace.pipelines.migrate import migrate
-from commonplace.stores import postgres_near as near
-from commonplace.stores.postgres import PostgresStore
-from commonplace.stores.postgres_search import candidates, places_of
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.engine.migrate import migrate
+from commonplace.model.binding import Binding
+from commonplace.model.changes import AdoptEmbedder, Put
+from commonplace.model.ids import new_id
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Filter
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.stores.postgres import hnsw as near
+from commonplace.stores.postgres.search import candidates, places_of
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.text.words import plan, terms
 
 ADDRESS, SCHEMA = "COMMONPLACE_TEST_POSTGRES", "bench"
 DIMENSIONS, CLUSTERS, NOISES, ASKED, ROUNDS, BATCH = 384, 300, 2000, 40, 3, 500

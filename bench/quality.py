@@ -12,11 +12,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from commonplace.engine.text import estimate_tokens
-from commonplace.faces.cli.evaluate import measure, read
-from commonplace.pipelines.corpora import Corpus, sample
-from commonplace.pipelines.evaluate import BUDGETS, TOP, Answer, Evaluation, figures, mean, share
+from commonplace.evaluation.command import measure, read
+from commonplace.evaluation.datasets import Corpus, sample
+from commonplace.evaluation.measure import BUDGETS, TOP, Answer, Evaluation, figures, mean, share
 from commonplace.providers.local import LocalEmbedder
+from commonplace.text.cleaning import estimate_tokens
 
 SHOWN = ("R@1", "R@5", "R@10", "R@20", "hit@5", "hit@10", "all@10", "NDCG@10", "MRR")
 FITTED_SCOPES = 5  # conversations of LoCoMo that the weights were fitted on

@@ -16,16 +16,16 @@ import tempfile
 import apsw
 from measure import cpu_ms, line, quantile, questions, texts
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.changes import Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import Filter
-from commonplace.domain.records import Channel, Draft, Kind
-from commonplace.domain.scopes import Scope
 from commonplace.engine.admission import admit
 from commonplace.engine.memory import Memory, now_utc
-from commonplace.engine.words import plan, terms
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.binding import Binding
+from commonplace.model.changes import Put
+from commonplace.model.ids import new_id
+from commonplace.model.queries import Filter
+from commonplace.model.records import Channel, Draft, Kind
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.text.words import plan, terms
 
 SCOPES = [Scope.of(("namespace", f"n{number}")) for number in range(10)]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from commonplace.engine.redact import redact
-from commonplace.engine.vendors import PREFIXES
+from commonplace.redact.redaction import redact
+from commonplace.redact.vendors import PREFIXES
 
 Case = tuple[str, str, str]  # class, text, the secret in it
 

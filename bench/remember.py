@@ -19,7 +19,7 @@ import apsw
 from measure import line, quantile, texts
 
 import commonplace
-from commonplace.opening import here
+from commonplace.app import here
 
 
 def bare(folder: str, contents: list[str]) -> list[float]:

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from measure import cpu_ms
 
-from commonplace.engine.rules import Proposal, extract
 from commonplace.engine.transcripts import Turn
+from commonplace.learning.rules import Proposal, extract
 
 HERE = Path(__file__).resolve().parent / "transcripts"
 SETS = ("dev", "test", "fresh")

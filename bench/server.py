@@ -28,9 +28,9 @@ from json import dumps, loads
 
 from measure import clean_env, line, quantile, questions, texts
 
-from commonplace.engine.intents import Caller, EntryDraft, Intents
-from commonplace.engine.keys import Keys
-from commonplace.opening import embedder_named, store_at
+from commonplace.app import embedder_named, store_at
+from commonplace.intents.intents import Caller, EntryDraft, Intents
+from commonplace.server.keys import Keys
 
 AGENT, SPACE = "bench-agent", "bench"
 CLIENTS = 32

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "crash"))
 from lives import check_servers, servers
 from serving import check_serving, serving
 
-from commonplace.opening import store_at
+from commonplace.app import store_at
 
 
 def main() -> None:

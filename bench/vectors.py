@@ -23,15 +23,15 @@ from operator import add, mul
 import apsw
 from measure import cpu_ms, line, quantile
 
-from commonplace.domain.changes import AdoptEmbedder, Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import Filter
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.pipelines.corpora import locomo
+from commonplace.evaluation.datasets import locomo
+from commonplace.model.changes import AdoptEmbedder, Put
+from commonplace.model.ids import new_id
+from commonplace.model.queries import Filter
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
 from commonplace.providers.local import LocalEmbedder
-from commonplace.stores.signatures import code
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.codes import code
+from commonplace.stores.sqlite.store import SqliteStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPES = [Scope.of(("namespace", f"n{number}")) for number in range(10)]

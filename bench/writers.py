@@ -18,8 +18,8 @@ import time
 from measure import line
 
 import commonplace
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import SqliteKeeper
 
 WRITER = """
 import json, sys, time, commonplace

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from commonplace.domain.queries import Query, Word
+from commonplace.model.queries import Query, Word
 from stands import *  # noqa: F403 - a program in a process of its own finds all of it here
 from stands import NO_POSTGRES, POSTGRES, STORES, Clock, Maker, forget, postgres, sqlite_file, stores_of, words
 

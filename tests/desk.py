@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pexpect
 
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import load
+from commonplace.roles.dialect import load
+from commonplace.roles.memory import role_memory
 from loopback import calls, says
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
@@ -71,7 +71,7 @@ def model(request):
     return says(f"You told me: {' / '.join(earlier) or 'nothing'}")
 
 
-class Desk:
+class MemoryAccess:
     """A folder with a role in it, a data folder, and the real command."""
 
     def __init__(self, folder, server):

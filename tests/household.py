@@ -6,7 +6,9 @@ import json
 import os
 from datetime import timedelta
 
-from commonplace.domain.changes import (
+from commonplace.app import mover_of
+from commonplace.engine.transfer import exported
+from commonplace.model.changes import (
     AdoptEmbedder,
     Archive,
     Consolidated,
@@ -20,14 +22,12 @@ from commonplace.domain.changes import (
     Supersede,
     Touch,
 )
-from commonplace.domain.documents import DocumentKind, FileState
-from commonplace.domain.jobs import Job
-from commonplace.domain.moving import digest
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.records import Channel, Kind, Source
-from commonplace.domain.scopes import Scope
-from commonplace.opening import mover_of
-from commonplace.pipelines.transfer import exported
+from commonplace.model.documents import DocumentKind, FileState
+from commonplace.model.items import digest
+from commonplace.model.jobs import Job
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.records import Channel, Kind, Source
+from commonplace.model.scopes import Scope
 
 ADA, APP, PART, GONE = (Scope.parse(path) for path in ("user:ada", "project:app", "project:app/agent:one", "user:bob"))
 ODD = "nul \0, one \1, both \1\2\0, 日本語, e\u0301, 🦉, 'quotes' \\ and\ttabs"

@@ -180,7 +180,7 @@ class LoopbackServer:
         found = found(request) if callable(found) else found
         return says(found) if isinstance(found, str) else found
 
-    def heard(self):
+    def wait_for_event(self):
         """One request less is being answered."""
         with self._lock:
             self._busy -= 1
@@ -211,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             with contextlib.suppress(ConnectionError):  # who gave up does not listen any more
                 self._send(reply, *self._rendered(request, reply))
         finally:
-            self.service.heard()
+            self.service.wait_for_event()
 
     do_GET = do_POST  # noqa: N815 - the name is http.server's; kept so that a test can see who came by GET
 

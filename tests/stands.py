@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.changes import Put
-from commonplace.domain.documents import Chunk, Document, DocumentKind
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import ANY_STATE, Filter
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import Put
+from commonplace.model.documents import Chunk, Document, DocumentKind
+from commonplace.model.ids import new_id
+from commonplace.model.queries import ANY_STATE, Filter
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 
 ADA = Scope.of(("user", "ada"))
 
@@ -101,7 +101,7 @@ _numbers = itertools.count()
 
 def postgres(_folder):
     """A store in a schema of its own, with leases by the clock of who claims, moved by hand; ``forget`` drops it."""
-    from commonplace.stores.postgres import PostgresStore  # noqa: PLC0415 - only with the extra
+    from commonplace.stores.postgres.store import PostgresStore  # noqa: PLC0415 - only with the extra
 
     return PostgresStore(os.environ[POSTGRES], schema=f"test_{os.getpid()}_{next(_numbers)}", clock="caller")
 

@@ -7,22 +7,22 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.changes import Enqueue, Put, PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.errors import ProviderError
-from commonplace.domain.ids import new_id
-from commonplace.domain.jobs import Job
-from commonplace.domain.learning import Learning
-from commonplace.domain.ports import Answer
-from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.domain.records import CATEGORIES, Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.engine.words import terms
-from commonplace.opening import store_at
-from commonplace.pipelines.artifacts import stored
-from commonplace.pipelines.consolidate import consolidate
-from commonplace.pipelines.workplace import Workplace
+from commonplace.app import store_at
+from commonplace.config.learning_settings import Learning
+from commonplace.learning.artifacts import stored
+from commonplace.learning.consolidate import consolidate
+from commonplace.learning.workspace import Workplace
+from commonplace.model.binding import Binding
+from commonplace.model.changes import Enqueue, Put, PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import ProviderError
+from commonplace.model.ids import new_id
+from commonplace.model.jobs import Job
+from commonplace.model.ports import Answer
+from commonplace.model.queries import ANY_STATE, Filter, Order
+from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.text.words import terms
 
 SHOP = Scope.of(("project", "shop"))
 PROMPTS = Path(__file__).parents[1] / "src" / "commonplace" / "pipelines" / "prompts"

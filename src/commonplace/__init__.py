@@ -11,7 +11,11 @@ TYPE_CHECKING = False  # type checkers take the name for true; importing it from
 if TYPE_CHECKING:
     from typing import Any
 
-    from commonplace.domain.errors import (
+    from commonplace.app import open  # noqa: A004 - `commonplace.open` is what it is called
+    from commonplace.engine.asynchronous import AsyncMemory
+    from commonplace.engine.memory import Memory
+    from commonplace.intents.client import AsyncClient, Client
+    from commonplace.model.errors import (
         CapacityExceeded,
         CommonplaceError,
         ConfigError,
@@ -28,33 +32,29 @@ if TYPE_CHECKING:
         StoreDamaged,
         StoreError,
     )
-    from commonplace.domain.queries import Hit
-    from commonplace.domain.records import Kind, Record
-    from commonplace.domain.scopes import Scope
-    from commonplace.engine.asynchronous import AsyncMemory
-    from commonplace.engine.memory import Memory
-    from commonplace.faces.client import AsyncClient, Client
-    from commonplace.opening import open  # noqa: A004 - `commonplace.open` is what it is called
+    from commonplace.model.queries import Hit
+    from commonplace.model.records import Kind, Record
+    from commonplace.model.scopes import Scope
 
 __version__ = version.VERSION
 
 _HOMES = {
-    "AsyncClient": "faces.client",
+    "AsyncClient": "intents.client",
     "AsyncMemory": "engine.asynchronous",
-    "Client": "faces.client",
-    "Hit": "domain.queries",
-    "Kind": "domain.records",
+    "Client": "intents.client",
+    "Hit": "model.queries",
+    "Kind": "model.records",
     "Memory": "engine.memory",
-    "Record": "domain.records",
-    "Scope": "domain.scopes",
-    "open": "opening",
+    "Record": "model.records",
+    "Scope": "model.scopes",
+    "open": "app",
 } | dict.fromkeys(
     (
         "CapacityExceeded", "CommonplaceError", "ConfigError", "Conflict", "DimensionMismatch",
         "EmbeddingModelChanged", "Forbidden", "InvalidInput", "LeaseLost", "NotFound", "ProviderError",
         "SchemaTooNew", "StoreBusy", "StoreDamaged", "StoreError",
     ),
-    "domain.errors",
+    "model.errors",
 )  # fmt: skip
 
 __all__ = [

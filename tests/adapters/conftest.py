@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.changes import Archive, PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.domain.records import Channel, Kind, Source, Trust
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.binding import Binding
+from commonplace.model.changes import Archive, PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.queries import ANY_STATE, Filter, Order
+from commonplace.model.records import Channel, Kind, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 
 OWN = Scope.of(("user", "ada"))
 
@@ -21,9 +21,9 @@ class Shared:
 
     def __init__(self, folder, clock):
         binding = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: OWN}, reads=(OWN,))
-        self.folder, self.heard, self.rounds = folder, [], []
+        self.folder, self.wait_for_event, self.rounds = folder, [], []
         self.store = Counting(SqliteStore(str(folder / "memory.db")), self.rounds)
-        self.memory = Memory(self.store, binding, clock=clock, erased=self.heard.append)
+        self.memory = Memory(self.store, binding, clock=clock, erased=self.wait_for_event.append)
 
     def records(self, scope):
         """Everything that is in a scope."""

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import commonplace
 from commonplace.adapters.anthropic_memory import CommonplaceMemoryTool
-from commonplace.domain.binding import Binding
-from commonplace.domain.records import Channel, Kind
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import bound
+from commonplace.model.binding import Binding
+from commonplace.model.records import Channel, Kind
+from commonplace.model.scopes import Scope
 
 PATHS = st.sampled_from(["/memories/a.md", "/memories/b.md", "/memories/d/c.md", "/memories/d/e/f.md", "/memories/.h"])
 PLACES = PATHS | st.sampled_from(["/memories", "/memories/d", "/memories/none", "/memories/../x", "/elsewhere"])
@@ -133,7 +133,7 @@ def test_a_deleted_folder_leaves_no_byte_and_takes_few_rounds(shared):
     assert len(shared.rounds) <= 10
     assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
     assert shared.left("Tea is at four") != []
-    assert len(shared.heard) == 1
+    assert len(shared.wait_for_event) == 1
 
 
 def test_a_cleared_memory_leaves_no_byte(shared):
@@ -143,7 +143,7 @@ def test_a_cleared_memory_leaves_no_byte(shared):
     shared.tell(SCOPE)
     shared.archive(SCOPE)
     tool.clear_all_memory()
-    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.heard)) == ([], [], 1)
+    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.wait_for_event)) == ([], [], 1)
 
 
 def test_an_archived_file_is_out_of_the_way_until_its_path_is_deleted(shared):

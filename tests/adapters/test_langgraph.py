@@ -17,11 +17,11 @@ from langgraph.store.memory import InMemoryStore
 
 import commonplace
 from commonplace.adapters.langgraph import CommonplaceStore
-from commonplace.domain.binding import Binding
-from commonplace.domain.records import Channel, Kind
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.binding import Binding
+from commonplace.model.records import Channel, Kind
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 
 HERE = Scope.of(("user", "ada"))
 LABELS = st.sampled_from(["users", "ada", "bob", "notes", "é/x", "%"])
@@ -221,7 +221,7 @@ def test_deleted_items_leave_no_byte_and_take_few_rounds(shared):
     assert len(shared.rounds) <= 10
     assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
     assert shared.left("Tea is at four") != []
-    assert len(shared.heard) == 1
+    assert len(shared.wait_for_event) == 1
 
 
 def test_an_expired_item_can_be_deleted(shared):

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import commonplace
 from commonplace.adapters.openai_agents import CommonplaceSession
-from commonplace.domain.queries import Filter
-from commonplace.domain.scopes import Scope
-from commonplace.engine.words import plan
+from commonplace.model.queries import Filter
+from commonplace.model.scopes import Scope
+from commonplace.text.words import plan
 
 ITEMS = st.lists(
     st.sampled_from(
@@ -88,9 +88,9 @@ def test_a_secret_is_not_kept():
 WORKER = """
 import asyncio, sys, commonplace
 from commonplace.adapters.openai_agents import CommonplaceSession
-from commonplace.domain.queries import Filter
-from commonplace.domain.scopes import Scope
-from commonplace.engine.words import plan
+from commonplace.model.queries import Filter
+from commonplace.model.scopes import Scope
+from commonplace.text.words import plan
 with commonplace.open(sys.argv[1]) as memory:
     session = CommonplaceSession("s", memory)
     for number in range(20):
@@ -133,7 +133,7 @@ def test_what_is_taken_back_leaves_no_byte(shared):
     assert shared.left(TOKEN) == []
     assert shared.left("Tea is at four") != []
     assert asyncio.run(session.get_items()) == SAID[:1]
-    assert len(shared.heard) == 1  # whoever keeps files that repeat it is told
+    assert len(shared.wait_for_event) == 1  # whoever keeps files that repeat it is told
 
 
 def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
@@ -147,7 +147,7 @@ def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
 
     assert len(shared.rounds) <= 3
     assert (shared.left(TOKEN), shared.left("Tea is at four"), shared.records(SCOPE)) == ([], [], [])
-    assert len(shared.heard) == 1
+    assert len(shared.wait_for_event) == 1
 
 
 def test_a_picture_is_kept_bit_for_bit():

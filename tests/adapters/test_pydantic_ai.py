@@ -10,8 +10,8 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from commonplace.adapters.pydantic_ai import CommonplaceMemory, toolset
-from commonplace.domain.records import Channel
-from commonplace.opening import here
+from commonplace.app import here
+from commonplace.model.records import Channel
 
 
 @pytest.fixture

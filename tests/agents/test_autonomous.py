@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from commonplace.agents.autonomous import autonomous, capture
-from commonplace.agents.role import Conversation, RoleAgent
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import parse
-from commonplace.domain.errors import ProviderError
-from commonplace.domain.records import Channel, Kind
+from commonplace.model.errors import ProviderError
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.autonomous import autonomous, capture
+from commonplace.roles.dialect import parse
+from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls, fails
 
 DONE = calls(("finish_task", {"summary": "Deployed v2.1 to staging."}))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.agents.role import CAUGHT_UP, catch_up
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import parse
-from commonplace.domain.records import Kind
+from commonplace.model.records import Kind
+from commonplace.roles.agent import CAUGHT_UP, catch_up
+from commonplace.roles.dialect import parse
+from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, fails
 
 

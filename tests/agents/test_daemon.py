@@ -9,14 +9,14 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from commonplace.agents.autonomous import capture
-from commonplace.agents.daemon import Daemon, Worker, served
-from commonplace.agents.role import Conversation, RoleAgent
-from commonplace.agents.role_memory import role_memory
-from commonplace.agents.triggers import Event
-from commonplace.config.role import parse
-from commonplace.domain.errors import ConfigError, Forbidden, ProviderError, StoreError
-from commonplace.domain.records import Channel, Kind
+from commonplace.model.errors import ConfigError, Forbidden, ProviderError, StoreError
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.autonomous import capture
+from commonplace.roles.daemon import Daemon, Worker, served
+from commonplace.roles.dialect import parse
+from commonplace.roles.memory import role_memory
+from commonplace.roles.triggers import Event
 from loopback import LoopbackServer, calls, fails, hangs
 
 DONE = calls(("finish_task", {"summary": "The report is written."}))

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from commonplace.agents.delegate import helpers, targets
-from commonplace.agents.role import Conversation, RoleAgent
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import load
-from commonplace.domain.errors import ConfigError
-from commonplace.domain.records import Kind
+from commonplace.model.errors import ConfigError
+from commonplace.model.records import Kind
+from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.delegate import helpers, targets
+from commonplace.roles.dialect import load
+from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls, fails, hangs, says
 
 SHARED = {"store_path": "team.db", "max_memories": 50}

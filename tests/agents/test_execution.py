@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from commonplace.agents.execution import Execution
-from commonplace.domain.queries import DocumentFilter
-from commonplace.faces.cli.main import run
-from commonplace.opening import here
+from commonplace.app import here
+from commonplace.cli.main import run
+from commonplace.learning.execution import Execution
+from commonplace.model.queries import DocumentFilter
 
 CONVENTION = "We use pnpm, not npm, in this repo."
 

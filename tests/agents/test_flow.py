@@ -11,12 +11,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from commonplace.agents.flow import agreeing, handed_on, together
-from commonplace.agents.role import Conversation, RoleAgent
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.flow import Flow, Member, load
-from commonplace.config.role import EmbeddingSettings, Role
-from commonplace.domain.errors import ConfigError, ProviderError
+from commonplace.model.errors import ConfigError, ProviderError
+from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.dialect import EmbeddingSettings, Role
+from commonplace.roles.flow import agreeing, handed_on, together
+from commonplace.roles.flow_dialect import Flow, Member, load
+from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls
 
 ROLE = Role(name="x", file="x.yaml", prompt="You help.", model=None)
@@ -174,9 +174,9 @@ def test_agents_that_would_embed_differently_cannot_share_a_store(newsroom, serv
 
 WRITER = """
 import sys
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.flow import load
-from commonplace.tools.role import answered, tools
+from commonplace.roles.memory import role_memory
+from commonplace.roles.flow_dialect import load
+from commonplace.roles.tools import answered, tools
 file, name = sys.argv[1:]
 with role_memory(load(file).member(name).role) as held:
     offered = tools(held.memory())

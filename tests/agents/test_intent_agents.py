@@ -15,11 +15,11 @@ from openintent.agents import Agent as SdkAgent
 from openintent.agents import on_assignment as sdk_on_assignment
 from openintent.llm import ContextAssembler, ProtocolToolExecutor
 
-import commonplace.agents
-from commonplace.agents import Agent, Intent, Memory, assign, on_assignment, runner
-from commonplace.agents.openintent_sdk import equip
-from commonplace.domain.errors import CommonplaceError, Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.engine.intent_entries import Caller
+import commonplace.intents
+from commonplace.intents import Agent, Intent, Memory, assign, on_assignment, runner
+from commonplace.intents.entries import Caller
+from commonplace.intents.openintent_sdk import equip
+from commonplace.model.errors import CommonplaceError, Conflict, Forbidden, InvalidInput, NotFound
 
 OPERATOR = Caller()
 
@@ -63,17 +63,17 @@ def archived(work):
 def test_nothing_is_loaded_before_it_is_used():
     """Importing the package costs next to nothing; a name that it has not is told as such."""
     program = (
-        "import sys, commonplace.agents; print([name for name in sys.modules if name.startswith('commonplace.e')])"
+        "import sys, commonplace.intents; print([name for name in sys.modules if name.startswith('commonplace.e')])"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'Agnet'"):
-        commonplace.agents.Agnet  # noqa: B018 - the access is the test
+        commonplace.intents.Agnet  # noqa: B018 - the access is the test
 
 
-@pytest.mark.parametrize("name", commonplace.agents.__all__)
+@pytest.mark.parametrize("name", commonplace.intents.__all__)
 def test_every_public_name_is_there_and_told(name):
     """What can be imported is on the page of agents and workflows."""
-    assert getattr(commonplace.agents, name).__name__ == name
+    assert getattr(commonplace.intents, name).__name__ == name
     page = Path(__file__).parents[2] / "docs" / "workflows.md"
     assert re.search(rf"`@?{name}\b|\b{name}\(", page.read_text(encoding="utf-8"))
 

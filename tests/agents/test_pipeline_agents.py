@@ -13,10 +13,10 @@ import pytest
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
-from commonplace.agents.ledger import ledger
-from commonplace.agents.pipeline import Run, pipeline
-from commonplace.config.pipeline import load
-from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
+from commonplace.ci.dialect import load
+from commonplace.ci.registry import ledger
+from commonplace.ci.runner import Run, pipeline
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
 from loopback import LoopbackServer, calls, fails, raw, says
 
 ON = {"enabled": True}
@@ -331,8 +331,8 @@ def test_the_shared_store_is_in_the_data_folder(tmp_path):
 @pytest.mark.parametrize(
     ("module", "banned"),
     [
-        ("commonplace.faces.cli.pipeline", "{'pydantic_ai', 'openai', 'pydantic', 'asyncio'}"),
-        ("commonplace.agents.pipeline", "{'pydantic_ai', 'openai', 'pydantic'}"),
+        ("commonplace.ci.command", "{'pydantic_ai', 'openai', 'pydantic', 'asyncio'}"),
+        ("commonplace.ci.runner", "{'pydantic_ai', 'openai', 'pydantic'}"),
     ],
 )
 def test_looking_loads_no_framework(module, banned):

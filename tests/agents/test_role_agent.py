@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from commonplace.agents.role import Conversation, RoleAgent
-from commonplace.agents.role_memory import role_memory
-from commonplace.agents.sessions import Sessions
-from commonplace.config.role import parse
-from commonplace.domain.errors import ConfigError, Forbidden, ProviderError, StoreError
-from commonplace.domain.records import Kind
+from commonplace.model.errors import ConfigError, Forbidden, ProviderError, StoreError
+from commonplace.model.records import Kind
+from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.dialect import parse
+from commonplace.roles.memory import role_memory
+from commonplace.roles.sessions import Sessions
 from loopback import LoopbackServer, calls, fails, raw, says
 
 PROCEDURES = "## Learned Procedures and Policies"

@@ -12,10 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.agents.role_memory import agreeing, consolidating, embedder_for, exists, role_memory
-from commonplace.config.role import KindSettings, MemorySettings, load
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import (
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import (
     ConfigError,
     Conflict,
     DimensionMismatch,
@@ -24,13 +22,15 @@ from commonplace.domain.errors import (
     InvalidInput,
     ProviderError,
 )
-from commonplace.domain.jobs import Job
-from commonplace.domain.ports import Answer, EmbedderIdentity
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Channel, Kind
-from commonplace.pipelines.role_consolidate import JOB, LEASE, parsed
-from commonplace.pipelines.role_transfer import exported
-from commonplace.tools.role import answered, tools
+from commonplace.model.jobs import Job
+from commonplace.model.ports import Answer, EmbedderIdentity
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.consolidate import JOB, LEASE, parsed
+from commonplace.roles.dialect import KindSettings, MemorySettings, load
+from commonplace.roles.memory import agreeing, consolidating, embedder_for, exists, role_memory
+from commonplace.roles.tools import answered, tools
+from commonplace.roles.transfer import exported
 from loopback import LoopbackServer
 
 
@@ -540,8 +540,8 @@ def test_four_threads_write_one_memory_without_losing_anything(held):
 
 WRITER = """\
 import sys
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import load
+from commonplace.roles.memory import role_memory
+from commonplace.roles.dialect import load
 with role_memory(load(sys.argv[1]), env={"COMMONPLACE_HOME": sys.argv[2]}) as held:
     for number in range(25):
         held.memory().remember(f"{sys.argv[3]} fact {number}")

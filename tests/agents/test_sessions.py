@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commonplace.agents.quietly import quietly
-from commonplace.agents.sessions import Sessions, asked, new_session, preview, recent_words, window
-from commonplace.domain.changes import PutDocument
-from commonplace.domain.errors import StoreError
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.scopes import Scope
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import PutDocument
+from commonplace.model.errors import StoreError
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.scopes import Scope
+from commonplace.roles.sessions import Sessions, asked, new_session, preview, recent_words, window
+from commonplace.stores.sqlite.store import SqliteStore
 
 SCOPE = Scope.of(("namespace", "assistant"))
 

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from commonplace.agents.role_memory import exists, role_memory
-from commonplace.config.role import load
-from commonplace.domain.errors import StoreError
-from commonplace.domain.records import Channel, Kind
-from commonplace.pipelines.role_transfer import exported
-from commonplace.stores.lance import LanceStore
-from commonplace.tools.role import answered, tools
+from commonplace.model.errors import StoreError
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.dialect import load
+from commonplace.roles.memory import exists, role_memory
+from commonplace.roles.tools import answered, tools
+from commonplace.roles.transfer import exported
+from commonplace.stores.lance.store import LanceStore
 from stands import POSTGRES
 
 ALLOWED = "security:\n  tools:\n    restrict_db_paths: false\n"
@@ -30,7 +30,7 @@ def env(tmp_path):
 @pytest.fixture
 def schema():
     """A schema of a database for one test, which is dropped after it."""
-    from commonplace.stores.postgres import PostgresStore  # noqa: PLC0415 - only with the extra
+    from commonplace.stores.postgres.store import PostgresStore  # noqa: PLC0415 - only with the extra
 
     name = f"roles_{os.urandom(6).hex()}"
     mark = "&" if "?" in os.environ[POSTGRES] else "?"
@@ -184,7 +184,7 @@ def test_without_the_extra_the_command_says_what_to_install(env, tmp_path):
     with role_memory(plain, env=env) as held:
         held.memory().remember("a fact", kind=Kind.SEMANTIC)
     program = (
-        "import sys; sys.modules['lancedb'] = None\nfrom commonplace.faces.cli.main import run\n"
+        "import sys; sys.modules['lancedb'] = None\nfrom commonplace.cli.main import run\n"
         f"sys.exit(run(['memory', 'import', {meant.file!r}, '-']))"
     )
     done = subprocess.run(

@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.agents.triggers import Event, Inbox, Listening, Place, Ticking, Watching, sources
-from commonplace.agents.webhook import BODY_BYTES, listening
-from commonplace.config.role import CronTrigger, FileWatchTrigger, WebhookTrigger, parse
-from commonplace.domain.errors import ConfigError
+from commonplace.model.errors import ConfigError
+from commonplace.roles.dialect import CronTrigger, FileWatchTrigger, WebhookTrigger, parse
+from commonplace.roles.triggers import Event, Inbox, Listening, Place, Ticking, Watching, sources
+from commonplace.roles.webhook import BODY_BYTES, listening
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
 TEA = Event(trigger="cron", prompt="tea")
@@ -185,9 +185,9 @@ def test_without_the_extra_the_error_says_what_to_install(module, trigger, tmp_p
     program = f"""
 import asyncio, sys
 sys.modules[{module!r}] = None
-from commonplace.agents.triggers import sources
-from commonplace.config.role import CronTrigger, FileWatchTrigger, parse
-from commonplace.domain.errors import ConfigError
+from commonplace.roles.triggers import sources
+from commonplace.roles.dialect import CronTrigger, FileWatchTrigger, parse
+from commonplace.model.errors import ConfigError
 role = parse({{"name": "a", "role": "x"}}, file="role.yaml").replace(triggers=({trigger},))
 async def live():
     from datetime import UTC, datetime

@@ -9,14 +9,14 @@ import time
 
 import pytest
 
-from commonplace.agents import Agent, Memory, Runner, on_assignment, runner
-from commonplace.agents.intent_memory import Kept, Rules
-from commonplace.agents.workflow import policy_of, rules_of, run
-from commonplace.agents.workflow_agents import agents_in
-from commonplace.config.workflow import loads
-from commonplace.domain.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, ProviderError
-from commonplace.engine.intent_entries import Caller, EntryFilter
-from commonplace.engine.intents import Intents
+from commonplace.intents import Agent, Memory, Runner, on_assignment, runner
+from commonplace.intents.agent_memory import Kept, Rules
+from commonplace.intents.entries import Caller, EntryFilter
+from commonplace.intents.intents import Intents
+from commonplace.intents.workflow import policy_of, rules_of, run
+from commonplace.intents.workflow_agents import agents_in
+from commonplace.intents.workflow_dialect import loads
+from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, ProviderError
 from loopback import LoopbackServer, calls, fails, raw, says
 
 OPERATOR = Caller()
@@ -437,7 +437,7 @@ def test_an_agent_that_nobody_knows_is_said_before_anything_runs(ran):
 
 
 MODULE = """\
-from commonplace.agents import Agent, on_assignment
+from commonplace.intents import Agent, on_assignment
 
 @Agent("importer")
 class Importer:

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from commonplace.config.flow import DEPTH, Flow, load
-from commonplace.config.role import MemorySettings, Role, model_settings
-from commonplace.domain.errors import ConfigError
+from commonplace.model.errors import ConfigError
+from commonplace.roles.dialect import MemorySettings, Role, model_settings
+from commonplace.roles.flow_dialect import DEPTH, Flow, load
 
 DOCUMENT = """\
 apiVersion: initrunner/v1

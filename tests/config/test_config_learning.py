@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from commonplace.config import settings
+from commonplace.config.learning_settings import Learning, Models
 from commonplace.config.project import context
-from commonplace.domain.learning import Learning, Models
 
 
 @pytest.fixture

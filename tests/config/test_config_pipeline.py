@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.config.pipeline import (
+from commonplace.ci.dialect import (
     AgentStep,
     MemoryBlock,
     TaskStep,
@@ -13,8 +13,8 @@ from commonplace.config.pipeline import (
     load,
     pipeline_scope,
 )
-from commonplace.domain.errors import ConfigError, InvalidInput
-from commonplace.domain.records import Channel, Kind
+from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.model.records import Channel, Kind
 
 AGENT = {"name": "reviewer", "prompt": "look", "model": "openai:gpt-5"}
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from commonplace.config.places import Place, canonical, database, find, home, identity
-from commonplace.domain.errors import ConfigError, InvalidInput
+from commonplace.config.paths import Place, canonical, database, find, home, identity
+from commonplace.model.errors import ConfigError, InvalidInput
 
 ADDRESSES = {
     "git@github.com:acme/shop.git": "github.com/acme/shop",
@@ -130,7 +130,7 @@ def test_outside_of_a_repository_there_is_no_name(tmp_path):
 def test_a_missing_git_is_told(repository, tmp_path):
     """Who cannot ask git says so, with the folder."""
     shop = repository()
-    program = "import sys; from commonplace.config.places import find, identity; identity(find(sys.argv[1]))"
+    program = "import sys; from commonplace.config.paths import find, identity; identity(find(sys.argv[1]))"
     found = subprocess.run(
         [os.sys.executable, "-c", program, str(shop)],
         env={"PATH": str(tmp_path)},

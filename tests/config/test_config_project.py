@@ -6,12 +6,12 @@ import os
 
 import pytest
 
+from commonplace.app import here
 from commonplace.config.project import context
-from commonplace.domain.binding import CONTENT_BYTES
-from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
-from commonplace.domain.records import CATEGORIES, Channel, Kind
-from commonplace.domain.scopes import Scope
-from commonplace.opening import here
+from commonplace.model.binding import CONTENT_BYTES
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
+from commonplace.model.records import CATEGORIES, Channel, Kind
+from commonplace.model.scopes import Scope
 
 
 @pytest.fixture

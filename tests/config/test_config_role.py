@@ -6,7 +6,9 @@ import os
 
 import pytest
 
-from commonplace.config.role import (
+from commonplace.model.errors import ConfigError
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.dialect import (
     CronTrigger,
     FileWatchTrigger,
     MemorySettings,
@@ -17,8 +19,6 @@ from commonplace.config.role import (
     load,
     model_settings,
 )
-from commonplace.domain.errors import ConfigError
-from commonplace.domain.records import Channel, Kind
 
 DOCUMENT = """\
 apiVersion: initrunner/v1

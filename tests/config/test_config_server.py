@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.config.server import is_loopback, server
-from commonplace.domain.errors import ConfigError, Forbidden
+from commonplace.model.errors import ConfigError, Forbidden
+from commonplace.server.settings import is_loopback, server
 
 
 def test_nothing_said_is_this_machine_alone():

@@ -6,7 +6,7 @@ import pytest
 
 from commonplace.config import settings
 from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, changed, flat, load, template
-from commonplace.domain.errors import ConfigError
+from commonplace.model.errors import ConfigError
 
 BLOCKS = {block.name: {one.name: one.default for one in block.settings} for block in (MEMORIES, MODELS)}
 FLAT = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}

@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from commonplace.config.workflow import AgentBlock, MemoryBlock, Policy, load, loads
-from commonplace.domain.errors import ConfigError
+from commonplace.intents.workflow_dialect import AgentBlock, MemoryBlock, Policy, load, loads
+from commonplace.model.errors import ConfigError
 
 # The document's own example, as it stands there, and one in the form of RFC-0015.
 DOCUMENT = """\

@@ -7,15 +7,15 @@ import random
 import time
 from datetime import UTC, datetime, timedelta
 
-from commonplace.domain.changes import AdoptEmbedder, Delete, Enqueue, Finish, Put, Supersede
-from commonplace.domain.errors import Conflict, LeaseLost
-from commonplace.domain.ids import new_id
-from commonplace.domain.jobs import Claim, Job, Reason
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import ANY_STATE, Filter, Order, Query, Word
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.opening import keeper_of, store_at
+from commonplace.app import keeper_of, store_at
+from commonplace.model.changes import AdoptEmbedder, Delete, Enqueue, Finish, Put, Supersede
+from commonplace.model.errors import Conflict, LeaseLost
+from commonplace.model.ids import new_id
+from commonplace.model.jobs import Claim, Job, Reason
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import ANY_STATE, Filter, Order, Query, Word
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
 
 ADA = Scope.parse("user:ada")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

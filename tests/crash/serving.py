@@ -19,12 +19,12 @@ from pathlib import Path
 
 from lives import ADA, EVERYTHING, LEASE_SECONDS, LIVES, NOW, plain, put, settled, unhealthy
 
-from commonplace.domain.changes import Finish
-from commonplace.domain.errors import LeaseLost, StoreBusy
-from commonplace.domain.jobs import Claim, Job, Reason
-from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.domain.records import Kind
-from commonplace.opening import store_at
+from commonplace.app import store_at
+from commonplace.model.changes import Finish
+from commonplace.model.errors import LeaseLost, StoreBusy
+from commonplace.model.jobs import Claim, Job, Reason
+from commonplace.model.queries import ANY_STATE, Filter, Order
+from commonplace.model.records import Kind
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 CLIENTS = 3  # of each server
@@ -127,7 +127,7 @@ class Listener(threading.Thread):
 
     def __init__(self, place):
         super().__init__(daemon=True)
-        self.wire, self.heard, self.gone = http.client.HTTPConnection(*place, timeout=PATIENCE), [], None
+        self.wire, self.wait_for_event, self.gone = http.client.HTTPConnection(*place, timeout=PATIENCE), [], None
         self.wire.request("GET", "/api/v1/memory/events", headers={"Accept": "text/event-stream"})
         self.lines = self.wire.getresponse()
 
@@ -135,7 +135,7 @@ class Listener(threading.Thread):
         """Note the number of each."""
         try:
             for line in self.lines:
-                self.heard += [int(line[4:])] if line.startswith(b"id: ") else []
+                self.wait_for_event += [int(line[4:])] if line.startswith(b"id: ") else []
         except (http.client.HTTPException, OSError) as error:
             self.gone = error
         finally:
@@ -156,7 +156,7 @@ def learn_for_ever(place):
         for key in chance.sample(sorted(due), min(len(due), 5)):
             due -= {key} if learned(store, key, chance) else set()
         if not due:
-            store.heard(after=last, seconds=1.0)
+            store.wait_for_event(after=last, seconds=1.0)
 
 
 def learned(store, key, chance):
@@ -230,9 +230,9 @@ def _until_written(clients):
 def _until_learned(place, listener):
     store = store_at(place)
     settled(store)
-    last, count = store.heard(after=0, seconds=0.0), len(kept(store))
+    last, count = store.wait_for_event(after=0, seconds=0.0), len(kept(store))
     until(lambda: len(store.find(EVERYTHING, order=Order.ID, limit=-1)) >= count, "jobs are left undone")
-    until(lambda: last in listener.heard or listener.gone, "an event was not told")
+    until(lambda: last in listener.wait_for_event or listener.gone, "an event was not told")
     store.close()
 
 
@@ -260,7 +260,7 @@ def check_serving(place, theirs, ours, listener):
     assert sorted(learned) == sorted(entries), "a job was not done, or done twice"
     _check_counter(store, clients)
     events = [event.seq for event in store.events(agents(store), limit=10**6)]
-    assert listener.heard == events, "the stream did not tell what happened"
+    assert listener.wait_for_event == events, "the stream did not tell what happened"
     assert unhealthy(store) == []
     store.close()
     return len(entries)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Channel
 from commonplace.engine.memory import Memory
-from commonplace.pipelines.artifacts import forgotten, publish
-from commonplace.pipelines.consolidate_receipts import receipts, undo
+from commonplace.learning.artifacts import forgotten, publish
+from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from stands import Clock
@@ -29,7 +29,7 @@ WORKER = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from workshop import Now, Shop
-from commonplace.pipelines.consolidate import consolidate
+from commonplace.learning.consolidate import consolidate
 from datetime import timedelta
 shop = Shop(sys.argv[1], Now(timedelta(hours=int(sys.argv[3]))), place=sys.argv[4])
 sys.stdin.readline()

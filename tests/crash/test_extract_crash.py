@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.jobs import Status
-from commonplace.domain.learning import Learning
-from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
-from commonplace.opening import here, workplace
-from commonplace.pipelines.extract import extract
-from commonplace.pipelines.index import index
+from commonplace.app import here, workplace
+from commonplace.config.learning_settings import Learning
+from commonplace.learning.extract import extract
+from commonplace.model.documents import DocumentKind
+from commonplace.model.jobs import Status
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.records.index import index
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SAID = {

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.queries import State
-from commonplace.markdown.codec import agrees, decode
-from commonplace.opening import here
+from commonplace.app import here
+from commonplace.files.codec import agrees, decode
+from commonplace.model.queries import State
 
 #: Says what it is about to do, does it, and says that it is done: one line each, straight to the pipe.
 WORKER = """
 import os, random, sys
-from commonplace.opening import here
+from commonplace.app import here
 
 def say(*words):
     os.write(1, (" ".join(words) + "\\n").encode())

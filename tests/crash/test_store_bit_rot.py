@@ -7,10 +7,10 @@ from contextlib import closing
 import pytest
 from lives import EVERYTHING, NOW, opened, plain, put, unhealthy
 
-from commonplace.domain.changes import Supersede
-from commonplace.domain.errors import StoreError
-from commonplace.domain.queries import Order
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import Supersede
+from commonplace.model.errors import StoreError
+from commonplace.model.queries import Order
+from commonplace.stores.sqlite.store import SqliteStore
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import disks
 import pytest
 from lives import EVERYTHING, NOW, opened, plain, put, state, unhealthy
 
-from commonplace.domain.changes import Delete, Supersede
-from commonplace.domain.errors import StoreError
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import Delete, Supersede
+from commonplace.model.errors import StoreError
+from commonplace.stores.sqlite.store import SqliteStore
 
 # A connection that is thrown away after a fault meets the next one where nobody can hear it.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

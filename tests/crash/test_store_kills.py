@@ -14,9 +14,9 @@ import lives
 import pytest
 from lives import EVERYTHING, LIVES, after, job, opened, plain, put, settled, state, unhealthy
 
-from commonplace.domain.changes import Finish
-from commonplace.domain.jobs import Claim, Reason, Skipped
-from commonplace.domain.queries import Order
+from commonplace.model.changes import Finish
+from commonplace.model.jobs import Claim, Reason, Skipped
+from commonplace.model.queries import Order
 
 
 class Writer:

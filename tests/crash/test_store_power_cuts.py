@@ -13,8 +13,8 @@ import disks
 import pytest
 from lives import after, opened, state, step, unhealthy
 
-from commonplace.domain.changes import Touch
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import Touch
+from commonplace.stores.sqlite.store import SqliteStore
 
 SECTOR = 512
 

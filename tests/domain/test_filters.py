@@ -2,8 +2,8 @@
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Hit, Match, State
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Hit, Match, State
 
 
 def test_a_filter_means_live_records_unless_told_otherwise(make):

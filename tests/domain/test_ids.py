@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.ids import ALPHABET, LENGTH, SHORT, is_id, is_prefix, new_id
+from commonplace.model.ids import ALPHABET, LENGTH, SHORT, is_id, is_prefix, new_id
 
 relaxed = settings(max_examples=50, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

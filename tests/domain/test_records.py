@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.documents import Chunk, Document, DocumentKind
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.queries import State
-from commonplace.domain.records import CATEGORIES, CEILING, Channel, Kind, Source, Trust
-from commonplace.domain.scopes import Scope
+from commonplace.model.documents import Chunk, Document, DocumentKind
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import State
+from commonplace.model.records import CATEGORIES, CEILING, Channel, Kind, Source, Trust
+from commonplace.model.scopes import Scope
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

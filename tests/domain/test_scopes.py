@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.scopes import KINDS, NAME_BYTES, Scope
+from commonplace.model.errors import InvalidInput
+from commonplace.model.scopes import KINDS, NAME_BYTES, Scope
 
 NAMES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=30)
 relaxed = settings(max_examples=50, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])

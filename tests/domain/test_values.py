@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.values import Value
+from commonplace.model.errors import InvalidInput
+from commonplace.model.values import Value
 
 
 class Point(Value):

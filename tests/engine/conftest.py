@@ -6,12 +6,12 @@ from hashlib import sha256
 
 import pytest
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.records import CATEGORIES, Channel, Kind
-from commonplace.domain.scopes import Scope
-from commonplace.engine.intents import Caller, EntryFilter, Intents
 from commonplace.engine.memory import Memory
+from commonplace.intents.intents import Caller, EntryFilter, Intents
+from commonplace.model.binding import Binding
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.records import CATEGORIES, Channel, Kind
+from commonplace.model.scopes import Scope
 
 PROJECT = Scope.of(("project", "github.com/acme/shop"))
 ASSISTANT = Scope.of(("user", "ada"))

@@ -6,11 +6,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from commonplace.domain.binding import CONTENT_BYTES, Binding
-from commonplace.domain.errors import Forbidden, InvalidInput
-from commonplace.domain.ids import new_id
-from commonplace.domain.records import CATEGORIES, CEILING, Channel, Draft, Kind, Trust
-from commonplace.domain.scopes import Scope
 from commonplace.engine.admission import (
     BESIDE_BYTES,
     JSON_DEPTH,
@@ -20,6 +15,11 @@ from commonplace.engine.admission import (
     TAGS_MOST,
     admit,
 )
+from commonplace.model.binding import CONTENT_BYTES, Binding
+from commonplace.model.errors import Forbidden, InvalidInput
+from commonplace.model.ids import new_id
+from commonplace.model.records import CATEGORIES, CEILING, Channel, Draft, Kind, Trust
+from commonplace.model.scopes import Scope
 
 HERE = Scope.of(("project", "here"))
 THERE = Scope.of(("project", "there"))

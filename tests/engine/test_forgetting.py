@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.changes import PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Channel, Source, Trust
 from commonplace.engine.forgetting import Erasure, artifact, only_in, unsaid_sentences
+from commonplace.model.changes import PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Source, Trust
 
 
 @pytest.fixture

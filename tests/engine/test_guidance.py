@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import Hit
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.engine.guidance import NEWEST_HEAD, RECALLED_HEAD, Material, Text, balanced, cut, guidance
-from commonplace.engine.text import estimate_tokens
+from commonplace.learning.brief_layout import NEWEST_HEAD, RECALLED_HEAD, Material, Text, balanced, cut, guidance
+from commonplace.model.documents import Chunk, DocumentKind
+from commonplace.model.errors import InvalidInput
+from commonplace.model.ids import new_id
+from commonplace.model.queries import Hit
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.text.cleaning import estimate_tokens
 
 DAY = datetime(2026, 5, 17, 9, 30, tzinfo=UTC)
 HERE = Scope.of(("project", "here"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.engine.intents import Caller, EntryDraft, EntryFilter, Intents
+from commonplace.intents.intents import Caller, EntryDraft, EntryFilter, Intents
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 OPERATOR = Caller()
 VALUES = [None, True, 0, -1.5, "", " ", "plain", "ünï\u2028", [], [1, [2, [3]]], {}, {"a": {"b": [None]}}, "x" * 60_000]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.engine.intents import Caller, EntryDraft, EntryFilter, Permissions
+from commonplace.intents.intents import Caller, EntryDraft, EntryFilter, Permissions
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 OPERATOR = Caller()
 TIERS = [("episodic", {}), ("episodic", {"namespace": "n"}), ("working", {}), ("working", {"task": "t"})]

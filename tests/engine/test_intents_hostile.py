@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.changes import Delete, DropScope, Put
-from commonplace.domain.errors import CapacityExceeded, Conflict, InvalidInput, NotFound
-from commonplace.domain.queries import ANY_STATE, Filter
-from commonplace.engine.intents import Caller, EntryDraft, EntryFilter, Intents, Permissions
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.intents.intents import Caller, EntryDraft, EntryFilter, Intents, Permissions
+from commonplace.model.changes import Delete, DropScope, Put
+from commonplace.model.errors import CapacityExceeded, Conflict, InvalidInput, NotFound
+from commonplace.model.queries import ANY_STATE, Filter
+from commonplace.stores.sqlite.store import SqliteStore
 
 OPERATOR = Caller()
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - a moment without a time zone, which nobody can place

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.changes import TrimEvents
-from commonplace.domain.errors import CapacityExceeded, Conflict, Forbidden, InvalidInput, NotFound, StoreError
-from commonplace.domain.events import Happened
-from commonplace.engine.intents import Caller, EntryDraft, Intents, agent_of, namespace_of, task_of
+from commonplace.intents.intents import Caller, EntryDraft, Intents, agent_of, namespace_of, task_of
+from commonplace.model.changes import TrimEvents
+from commonplace.model.errors import CapacityExceeded, Conflict, Forbidden, InvalidInput, NotFound, StoreError
+from commonplace.model.events import Happened
 
 OPERATOR = Caller()
 
@@ -379,10 +379,10 @@ def test_what_happened_is_kept_for_thirty_days(intents, ada, clock):
     last = intents.events(ada.caller)[-1].seq
     clock.forward(MONTH)
     ada.store("b")
-    assert (ada.told(), intents.kept_after()) == ([("created", "a"), ("created", "b")], 0)
+    assert (ada.told(), intents.events_floor()) == ([("created", "a"), ("created", "b")], 0)
     clock.forward(timedelta(minutes=1))
     ada.store("c")
-    assert (ada.told(), intents.kept_after()) == ([("created", "b"), ("created", "c")], last)
+    assert (ada.told(), intents.events_floor()) == ([("created", "b"), ("created", "c")], last)
     assert ada.told(after=last - 1) == ada.told(after=last)
     assert sorted(ada.listed()) == ["a", "b", "c"]
 

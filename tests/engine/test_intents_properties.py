@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.errors import CommonplaceError
-from commonplace.engine.intents import Caller, EntryFilter, Intents, Permissions
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.intents.intents import Caller, EntryFilter, Intents, Permissions
+from commonplace.model.errors import CommonplaceError
+from commonplace.stores.sqlite.store import SqliteStore
 
 KEYS = st.sampled_from(["plan", "note", "gold"])
 WORDS = st.sampled_from(["brown foxes", "gold bars", "warm windows", "gold gold gold"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput, NotFound
-from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.engine.keys import SCOPE, Keys
+from commonplace.model.errors import InvalidInput, NotFound
+from commonplace.model.queries import ANY_STATE, Filter, Order
+from commonplace.server.keys import SCOPE, Keys
 
 
 @pytest.fixture

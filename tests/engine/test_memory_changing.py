@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Consolidated
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.domain.queries import DocumentFilter, State
-from commonplace.domain.records import Channel, Kind
 from commonplace.engine.transcripts import Turn
+from commonplace.model.changes import Consolidated
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
+from commonplace.model.queries import DocumentFilter, State
+from commonplace.model.records import Channel, Kind
 
 DAY = timedelta(days=1)
 SESSION = DocumentKind.SESSION

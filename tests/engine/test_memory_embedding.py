@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import DimensionMismatch, EmbeddingModelChanged, ProviderError
 from commonplace.engine.transcripts import Turn
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import DimensionMismatch, EmbeddingModelChanged, ProviderError
 
 ALIKE = "car automobile vehicle"
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import Forbidden, InvalidInput
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Trust
-from commonplace.engine.text import CHUNK_CHARS
 from commonplace.engine.transcripts import Turn
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Forbidden, InvalidInput
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Trust
+from commonplace.text.cleaning import CHUNK_CHARS
 
 SESSION, TICKET = DocumentKind.SESSION, DocumentKind.TICKET
 TALK = [Turn(ref="1", text="the build fails on node 18"), Turn(ref="2", text="upgrading to node 20 fixed it")]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import commonplace
+from commonplace.app import secret_in, set_aside
 from commonplace.config.project import context
-from commonplace.domain.errors import StoreError
-from commonplace.domain.records import Channel
-from commonplace.domain.scopes import Scope
-from commonplace.opening import secret_in, set_aside
+from commonplace.model.errors import StoreError
+from commonplace.model.records import Channel
+from commonplace.model.scopes import Scope
 
 
 def test_a_memory_of_ones_own_is_one_call(tmp_path):

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import Forbidden, InvalidInput, NotFound, StoreError
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import Order, State
-from commonplace.domain.records import Channel, Kind, Usage
-from commonplace.engine.text import estimate_tokens
 from commonplace.engine.transcripts import Turn
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Forbidden, InvalidInput, NotFound, StoreError
+from commonplace.model.ids import new_id
+from commonplace.model.queries import Order, State
+from commonplace.model.records import Channel, Kind, Usage
+from commonplace.text.cleaning import estimate_tokens
 
 DAY = timedelta(days=1)
 SESSION, TICKET = DocumentKind.SESSION, DocumentKind.TICKET

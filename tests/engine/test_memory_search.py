@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.engine.question import Profile
-from commonplace.engine.text import estimate_tokens
 from commonplace.engine.transcripts import Turn
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import InvalidInput
+from commonplace.model.scopes import Scope
+from commonplace.text.cleaning import estimate_tokens
+from commonplace.text.question import Profile
 
 OTHER = Scope.of(("project", "github.com/acme/other"))
 AWKWARD = [

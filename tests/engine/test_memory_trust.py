@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from commonplace.domain.queries import State
-from commonplace.domain.records import CEILING, Channel, Source, Trust
+from commonplace.model.queries import State
+from commonplace.model.records import CEILING, Channel, Source, Trust
 
 ONE_OF_EACH = (Channel.USER, Channel.FILE, Channel.CONSOLIDATION, Channel.IMPORT)
 PAIRS = list(product(ONE_OF_EACH, ONE_OF_EACH))

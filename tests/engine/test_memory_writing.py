@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.binding import Limit
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.domain.queries import Order, State
-from commonplace.domain.records import Channel, Kind, Source, Trust, Usage
+from commonplace.model.binding import Limit
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
+from commonplace.model.queries import Order, State
+from commonplace.model.records import Channel, Kind, Source, Trust, Usage
 
 DAY = timedelta(days=1)
 

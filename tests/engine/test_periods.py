@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.periods import YEARS_BACK, Period, periods
+from commonplace.text.periods import YEARS_BACK, Period, periods
 
 NOW = datetime(2023, 7, 12, 15, 30, tzinfo=UTC)  # a Wednesday
 DAY = timedelta(days=1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.engine.question import Profile, ask
+from commonplace.text.question import Profile, ask
 
 NOW = datetime(2023, 7, 12, tzinfo=UTC)
 PEOPLE = ["Ada Lovelace", "Bob", "assistant", "tool", "user", "User", ""]

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.queries import Hit, Sighting, Survey
-from commonplace.domain.records import Trust, Usage
-from commonplace.domain.scopes import Scope
 from commonplace.engine import ranking
-from commonplace.engine.periods import periods
-from commonplace.engine.question import Asked, Profile
 from commonplace.engine.ranking import distinct, rank, within
-from commonplace.engine.text import estimate_tokens
+from commonplace.model.documents import Chunk, DocumentKind
+from commonplace.model.queries import Hit, Sighting, Survey
+from commonplace.model.records import Trust, Usage
+from commonplace.model.scopes import Scope
+from commonplace.text.cleaning import estimate_tokens
+from commonplace.text.periods import periods
+from commonplace.text.question import Asked, Profile
 
 HERE, THERE = Scope.of(("project", "here")), Scope.of(("project", "there"))
 MAY = datetime(2023, 5, 17, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.engine.redact import redact
-from commonplace.engine.vendors import PREFIXES, SHAPES
+from commonplace.redact.redaction import redact
+from commonplace.redact.vendors import PREFIXES, SHAPES
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -500,7 +500,7 @@ def test_strange_text_is_no_reason_to_fail(text):
 
 def test_importing_the_module_compiles_nothing_and_loads_no_cryptography():
     """It is imported on the way to every command, most of which never meet a secret."""
-    imports = "import sys, commonplace.engine.redact; from commonplace.engine.secret_names import rx"
+    imports = "import sys, commonplace.redact.redaction; from commonplace.redact.names import rx"
     code = f"{imports}; print(rx.cache_info().currsize, 'hmac' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.check_output([sys.executable, "-c", code], env=env, text=True).split() == ["0", "False"]

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.queries import Hit
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust, Usage
-from commonplace.domain.scopes import Scope
-from commonplace.engine.render import (
+from commonplace.engine.rendering import (
     SNIPPET_CHARS,
     STANDING,
     as_json,
@@ -29,6 +25,10 @@ from commonplace.engine.render import (
     snippets,
     unfenced,
 )
+from commonplace.model.documents import Chunk, DocumentKind
+from commonplace.model.queries import Hit
+from commonplace.model.records import Channel, Kind, Record, Source, Trust, Usage
+from commonplace.model.scopes import Scope
 
 DAY = datetime(2026, 5, 17, 9, 30, tzinfo=UTC)
 HERE = Scope.of(("project", "here"))

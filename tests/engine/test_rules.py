@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.records import CEILING, Channel, Trust
-from commonplace.engine.render import fenced
-from commonplace.engine.rules import extract
+from commonplace.engine.rendering import fenced
 from commonplace.engine.transcripts import Turn
+from commonplace.learning.rules import extract
+from commonplace.model.records import CEILING, Channel, Trust
 
 TRANSCRIPTS = Path(__file__).parents[2] / "bench" / "transcripts"
 PRECISION_FLOOR = 0.9

@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonplace.engine.stem import stem
+from commonplace.text.stem import stem
 
 STEMS = {
     "plurals": "caresses:caress ties:tie cries:cri gaps:gap kiwis:kiwi gas:gas this:this bus:bus grass:grass skis:ski",

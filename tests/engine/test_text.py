@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.engine.text import CHUNK_CHARS, chunks, clean, estimate_tokens, one_line, slug
+from commonplace.model.errors import InvalidInput
+from commonplace.text.cleaning import CHUNK_CHARS, chunks, clean, estimate_tokens, one_line, slug
 
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 

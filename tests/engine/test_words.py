@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from commonplace.domain.queries import Query
-from commonplace.engine.words import QUERY_WORDS, TERM_CHARS, plan, terms
+from commonplace.model.queries import Query
+from commonplace.text.words import QUERY_WORDS, TERM_CHARS, plan, terms
 
 WORDS = {
     "running": "run",

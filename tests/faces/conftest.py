@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from commonplace.faces.cli.main import run
+from commonplace.cli.main import run
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-LOADED = "import sys; from commonplace.faces.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
+LOADED = "import sys; from commonplace.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_recall_loads_nothing_of_the_brief():
     """The command that runs on every prompt does not pay for this one."""
     command = [sys.executable, "-c", LOADED, "recall", "npm", "--format", "prompt"]
     modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
-    ours = {"commonplace.engine.guidance", *(f"commonplace.pipelines.{name}" for name in ("inject", "reading"))}
+    ours = {"commonplace.learning.brief_layout", "commonplace.learning.brief", "commonplace.learning.addresses"}
 
-    assert {*modules} & {*ours, "commonplace.pipelines.receipts"} == set()
-    assert "commonplace.engine.render" in modules
+    assert {*modules} & {*ours, "commonplace.learning.receipts"} == set()
+    assert "commonplace.engine.rendering" in modules

@@ -29,9 +29,9 @@ from commonplace import (
     StoreBusy,
     StoreError,
 )
-from commonplace.engine.keys import Keys
-from commonplace.faces import client as face
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.intents import client as face
+from commonplace.server.keys import Keys
+from commonplace.stores.sqlite.store import SqliteStore
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 _names = itertools.count()
@@ -370,7 +370,7 @@ def test_a_connection_that_was_closed_meanwhile_is_opened_anew(tmp_path):
 
 def test_the_clients_are_public_and_loaded_when_they_are_used():
     """Nobody pays for them who does not use them."""
-    program = "import sys, commonplace; commonplace.Kind; print('commonplace.faces.client' in sys.modules)"
+    program = "import sys, commonplace; commonplace.Kind; print('commonplace.intents.client' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     assert commonplace.Client is Client

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.faces.cli.exits import ATTENTION
-from commonplace.opening import here
+from commonplace.app import here
+from commonplace.cli.exits import ATTENTION
 from loopback import LoopbackServer
 
 CONFIG, PROVIDER = 5, 6  # exit codes

@@ -13,10 +13,10 @@ import pexpect
 import pytest
 
 from commonplace import __version__
-from commonplace.domain import errors
-from commonplace.faces.cli import exits
-from commonplace.faces.cli.commands import COMMANDS
-from commonplace.faces.cli.records import record
+from commonplace.cli import exits
+from commonplace.cli.commands import COMMANDS
+from commonplace.model import errors
+from commonplace.records.commands.record import record
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 BAD = [

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from commonplace.pipelines import look
+from commonplace.files import freshness as look
 
 
 @pytest.fixture

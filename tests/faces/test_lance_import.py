@@ -11,10 +11,10 @@ import lancedb
 import pyarrow as pa
 import pytest
 
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import load
-from commonplace.domain.queries import State
-from commonplace.domain.records import Channel, Kind
+from commonplace.model.queries import State
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.dialect import load
+from commonplace.roles.memory import role_memory
 
 ROLE = "name: assistant\nrole: You help.\nmodel: openai:gpt-4o-mini\n"
 MEMORIES = [

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import commonplace
-from commonplace.agents.ledger import ledger
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import load
-from commonplace.domain.errors import StoreError
+from commonplace.ci.registry import ledger
+from commonplace.model.errors import StoreError
+from commonplace.roles.dialect import load
+from commonplace.roles.memory import role_memory
 
 pytestmark = pytest.mark.postgres
 PASSWORD = "hunter2"  # what must never be seen
@@ -170,7 +170,7 @@ def test_a_newer_store_is_one_sentence(shared, new_postgres, address):
     assert (done.code, "schema 999" in done.err, len(done.err.splitlines())) == (6, True, 1)
 
 
-WITHOUT = "import sys; sys.modules['psycopg'] = None; from commonplace.faces.cli.main import main; sys.exit(main())"
+WITHOUT = "import sys; sys.modules['psycopg'] = None; from commonplace.cli.main import main; sys.exit(main())"
 
 
 def test_without_the_extra_it_is_said_what_to_install(cli, address):

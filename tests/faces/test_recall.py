@@ -8,10 +8,10 @@ import re
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
+from commonplace.app import here
 from commonplace.engine.ranking import MUCH_USED
 from commonplace.engine.transcripts import Turn
-from commonplace.opening import here
+from commonplace.model.documents import DocumentKind
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from commonplace.agents.role_memory import role_memory
-from commonplace.config.role import load
-from commonplace.domain.records import Kind
+from commonplace.model.records import Kind
+from commonplace.roles.dialect import load
+from commonplace.roles.memory import role_memory
 
 ROLE = "name: assistant\nrole: You help.\nmodel: openai:gpt-4o-mini\n"
 USER = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}

@@ -204,9 +204,7 @@ def test_what_libraries_warn_of_is_not_written_to_the_terminal(cli, server):
 
 def test_help_loads_no_agent():
     """The framework is not imported to say what there is."""
-    look = (
-        "import sys; from commonplace.faces.cli import main; main.run(['run', '-h']); print('pydantic' in sys.modules)"
-    )
+    look = "import sys; from commonplace.cli import main; main.run(['run', '-h']); print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert "--resume" in done.stdout
     assert done.stdout.endswith("False\n")

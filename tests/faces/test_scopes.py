@@ -7,10 +7,10 @@ import shutil
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import Forbidden
+from commonplace.app import here
 from commonplace.engine.transcripts import Turn
-from commonplace.opening import here
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Forbidden
 
 
 def test_there_are_exactly_two_scopes(cli):

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from commonplace.faces.cli import recall
-from commonplace.faces.cli.asking import recall as by_click
+from commonplace.records.commands import recall
+from commonplace.records.commands.recall_click import recall as by_click
 
 #: Each of these costs a tenth of a recall or more.
 DENIED = {
@@ -18,14 +18,14 @@ DENIED = {
 }
 #: Our own modules that only writing needs.
 UNNEEDED = {
-    *("commonplace.engine.admission", "commonplace.engine.redact", "commonplace.engine.vendors"),
-    *("commonplace.markdown.codec", "commonplace.markdown.plan", "commonplace.pipelines.sync"),
-    *("commonplace.pipelines.transfer", "commonplace.strict_yaml", "commonplace.stores.sqlite_upkeep"),
-    *("commonplace.faces.cli.commands", "commonplace.faces.cli.session", "commonplace.faces.cli.records"),
+    *("commonplace.engine.admission", "commonplace.redact.redaction", "commonplace.redact.vendors"),
+    *("commonplace.files.codec", "commonplace.files.plan", "commonplace.files.sync"),
+    *("commonplace.engine.transfer", "commonplace.text.strict_yaml", "commonplace.stores.sqlite.upkeep"),
+    *("commonplace.cli.commands", "commonplace.cli.session", "commonplace.records.commands.record"),
 }
 LIST = """
 import sys
-from commonplace.faces.cli.main import run
+from commonplace.cli.main import run
 code = run(sys.argv[1:])
 print(*sorted(sys.modules))
 sys.exit(code)
@@ -60,8 +60,8 @@ def test_help_loads_no_command():
     """The list of commands is a table."""
     modules = loaded("--help")
     assert "click" in modules
-    assert not {name for name in modules if name.startswith("commonplace.faces.cli.") and "records" in name}
-    assert "commonplace.opening" not in modules
+    assert not {name for name in modules if name.startswith("commonplace.records.")}
+    assert "commonplace.app" not in modules
 
 
 CALLS = [

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.faces.cli import moments, terminal
+from commonplace.cli import dates as moments
+from commonplace.cli import terminal
+from commonplace.model.errors import InvalidInput
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 

@@ -230,7 +230,7 @@ def test_a_restore_asks(cli):
 
 WRITER = """
 import sys
-from commonplace.opening import here
+from commonplace.app import here
 with here() as place:
     for number in range(10_000):
         place.memory.remember(f"Lesson {number} of writer", category="principles")

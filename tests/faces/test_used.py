@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
+from commonplace.app import here
 from commonplace.engine.transcripts import Turn
-from commonplace.opening import here
+from commonplace.model.documents import DocumentKind
 
 
 @pytest.fixture

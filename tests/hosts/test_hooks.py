@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.app import here
 from commonplace.hosts.hook import CONTEXT_CHARS
-from commonplace.opening import here
 from hosts import recorded
 from hosts.conftest import COMMAND
 
@@ -429,8 +429,8 @@ print(*sorted(sys.modules))
 DENIED = {
     *("click", "yaml", "dataclasses", "inspect", "pathlib", "hashlib", "_hashlib", "logging", "subprocess", "asyncio"),
     *("shutil", "tempfile", "importlib.metadata", "random", "socket", "ssl", "decimal", "sqlite3", "urllib.parse"),
-    *("commonplace.engine.admission", "commonplace.pipelines.sync", "commonplace.pipelines.index"),
-    *("commonplace.pipelines.receipts", "commonplace.hosts.capture", "commonplace.hosts.wiring"),
+    *("commonplace.engine.admission", "commonplace.files.sync", "commonplace.records.index"),
+    *("commonplace.learning.receipts", "commonplace.hosts.capture", "commonplace.hosts.settings"),
 }
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.errors import InvalidInput
 from commonplace.hosts import jsonc
+from commonplace.model.errors import InvalidInput
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -8,9 +8,9 @@ import tracemalloc
 
 import pytest
 
-from commonplace.engine.session_lines import Header, read
-from commonplace.hosts.known import Found, host_named
-from commonplace.hosts.lines import Translated
+from commonplace.hosts.registry import Found, host_named
+from commonplace.hosts.transcripts import Translated
+from commonplace.records.session_lines import Header, read
 from hosts import recorded
 
 SAID = "Use pnpm, not npm, in this repo."

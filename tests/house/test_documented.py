@@ -39,7 +39,7 @@ def test_every_public_name_is_documented(name):
 
 def commands():
     """Every command with its options, as they are typed."""
-    root = importlib.import_module("commonplace.faces.cli.commands").root
+    root = importlib.import_module("commonplace.cli.commands").root
     context = click.Context(root)
     for name in root.list_commands(context):
         command = root.get_command(context, name)

@@ -11,46 +11,50 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "commonplace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-#: What each layer may import besides itself and the standard library.
+CORE = {"model", "text", "redact", "engine", "stores", "files", "providers", "config", "app", "verbs", "wire", "version"}
+ROOMS = {"records", "learning", "roles", "ci", "intents"}
+FACES = {"cli", "mcp", "server"}
+#: What each folder or top-level module may import besides itself and the standard library.
 ALLOWED = {
-    "domain": set(),
-    "engine": {"domain"},
-    "stores": {"domain", "version"},
-    "strict_yaml": {"domain"},
-    "providers": {"domain"},
-    "markdown": {"domain", "strict_yaml"},
-    "config": {"domain", "strict_yaml"},
-    "pipelines": {"engine", "markdown", "domain"},
-    "tools": {"pipelines", "engine", "domain"},
-    "opening": {"config", "stores", "providers", "markdown", "pipelines", "engine", "domain"},
-    "agents": {"tools", "opening", "pipelines", "engine", "config", "providers", "domain"},
-    "hosts": {"agents", "tools", "opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
-    "adapters": {"agents", "tools", "opening", "config", "pipelines", "engine", "domain"},
-    "faces": {"hosts", "agents", "tools", "opening", "config", "pipelines", "engine", "markdown", "domain", "version"},
     "version": set(),
-    "__init__": {"faces", "opening", "engine", "domain", "version"},  # the client is a face, loaded when it is named
+    "model": set(),
+    "text": {"model"},
+    "redact": {"model"},
+    "wire": {"model"},
+    "verbs": {"model", "wire"},
+    "engine": {"model", "text", "redact"},
+    "stores": {"model", "version"},
+    "providers": {"model"},
+    "config": {"model", "text"},
+    "files": {"model", "text", "redact", "engine"},
+    "app": CORE | {"intents", "learning"},
+    "agents": CORE,
+    "__init__": CORE | {"intents"},  # each name is loaded when it is used
+} | {
+    name: CORE | ROOMS | FACES | {"agents", "hosts", "adapters"}
+    for name in ROOMS | FACES | {"hosts", "adapters", "evaluation"}
 }
-#: Libraries and the only layer that may know them.
+#: Libraries and the only folders that may know them.
 LIBRARIES = {
     "apsw": {"stores"},
     "psycopg": {"stores"},
     "psycopg_pool": {"stores"},
     "lancedb": {"stores"},
     "pyarrow": {"stores"},
-    "starlette": {"faces"},
-    "uvicorn": {"faces"},
-    "msgspec": {"faces"},
-    "mcp": {"faces"},
+    "starlette": {"server", "mcp", "intents"},
+    "uvicorn": {"server", "mcp"},
+    "msgspec": {"server", "records", "intents"},
+    "mcp": {"mcp"},
     "tomlkit": {"hosts"},
-    "cronsim": {"agents"},
-    "watchfiles": {"agents"},
+    "cronsim": {"roles"},
+    "watchfiles": {"roles"},
     "langgraph": {"adapters"},
     "langchain_core": {"adapters"},
     "agents": {"adapters"},
     "anthropic": {"adapters"},
-    "yaml": {"strict_yaml"},
-    "click": {"faces"},
-    "pydantic_ai": {"providers", "agents", "adapters"},
+    "yaml": {"text"},
+    "click": {"cli", "mcp", "server", "evaluation", "hosts", *ROOMS},
+    "pydantic_ai": {"providers", "agents", "adapters", "roles", "ci", "intents"},
     "onnxruntime": {"providers"},
     "numpy": {"providers"},
 }

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import commonplace
-from commonplace.domain import errors
 from commonplace.engine.asynchronous import AsyncMemory
 from commonplace.engine.memory import Memory
+from commonplace.model import errors
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.records import Channel, Kind, Source, Trust
-from commonplace.markdown.codec import FILE_BYTES, FileTrouble, agrees, amended, decode, encode, file_name
+from commonplace.files.codec import FILE_BYTES, FileTrouble, agrees, amended, decode, encode, file_name
+from commonplace.model.errors import InvalidInput
+from commonplace.model.records import Channel, Kind, Source, Trust
 
 CREATED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 

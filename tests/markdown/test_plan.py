@@ -6,11 +6,11 @@ import zlib
 
 import pytest
 
-from commonplace.domain.documents import FileState
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.records import Kind
-from commonplace.markdown.codec import FileTrouble, decode, encode
-from commonplace.markdown.plan import Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+from commonplace.files.codec import FileTrouble, decode, encode
+from commonplace.files.plan import Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+from commonplace.model.documents import FileState
+from commonplace.model.errors import InvalidInput
+from commonplace.model.records import Kind
 
 HOME = "decisions/use-pnpm--1kjmekwhbb.md"
 FIVE = "decisions, procedures, principles, incidents, preferences"

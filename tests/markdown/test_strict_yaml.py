@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from commonplace import strict_yaml
-from commonplace.domain.errors import InvalidInput
-from commonplace.strict_yaml import YamlError, dump, dump_scalar, load, load_with_lines, truth
+from commonplace.model.errors import InvalidInput
+from commonplace.text import strict_yaml
+from commonplace.text.strict_yaml import YamlError, dump, dump_scalar, load, load_with_lines, truth
 
 TYPED = {
     "true": True,

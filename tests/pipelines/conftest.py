@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.learning import Learning
-from commonplace.opening import here, workplace
-from commonplace.pipelines.extract import extract
-from commonplace.pipelines.index import index
+from commonplace.app import here, workplace
+from commonplace.config.learning_settings import Learning
+from commonplace.learning.extract import extract
+from commonplace.records.index import index
 
 sys.path.insert(0, os.path.dirname(__file__))  # so that tests find ``learners`` by name
 
 
-class Desk:
+class MemoryAccess:
     """Where a person works: folders with a .commonplace/, one data folder, and whatever was opened there."""
 
     def __init__(self, root, clock):
@@ -51,7 +51,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path, clock):
     """A desk with one project's folder on it."""
-    made = Desk(tmp_path, clock)
+    made = MemoryAccess(tmp_path, clock)
     made.folder()
     yield made
     made.close()

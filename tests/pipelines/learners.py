@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from commonplace.domain.ports import Answer
+from commonplace.model.ports import Answer
 
 
 def message(role, content, time="2026-01-01T00:00:00Z", **more):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.changes import Archive, Delete
-from commonplace.domain.errors import InvalidInput, StoreError
-from commonplace.domain.queries import Filter
-from commonplace.engine.blocks import blocks, joined
-from commonplace.markdown.artifacts import FILE_BYTES, checked
-from commonplace.pipelines.artifacts import publish
-from commonplace.pipelines.consolidate_text import Edits, edited, woven
+from commonplace.files.artifacts import FILE_BYTES, checked
+from commonplace.learning.artifacts import publish
+from commonplace.learning.consolidate_text import Edits, edited, woven
+from commonplace.model.changes import Archive, Delete
+from commonplace.model.errors import InvalidInput, StoreError
+from commonplace.model.queries import Filter
+from commonplace.text.blocks import blocks, joined
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Shop

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.changes import Delete
-from commonplace.domain.errors import Conflict, NotFound
-from commonplace.domain.queries import ANY_STATE, Filter
-from commonplace.domain.records import Channel, Kind, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.pipelines.artifacts import stored
-from commonplace.pipelines.consolidate_receipts import receipts, undo
-from commonplace.pipelines.consolidate_rules import decide_supersession, frontmatter, near_pairs, skill_name, steps
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.learning.artifacts import stored
+from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.learning.consolidate_rules import decide_supersession, frontmatter, near_pairs, skill_name, steps
+from commonplace.model.changes import Delete
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.queries import ANY_STATE, Filter
+from commonplace.model.records import Channel, Kind, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Shop

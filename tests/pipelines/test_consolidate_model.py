@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from commonplace.domain.errors import ConfigError, InvalidInput, ProviderError
-from commonplace.pipelines.consolidate import committed, prepared
-from commonplace.pipelines.consolidate_checks import OPTIONAL, REQUIRED, reply_of, with_frontmatter
-from commonplace.pipelines.consolidate_receipts import receipts, undo
+from commonplace.learning.consolidate import committed, prepared
+from commonplace.learning.consolidate_checks import OPTIONAL, REQUIRED, reply_of, with_frontmatter
+from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import PROMPTS, Scripted, Shop, reply

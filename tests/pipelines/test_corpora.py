@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.pipelines.corpora import (
+from commonplace.evaluation.datasets import (
     Passage,
     Question,
     decoded,
@@ -18,6 +17,7 @@ from commonplace.pipelines.corpora import (
     longmemeval_apart,
     sample,
 )
+from commonplace.model.errors import InvalidInput
 
 TEA = {"id": "d1", "text": "Tea at four", "scope": "home", "session": "s", "speaker": "Ada", "date": "2026-03-01"}
 WHEN = {"id": "q1", "question": "When is tea?", "gold": ["d1"], "scope": "home", "category": "times"}

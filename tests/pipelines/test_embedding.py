@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from commonplace.domain.errors import EmbeddingModelChanged, ProviderError
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.pipelines.embedding import BATCH, catch_up, reembed
+from commonplace.engine.embedding import BATCH, catch_up, reembed
+from commonplace.model.errors import EmbeddingModelChanged, ProviderError
+from commonplace.model.ports import EmbedderIdentity
 
 COUNT = 3 * BATCH + 10
 
@@ -51,7 +51,7 @@ def test_gaps_are_filled_in_batches_and_told(bare, make):
 def test_no_more_are_filled_than_asked_for(bare):
     """A bound is kept to the text."""
     assert catch_up(bare, Lengths(), most=BATCH + 1) == BATCH + 1
-    assert bare.lacking(Lengths().identity) == COUNT - BATCH - 1
+    assert bare.count_unembedded(Lengths().identity) == COUNT - BATCH - 1
     assert catch_up(bare, Lengths(), most=0) == 0
 
 
@@ -88,7 +88,7 @@ def test_a_store_is_embedded_anew(bare, make):
     catch_up(bare, Lengths())
     report = reembed(bare, Lengths("other"))
     assert (report.embedded, report.before.name, report.now.name) == (COUNT, "lengths", "other")
-    assert (bare.embedder().name, bare.lacking(report.now)) == ("other", 0)
+    assert (bare.embedder().name, bare.count_unembedded(report.now)) == ("other", 0)
     assert len(bare.nearest(make.where(), (1.0, 0.0), limit=COUNT)) == COUNT
 
 
@@ -133,7 +133,7 @@ DIE = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from test_embedding import BATCH, Lengths, reembed
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.store import SqliteStore
 reembed(SqliteStore(sys.argv[1]), Lengths("other", after=2 * BATCH, dying=True))
 """
 
@@ -146,7 +146,10 @@ def test_a_killed_process_leaves_work_that_the_next_one_finishes(file_store, mak
     command = [sys.executable, "-c", DIE, file_store.path, os.path.dirname(__file__)]
     died = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr
-    assert (file_store.embedder().name, file_store.lacking(Lengths("other").identity)) == ("lengths", COUNT - 2 * BATCH)
+    assert (file_store.embedder().name, file_store.count_unembedded(Lengths("other").identity)) == (
+        "lengths",
+        COUNT - 2 * BATCH,
+    )
     assert len(file_store.nearest(make.where(), (1.0, 0.0), limit=COUNT)) == COUNT
     assert reembed(file_store, Lengths("other")).embedded == COUNT - 2 * BATCH
     assert file_store.embedder().name == "other"

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Channel, Source
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.pipelines.artifacts import forgotten
-from commonplace.pipelines.consolidate_receipts import receipts, undo
-from commonplace.pipelines.learn import clear as clear_learned
+from commonplace.learning.artifacts import forgotten
+from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.learning.learn import clear as clear_learned
+from commonplace.model.documents import DocumentKind
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Source
+from commonplace.model.scopes import Scope
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import SHOP, Scripted, Shop, reply

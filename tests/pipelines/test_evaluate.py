@@ -9,12 +9,12 @@ from math import log2
 import pytest
 
 import commonplace
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.queries import Filter
-from commonplace.engine.text import CHUNK_CHARS
-from commonplace.engine.words import plan
-from commonplace.pipelines.corpora import Corpus, Passage, Question, jsonl
-from commonplace.pipelines.evaluate import DEPTH, START, as_json, evaluate, figures, half_width, ranking
+from commonplace.evaluation.datasets import Corpus, Passage, Question, jsonl
+from commonplace.evaluation.measure import DEPTH, START, as_json, evaluate, figures, half_width, ranking
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import Filter
+from commonplace.text.cleaning import CHUNK_CHARS
+from commonplace.text.words import plan
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from learners import lines, message
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import InvalidInput, NotFound
-from commonplace.domain.jobs import Claim, Job, Reason, Status
-from commonplace.domain.queries import DocumentFilter, State
-from commonplace.domain.records import Channel, Trust
-from commonplace.engine.render import fenced
-from commonplace.engine.rules import Proposal
+from commonplace.app import workplace
+from commonplace.engine.rendering import fenced
 from commonplace.engine.transcripts import Turn
-from commonplace.opening import workplace
-from commonplace.pipelines.extract import JOB, extract, watermark
-from commonplace.pipelines.extract_gate import gated
+from commonplace.learning.extract import JOB, extract, watermark
+from commonplace.learning.extract_gate import gated
+from commonplace.learning.rules import Proposal
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import InvalidInput, NotFound
+from commonplace.model.jobs import Claim, Job, Reason, Status
+from commonplace.model.queries import DocumentFilter, State
+from commonplace.model.records import Channel, Trust
 
 PNPM, YARN = "Use pnpm, not npm, in this repo.", "We use yarn as the package manager in this repo."
 

@@ -9,10 +9,10 @@ from hashlib import sha256
 import pytest
 from learners import fact, lines, reply
 
-from commonplace.domain.errors import InvalidInput, StoreError
-from commonplace.opening import workplace
-from commonplace.pipelines.extract import extract
-from commonplace.pipelines.extract_host import commit, prepare
+from commonplace.app import workplace
+from commonplace.learning.extract import extract
+from commonplace.learning.extract_host import commit, prepare
+from commonplace.model.errors import InvalidInput, StoreError
 
 PNPM = "Use pnpm, not npm, in this repo."
 

@@ -10,16 +10,16 @@ from datetime import timedelta
 import pytest
 from learners import Scripted, fact, lines, message, reply
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import ConfigError, ProviderError
-from commonplace.domain.jobs import Status
-from commonplace.domain.queries import DocumentFilter, State
-from commonplace.domain.records import Trust
 from commonplace.engine.memory import now_utc
-from commonplace.engine.text import estimate_tokens
 from commonplace.engine.transcripts import Turn
-from commonplace.pipelines.extract import extract
-from commonplace.pipelines.thinking import MARK, BadReply, Transcript, filled, parsed, prompts_in, truncated, written
+from commonplace.learning.extract import extract
+from commonplace.learning.extractors import MARK, BadReply, Transcript, filled, parsed, prompts_in, truncated, written
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import ConfigError, ProviderError
+from commonplace.model.jobs import Status
+from commonplace.model.queries import DocumentFilter, State
+from commonplace.model.records import Trust
+from commonplace.text.cleaning import estimate_tokens
 
 PNPM = "Use pnpm, not npm, in this repo."
 

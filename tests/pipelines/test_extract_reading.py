@@ -6,11 +6,11 @@ import tracemalloc
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.queries import DocumentFilter
 from commonplace.engine.transcripts import Turn
-from commonplace.pipelines.extract import CHECK_CHARS, PAGE, transcript_of
-from commonplace.pipelines.thinking import question
+from commonplace.learning.extract import CHECK_CHARS, PAGE, transcript_of
+from commonplace.learning.extractors import question
+from commonplace.model.documents import DocumentKind
+from commonplace.model.queries import DocumentFilter
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.records import Kind
-from commonplace.pipelines.foreign import graph, guidance, mem0, notes, role_export
-from commonplace.pipelines.outward import between_marks, section
+from commonplace.model.errors import InvalidInput
+from commonplace.model.records import Kind
+from commonplace.records.foreign import graph, guidance, mem0, notes, role_export
+from commonplace.records.foreign_export import between_marks, section
 
 AGENTS = """# Shop
 

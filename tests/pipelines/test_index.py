@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from learners import lines, message
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import Forbidden, InvalidInput
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Trust
-from commonplace.engine.render import fenced
-from commonplace.pipelines import index as indexing
-from commonplace.pipelines.index import index
+from commonplace.engine.rendering import fenced
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Forbidden, InvalidInput
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Trust
+from commonplace.records import index as indexing
+from commonplace.records.index import index
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.errors import ConfigError
-from commonplace.domain.records import Channel, Source, Trust
 from commonplace.engine.transcripts import Turn
-from commonplace.pipelines.inject import QUERY_CHARS, inject, rules_in, ticket_task
-from commonplace.pipelines.reading import Shelf
+from commonplace.learning.addresses import Shelf
+from commonplace.learning.brief import QUERY_CHARS, inject, rules_in, ticket_task
+from commonplace.model.changes import PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import ConfigError
+from commonplace.model.records import Channel, Source, Trust
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.errors import ProviderError
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Channel, Source
-from commonplace.domain.scopes import Scope
-from commonplace.pipelines.consolidate_receipts import receipts
-from commonplace.pipelines.index import index
-from commonplace.pipelines.learn import LAST, clear, enqueue, last, learn
+from commonplace.learning.consolidate_receipts import receipts
+from commonplace.learning.learn import LAST, clear, enqueue, last, learn
+from commonplace.model.errors import ProviderError
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Source
+from commonplace.model.scopes import Scope
+from commonplace.records.index import index
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Scripted, Shop

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from commonplace.domain.errors import Conflict, InvalidInput
-from commonplace.domain.queries import Order
-from commonplace.opening import machine_in, mover_of, store_at
-from commonplace.pipelines.migrate import BATCH, migrate
+from commonplace.app import machine_in, mover_of, store_at
+from commonplace.engine.migrate import BATCH, migrate
+from commonplace.model.errors import Conflict, InvalidInput
+from commonplace.model.queries import Order
 from household import FOLDER, answers, export, furnish, whole
 
 
@@ -147,7 +147,7 @@ def test_a_killed_command_is_taken_up(new_place, make, tmp_path):
     source, target = new_place.pair
     ours, theirs = (store_at(place, machine=lambda: machine_in(str(tmp_path))) for place in (source, target))
     furnish(ours, make, records=4 * BATCH)
-    program = "import sys; from commonplace.faces.cli.main import main; sys.exit(main())"
+    program = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "migrate", source, target]
     env = os.environ | {"COMMONPLACE_HOME": str(tmp_path)}
     running = subprocess.Popen(command, env=env, stderr=subprocess.PIPE)

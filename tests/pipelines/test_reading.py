@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from commonplace.domain.changes import PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.errors import CommonplaceError, Forbidden, InvalidInput, NotFound
-from commonplace.domain.records import Channel, Source, Trust
-from commonplace.pipelines.reading import FILE_BYTES, Shelf, read
+from commonplace.learning.addresses import FILE_BYTES, Shelf, read
+from commonplace.model.changes import PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import CommonplaceError, Forbidden, InvalidInput, NotFound
+from commonplace.model.records import Channel, Source, Trust
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import StoreError
-from commonplace.engine.render import prompt, snippets
+from commonplace.engine.rendering import prompt, snippets
 from commonplace.engine.transcripts import Turn
-from commonplace.markdown import files
-from commonplace.pipelines.look import FEW, FRESH_SECONDS
+from commonplace.files import disk as files
+from commonplace.files.freshness import FEW, FRESH_SECONDS
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import StoreError
 
 
 def texts(brief):

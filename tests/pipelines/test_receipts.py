@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.changes import PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.errors import InvalidInput, NotFound, StoreError
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.records import Channel, Source, Trust
 from commonplace.engine.transcripts import Turn
-from commonplace.pipelines import receipts
-from commonplace.pipelines.inject import inject, rules_in
-from commonplace.pipelines.reading import Shelf
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.learning import receipts
+from commonplace.learning.addresses import Shelf
+from commonplace.learning.brief import inject, rules_in
+from commonplace.model.changes import PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import InvalidInput, NotFound, StoreError
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Source, Trust
+from commonplace.stores.sqlite.store import SqliteStore
 
 
 class ReadOnly(SqliteStore):

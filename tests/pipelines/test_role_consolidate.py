@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.config.role import MemorySettings, Role
-from commonplace.domain.ports import Answer
-from commonplace.domain.queries import State
-from commonplace.domain.records import Channel, Kind
 from commonplace.engine.memory import Memory
-from commonplace.pipelines.role_consolidate import Fact, consolidate, parsed
+from commonplace.model.ports import Answer
+from commonplace.model.queries import State
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.consolidate import Fact, consolidate, parsed
+from commonplace.roles.dialect import MemorySettings, Role
 
 ROLE = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings())
 

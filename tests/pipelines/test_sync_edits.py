@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from commonplace.domain.errors import NotFound, StoreError
-from commonplace.domain.queries import State
-from commonplace.domain.records import Channel, Kind, Trust
-from commonplace.pipelines.sync import Report
+from commonplace.files.sync import Report
+from commonplace.model.errors import NotFound, StoreError
+from commonplace.model.queries import State
+from commonplace.model.records import Channel, Kind, Trust
 
 
 def texts(recalled):
@@ -390,8 +390,8 @@ def test_if_both_changed_the_file_wins_and_the_loser_stays(opened, kept, edit, s
 
 def change_to(opened, record, content):
     """The next version of a record, as another process would write it that dies before its file."""
-    from commonplace.domain.changes import Put  # noqa: PLC0415 - used here only
     from commonplace.engine.admission import searchable  # noqa: PLC0415
+    from commonplace.model.changes import Put  # noqa: PLC0415 - used here only
 
     after = record.replace(content=content, updated_at=opened.clock())
     return Put(record=after, terms=searchable(after), expect=record.version)
@@ -649,8 +649,8 @@ def test_an_erased_record_does_not_come_back_from_its_file(opened, kept, sync, t
 
 def delete(opened, record):
     """The change that erases a record."""
-    from commonplace.domain.changes import Delete  # noqa: PLC0415 - used here only
-    from commonplace.domain.queries import ANY_STATE, Filter  # noqa: PLC0415
+    from commonplace.model.changes import Delete  # noqa: PLC0415 - used here only
+    from commonplace.model.queries import ANY_STATE, Filter  # noqa: PLC0415
 
     ids = frozenset({record.id})
     return Delete(where=Filter(scopes=frozenset({record.scope}), at=opened.clock(), states=ANY_STATE, ids=ids))

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.changes import Archive, Delete, Put
-from commonplace.domain.errors import NotFound, StoreBusy
-from commonplace.domain.queries import ANY_STATE, Filter, State
-from commonplace.domain.records import Channel, Kind
 from commonplace.engine.admission import searchable
-from commonplace.markdown.codec import agrees, decode
-from commonplace.markdown.mirror import UNNOTED_MOST
-from commonplace.pipelines.sync import Syncer
+from commonplace.files.codec import agrees, decode
+from commonplace.files.mirror import UNNOTED_MOST
+from commonplace.files.sync import Syncer
+from commonplace.model.changes import Archive, Delete, Put
+from commonplace.model.errors import NotFound, StoreBusy
+from commonplace.model.queries import ANY_STATE, Filter, State
+from commonplace.model.records import Channel, Kind
 
 QUESTIONS = [
     "pnpm", "which package manager", "deploy", "deploy the server", "how do we deploy on Fridays?", "E1234",
@@ -391,7 +391,7 @@ def test_another_process_finds_a_file_that_is_not_noted_yet(desk, opened):
 
 PROGRAM = """
 import sys
-from commonplace.opening import here
+from commonplace.app import here
 number = sys.argv[1]
 with here(sys.argv[2]) as opened:
     memory, mine = opened.memory, []
@@ -436,7 +436,7 @@ def test_processes_at_work_leave_files_and_rows_in_agreement(desk, opened):
 
 SYNC = """
 import sys
-from commonplace.opening import here
+from commonplace.app import here
 with here(sys.argv[2]) as opened:
     opened.sync(opened.where.project)
 """
@@ -482,7 +482,7 @@ def test_threads_share_one_memory(opened):
 def test_a_sync_does_not_wait_forever(folder):
     """If somebody holds the folder, that is said."""
     fcntl = pytest.importorskip("fcntl")
-    from commonplace.markdown import files  # noqa: PLC0415 - used here only
+    from commonplace.files import disk as files  # noqa: PLC0415 - used here only
 
     descriptor = os.open(folder, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.changes import Consolidated
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput
-from commonplace.domain.queries import ANY_STATE, Filter, Order
-from commonplace.domain.records import Channel
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.pipelines.transfer import PAGE, exported, imported
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.engine.transfer import PAGE, exported, imported
+from commonplace.model.changes import Consolidated
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput
+from commonplace.model.queries import ANY_STATE, Filter, Order
+from commonplace.model.records import Channel
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7h8"
 ELSEWHERE = Scope.of(("project", "elsewhere"))

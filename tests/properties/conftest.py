@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.stores.sqlite.store import SqliteStore
 from stands import NO_POSTGRES, POSTGRES, forget, postgres
 
 

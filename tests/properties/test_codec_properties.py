@@ -9,11 +9,11 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.ids import ALPHABET
-from commonplace.domain.records import CATEGORIES, Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.markdown.codec import FileTrouble, Said, agrees, amended, decode, encode, file_name
-from commonplace.strict_yaml import YamlError, dump, load
+from commonplace.files.codec import FileTrouble, Said, agrees, amended, decode, encode, file_name
+from commonplace.model.ids import ALPHABET
+from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.text.strict_yaml import YamlError, dump, load
 
 NASTY = st.sampled_from(
     [

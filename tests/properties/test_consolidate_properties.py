@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.records import CATEGORIES
-from commonplace.engine.blocks import blocks, joined
-from commonplace.engine.text import clean, plain_line
-from commonplace.pipelines.consolidate_text import Edits, edited, harmless, woven
+from commonplace.learning.consolidate_text import Edits, edited, harmless, woven
+from commonplace.model.records import CATEGORIES
+from commonplace.text.blocks import blocks, joined
+from commonplace.text.cleaning import clean, plain_line
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from stands import Clock

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, PutDocument, Restore, Trim
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import ANY_STATE, Order, Query
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
-from commonplace.stores.lance import LanceStore
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import AdoptEmbedder, Archive, Delete, PutDocument, Restore, Trim
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import ANY_STATE, Order, Query
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
+from commonplace.stores.lance.store import LanceStore
+from commonplace.stores.sqlite.store import SqliteStore
 
 SIZE, LIMIT, WIDE = 8, 7, 80  # the last is what a recall asks for: a survey by codes is right about its better part
 BOB = Scope.parse("user:bob")

@@ -9,14 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.queries import State
-from commonplace.domain.records import Channel, Kind
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.engine.text import clean
-from commonplace.engine.words import terms
+from commonplace.model.binding import Binding
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import State
+from commonplace.model.records import Channel, Kind
+from commonplace.model.scopes import Scope
+from commonplace.text.cleaning import clean
+from commonplace.text.words import terms
 
 HERE, THERE = Scope.of(("project", "here")), Scope.of(("project", "there"))
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=300)

@@ -10,11 +10,11 @@ from typing import assert_never
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.documents import FileState
-from commonplace.domain.records import CATEGORIES, Channel, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.markdown.codec import FileTrouble, Said, amended, decode, encode
-from commonplace.markdown.plan import Action, Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+from commonplace.files.codec import FileTrouble, Said, amended, decode, encode
+from commonplace.files.plan import Action, Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+from commonplace.model.documents import FileState
+from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
 
 START = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 FOLDERS = [*CATEGORIES, *CATEGORIES, "drafts", ""]

@@ -9,16 +9,16 @@ from math import isclose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.queries import Hit, Sighting, Survey
-from commonplace.domain.records import Channel, Kind, Record, Source, Trust, Usage
-from commonplace.domain.scopes import Scope
 from commonplace.engine import ranking
-from commonplace.engine.periods import Period
-from commonplace.engine.question import Asked, Profile
 from commonplace.engine.ranking import distinct, rank, within
-from commonplace.engine.render import explanation
-from commonplace.engine.text import estimate_tokens
+from commonplace.engine.rendering import explanation
+from commonplace.model.documents import Chunk, DocumentKind
+from commonplace.model.queries import Hit, Sighting, Survey
+from commonplace.model.records import Channel, Kind, Record, Source, Trust, Usage
+from commonplace.model.scopes import Scope
+from commonplace.text.cleaning import estimate_tokens
+from commonplace.text.periods import Period
+from commonplace.text.question import Asked, Profile
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

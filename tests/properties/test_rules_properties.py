@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.records import CATEGORIES, CEILING, Channel
-from commonplace.engine.rules import extract
 from commonplace.engine.transcripts import Turn
+from commonplace.learning.rules import extract
+from commonplace.model.records import CATEGORIES, CEILING, Channel
 
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=200)
 PIECES = st.lists(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace import strict_yaml
 from commonplace.config.settings import PROJECT, changed, checked, flat, template
-from commonplace.domain.scopes import Scope
+from commonplace.model.scopes import Scope
+from commonplace.text import strict_yaml
 
 PIECES = st.sampled_from(
     [

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from commonplace.domain.changes import Archive, Delete, DropScope, Restore, Supersede, Touch, Trim
-from commonplace.domain.errors import Conflict
-from commonplace.domain.queries import ANY_STATE, Order, Query, State, Word
-from commonplace.domain.records import UNUSED, Channel, Kind, Source, Usage
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Archive, Delete, DropScope, Restore, Supersede, Touch, Trim
+from commonplace.model.errors import Conflict
+from commonplace.model.queries import ANY_STATE, Order, Query, State, Word
+from commonplace.model.records import UNUSED, Channel, Kind, Source, Usage
+from commonplace.model.scopes import Scope
 
 SCOPES = [Scope.parse(text) for text in ("user:ada", "pipeline:p", "pipeline:p/agent:a")]
 QUERY = Query(text="sky sea", words=tuple(Word(text=word, terms=((word,),)) for word in ("sky", "sea")))

@@ -5,8 +5,8 @@ import unicodedata
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from commonplace.engine.stem import stem
-from commonplace.engine.words import QUERY_WORDS, TERM_CHARS, plan, terms
+from commonplace.text.stem import stem
+from commonplace.text.words import QUERY_WORDS, TERM_CHARS, plan, terms
 
 # Any code point, lone surrogates among them; and text that is mostly joints, so that every reader has its turn.
 ANYTHING = st.text(st.characters(exclude_categories=()))

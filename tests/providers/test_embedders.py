@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput, ProviderError
+from commonplace.model.errors import InvalidInput, ProviderError
 from commonplace.providers.embedders import embedder_of
 from loopback import LoopbackServer
 

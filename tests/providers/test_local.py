@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.domain.errors import ProviderError
+from commonplace.model.errors import ProviderError
 from commonplace.providers import local
 from commonplace.providers.local import FILE, LocalEmbedder
 

@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput, ProviderError
-from commonplace.domain.ports import Answer
-from commonplace.providers import loop
+from commonplace.model.errors import InvalidInput, ProviderError
+from commonplace.model.ports import Answer
+from commonplace.providers import event_loop as loop
 from commonplace.providers.models import model_of
 from loopback import LoopbackServer, calls, fails, hangs, raw, says
 
@@ -410,7 +410,7 @@ def test_a_missing_library_is_told_with_the_command():
     program = """import sys
 sys.modules["pydantic_ai"] = None  # as if it were not installed
 from commonplace.providers.models import model_of
-from commonplace.domain.errors import ProviderError
+from commonplace.model.errors import ProviderError
 model = model_of("openai:gpt-5-mini", env={"OPENAI_API_KEY": "k"})
 for attempt in (lambda: model.ask("", "hello", most=10), lambda: model.window):
     try:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from commonplace.domain.errors import ProviderError
+from commonplace.model.errors import ProviderError
 from commonplace.providers.onnx import OnnxEmbedder
 
 WIDTH, INNER, LAYERS, HEADS, POSITIONS = 384, 64, 2, 12, 256

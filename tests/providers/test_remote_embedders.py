@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from commonplace.domain.errors import ProviderError
-from commonplace.providers.endpoint import Endpoint
-from commonplace.providers.patience import Patience, pause
+from commonplace.model.errors import ProviderError
+from commonplace.providers.http_json import Endpoint
 from commonplace.providers.remote_embedders import GoogleEmbedder, OllamaEmbedder, OpenAIEmbedder
+from commonplace.providers.retry import Patience, pause
 from commonplace.providers.services import Key
 from loopback import LoopbackServer, fails, hangs, raw, unit, vector_of
 

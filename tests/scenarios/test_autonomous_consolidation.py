@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.learning import Models
-from commonplace.faces.cli.main import run
+from commonplace.cli.main import run
+from commonplace.config.learning_settings import Models
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Scripted, Shop, reply

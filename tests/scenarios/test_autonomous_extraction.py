@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.faces.cli.main import run
+from commonplace.cli.main import run
 
 
 class Machine:

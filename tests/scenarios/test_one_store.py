@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.agents.ledger import ledger
-from commonplace.config.pipeline import MemoryBlock
-from commonplace.domain.records import Channel
-from commonplace.faces.client import Client
-from commonplace.opening import here
+from commonplace.app import here
+from commonplace.ci.dialect import MemoryBlock
+from commonplace.ci.registry import ledger
+from commonplace.intents.client import Client
+from commonplace.model.records import Channel
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 FACT = "The staging database is called harbor-2"

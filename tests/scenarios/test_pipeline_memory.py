@@ -17,10 +17,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from commonplace.agents.ledger import ledger
-from commonplace.agents.pipeline import pipeline
-from commonplace.config.pipeline import MemoryBlock, agent_step, load
-from commonplace.domain.errors import InvalidInput, NotFound
+from commonplace.ci.dialect import MemoryBlock, agent_step, load
+from commonplace.ci.registry import ledger
+from commonplace.ci.runner import pipeline
+from commonplace.model.errors import InvalidInput, NotFound
 
 LESSON = "always run go fmt before building"
 
@@ -424,8 +424,8 @@ def test_p23_saving_for_an_unknown_pipeline_fails_clearly(opened, path, db, cloc
 LASTING = """
 import itertools, sys
 from commonplace import NotFound
-from commonplace.agents.pipeline import pipeline
-from commonplace.config.pipeline import agent_step
+from commonplace.ci.runner import pipeline
+from commonplace.ci.dialect import agent_step
 step = agent_step(name="reviewer", prompt="...", model="test", memory={"enabled": True})
 with pipeline("release", store=sys.argv[1], env={}) as agent:
     _, save = agent.tools(step)
@@ -458,8 +458,8 @@ def test_p23_no_run_outlives_its_pipeline(path, opened, db, clock):
 
 SAVING = """
 import sys
-from commonplace.agents.pipeline import pipeline
-from commonplace.config.pipeline import agent_step
+from commonplace.ci.runner import pipeline
+from commonplace.ci.dialect import agent_step
 step = agent_step(name="reviewer", prompt="...", model="test", memory={"enabled": True})
 with pipeline("release", store=sys.argv[1], env={}) as agent:
     recall, save = agent.tools(step)

@@ -11,13 +11,13 @@ import re
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.records import Channel
+from commonplace.app import here
+from commonplace.cli.main import run
 from commonplace.engine.transcripts import Turn
-from commonplace.faces.cli.main import run
-from commonplace.opening import here
-from commonplace.pipelines.reading import Shelf
-from commonplace.tools.records import RecordTools
+from commonplace.learning.addresses import Shelf
+from commonplace.model.documents import DocumentKind
+from commonplace.model.records import Channel
+from commonplace.records.tools import RecordTools
 
 
 class Work:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import Forbidden
-from commonplace.domain.records import Channel
+from commonplace.app import here
+from commonplace.cli.main import run
 from commonplace.engine.transcripts import Turn
-from commonplace.faces.cli.main import run
-from commonplace.opening import here
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Forbidden
+from commonplace.model.records import Channel
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 FIVE = ["decisions", "procedures", "principles", "incidents", "preferences"]

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from desk import QUICK_START, Desk, model
+from desk import QUICK_START, MemoryAccess, model
 from loopback import LoopbackServer, hangs
 
 TRIGGERS = """\
@@ -78,7 +78,7 @@ class Waiting:
 def test_a_daemon_runs_at_every_trigger_and_ends_when_it_is_told_to(tmp_path):
     """The document's triggers: a line for each, a run and an episode for each event, and a clean end."""
     with LoopbackServer(answers=model, dimensions=1536) as server:
-        desk = Desk(tmp_path, server)
+        desk = MemoryAccess(tmp_path, server)
         daemon = Waiting(desk)
         assert daemon.lines[0].startswith("cron 0 9 * * 1 (UTC), next at 20")
         assert daemon.lines[1] == f"file_watch {desk.folder / 'watched'} (.md, .txt)\n"
@@ -104,7 +104,7 @@ def test_a_daemon_runs_at_every_trigger_and_ends_when_it_is_told_to(tmp_path):
 def test_the_second_signal_ends_a_daemon_at_once(tmp_path):
     """The first signal waits for the run under way, the second does not."""
     with LoopbackServer(answers=[hangs()], dimensions=1536) as server:
-        daemon = Waiting(Desk(tmp_path, server))
+        daemon = Waiting(MemoryAccess(tmp_path, server))
         assert posted(daemon.port, "Work") == 202
         until(lambda: server.chats)
         daemon.process.send_signal(signal.SIGINT)

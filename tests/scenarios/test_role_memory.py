@@ -12,8 +12,8 @@ import time
 import pexpect
 import pytest
 
-from commonplace.tools.role import answered, tools
-from desk import COMMAND, MINIMAL, PROCEDURES, QUICK_START, RECALLED, Desk, model
+from commonplace.roles.tools import answered, tools
+from desk import COMMAND, MINIMAL, PROCEDURES, QUICK_START, RECALLED, MemoryAccess, model
 from loopback import LoopbackServer, fails, says
 
 
@@ -21,7 +21,7 @@ from loopback import LoopbackServer, fails, says
 def desk(tmp_path):
     """A desk, with a model that answers."""
     with LoopbackServer(answers=model, dimensions=1536) as server:
-        yield Desk(tmp_path, server)
+        yield MemoryAccess(tmp_path, server)
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_a_conversation_at_a_terminal_is_gone_on_with_the_next_day(desk):
 def test_ctrl_c_at_a_terminal_interrupts_an_answer_and_not_the_program(tmp_path):
     """The prompt comes back at once, lines can be edited and fetched again, and the end is a clean one."""
     with LoopbackServer(answers=[says("late", delay_s=60), "quick", "once more"]) as server:
-        desk = Desk(tmp_path, server)
+        desk = MemoryAccess(tmp_path, server)
         desk.env["TERM"] = "xterm"
         child = desk.sits_down("run", "role.yaml")
         child.logfile_read = screen = io.StringIO()
@@ -122,7 +122,7 @@ def test_a_run_by_itself_leaves_an_episode_and_its_end_makes_a_fact_of_it(desk):
 def test_a_run_by_itself_that_is_interrupted_has_kept_what_it_did(tmp_path):
     """Ctrl-C ends it at once with its exit code, and what was done until then can be resumed."""
     with LoopbackServer(answers=["I began", says("late", delay_s=60), "fine"]) as server:
-        desk = Desk(tmp_path, server)
+        desk = MemoryAccess(tmp_path, server)
         arguments = [COMMAND, "run", "role.yaml", "-a", "-p", "Work"]
         with subprocess.Popen(arguments, cwd=desk.folder, env=desk.env, stderr=subprocess.PIPE, text=True) as working:
             while len(server.chats) < 2:
@@ -260,7 +260,7 @@ def test_consolidate_makes_facts_with_the_roles_own_model(filled):
 def test_consolidate_that_fails_says_so_with_its_exit_code(tmp_path):
     """Never `nothing to consolidate`, never a traceback; the episodes wait (defects 11 and 12)."""
     with LoopbackServer(answers=lambda _request: fails(400, "no such model"), dimensions=1536) as server:
-        desk = Desk(tmp_path, server)
+        desk = MemoryAccess(tmp_path, server)
         with desk.memory() as held:
             answered(tools(held.memory()), "record_episode", {"content": "Deployed v2.1 to staging."})
         for _ in range(2):
@@ -295,7 +295,7 @@ def test_init_writes_a_role_that_runs(desk):
 def test_memories_that_had_no_vector_get_one_at_the_next_run(tmp_path):
     """An embedder that failed is asked again when an agent starts, and that is one quiet line."""
     with LoopbackServer(answers=model, embeddings=[fails(400, "no")] * 4) as server:
-        desk = Desk(tmp_path, server)
+        desk = MemoryAccess(tmp_path, server)
         custom = f"    embeddings: {{model: embed, base_url: '{server.base_url}'}}\n    max_sessions"
         desk.writes(QUICK_START.replace("    max_sessions", custom, 1))
         desk("run", "role.yaml", "-p", "fact: The user prefers dark mode.")

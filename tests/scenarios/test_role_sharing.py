@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from desk import Desk, model
+from desk import MemoryAccess, model
 from loopback import LoopbackServer, calls, says
 
 FLOW = """\
@@ -66,7 +66,7 @@ def newsroom(request):
 
 def seated(folder, server):
     """A desk with both roles."""
-    desk = Desk(folder, server)
+    desk = MemoryAccess(folder, server)
     (folder / "roles").mkdir()
     for name in ("researcher", "writer"):
         desk.writes(ROLE.replace("NAME", name), f"roles/{name}.yaml")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.agents import runner
-from commonplace.engine.intent_entries import Caller, EntryFilter
+from commonplace.intents import runner
+from commonplace.intents.entries import Caller, EntryFilter
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 OPERATOR = Caller()
@@ -27,7 +27,7 @@ workflow:
 # Each phase writes its name where the test can count; the second waits, fails or goes on as a file says.
 TEAM = """\
 import asyncio, os
-from commonplace.agents import Agent, on_assignment
+from commonplace.intents import Agent, on_assignment
 
 def ran(name):
     with open("ran", "a") as file:
@@ -69,7 +69,7 @@ class Poster:
 RESEARCH = {"found": [1, 2], "topic": "tea"}
 
 
-class Desk:
+class MemoryAccess:
     """Where somebody runs a workflow."""
 
     def __init__(self, home: Path) -> None:
@@ -132,7 +132,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path):
     """A folder with a workflow of three phases."""
-    return Desk(tmp_path)
+    return MemoryAccess(tmp_path)
 
 
 def phases(done):

@@ -17,7 +17,7 @@ COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
 # The document's examples, verbatim but for the import line; what they call besides stands above them.
 LEARNING = """\
-from commonplace.agents import Agent, on_assignment
+from commonplace.intents import Agent, on_assignment
 
 async def research(description, context):
     return {"about": description, "knew": [f"{m.key}: {m.value['about']}" for m in context]}
@@ -46,7 +46,7 @@ class LearningAgent:
         return {"findings": findings}
 """
 STATEFUL = """\
-from commonplace.agents import Agent, on_assignment
+from commonplace.intents import Agent, on_assignment
 
 def process(value):
     return value["partial"].upper()
@@ -70,8 +70,8 @@ class StatefulWorker:
         return {"final_result": process(step1.value)}
 """
 DECLARED = """\
-from commonplace.agents import Agent, on_assignment
-from commonplace.agents import Memory
+from commonplace.intents import Agent, on_assignment
+from commonplace.intents import Memory
 
 @Memory(
     namespace="research",
@@ -113,7 +113,7 @@ workflow:
       tier: episodic
 """
 TEAM = """\
-from commonplace.agents import Agent, on_assignment
+from commonplace.intents import Agent, on_assignment
 
 @Agent("researcher")
 class Researcher:
@@ -256,7 +256,7 @@ def test_a_phase_that_fails_is_said_and_what_depends_on_it_is_left_out(folder, c
 def test_what_a_program_reads_is_json(folder, command):
     """Numbers that JSON does not know are told as text."""
     (folder / "odd.py").write_text(
-        "from commonplace.agents import Agent, on_assignment\n\n@Agent('odd')\nclass Odd:\n    @on_assignment\n"
+        "from commonplace.intents import Agent, on_assignment\n\n@Agent('odd')\nclass Odd:\n    @on_assignment\n"
         "    async def handle(self, intent):\n        return {'mean': float('nan'), 'most': [float('inf')]}\n"
     )
     (folder / "odd.yml").write_text("workflow: {only: {assign: odd}}")
@@ -332,7 +332,7 @@ def test_models_described_in_the_file_hand_memory_on(folder, command):
 
 RESUMED = """\
 import asyncio, os, sys
-from commonplace.agents import Agent, Intent, on_assignment, runner
+from commonplace.intents import Agent, Intent, on_assignment, runner
 
 async def main(name, store):
     @Agent(name, memory="working", memory_namespace="invoices")
@@ -376,7 +376,7 @@ def test_an_interrupted_run_ends_what_was_at_work(tmp_path, folder):
     """Ctrl-C: the exit code is 130, and the working memory of the phase is archived as cancelled."""
     (folder / "launch.yml").write_text("workflow: {only: {assign: waits}}")
     (folder / "team.py").write_text(
-        "import asyncio\nfrom commonplace.agents import Agent, on_assignment\n\n"
+        "import asyncio\nfrom commonplace.intents import Agent, on_assignment\n\n"
         "@Agent('waits', memory='working')\nclass Waits:\n    @on_assignment\n"
         "    async def handle(self, intent):\n        await self.memory.store('half', 1)\n"
         "        print('here', flush=True)\n        await asyncio.sleep(3600)\n"
@@ -392,7 +392,7 @@ def test_an_interrupted_run_ends_what_was_at_work(tmp_path, folder):
     _, told = running.communicate(timeout=60)
     assert (running.returncode, told.splitlines()[-1]) == (130, "commonplace: interrupted")
     asked = (
-        "from commonplace.opening import intents\nfrom commonplace.engine.intent_entries import Caller\n"
+        "from commonplace.app import intents\nfrom commonplace.intents.entries import Caller\n"
         f"with intents({store!r}) as held:\n"
         "    print([event.detail['outcome'] for event in held.events(Caller()) if event.detail])"
     )

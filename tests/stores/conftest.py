@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from commonplace.stores.lance import LanceStore
+from commonplace.stores.lance.store import LanceStore
 from stands import STORES, stores_of
 
 

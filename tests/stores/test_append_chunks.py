@@ -2,9 +2,9 @@
 
 import pytest
 
-from commonplace.domain.changes import AppendChunks, PutDocument
-from commonplace.domain.errors import Conflict, NotFound
-from commonplace.domain.queries import DocumentFilter
+from commonplace.model.changes import AppendChunks, PutDocument
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.queries import DocumentFilter
 
 
 @pytest.fixture

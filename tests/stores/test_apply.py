@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonplace.domain.changes import (
+from commonplace.model.changes import (
     AdoptEmbedder,
     Archive,
     Consolidated,
@@ -15,10 +15,10 @@ from commonplace.domain.changes import (
     Supersede,
     Touch,
 )
-from commonplace.domain.documents import FileState
-from commonplace.domain.errors import Conflict, NotFound
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import DocumentFilter, Order
+from commonplace.model.documents import FileState
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import DocumentFilter, Order
 
 
 def test_nothing_to_do_is_done(store):

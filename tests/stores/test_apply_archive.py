@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Archive, Consolidated, Outcome, Restore, Supersede, Touch
-from commonplace.domain.errors import NotFound
-from commonplace.domain.queries import Order, State
-from commonplace.domain.records import Kind, Usage
+from commonplace.model.changes import Archive, Consolidated, Outcome, Restore, Supersede, Touch
+from commonplace.model.errors import NotFound
+from commonplace.model.queries import Order, State
+from commonplace.model.records import Kind, Usage
 
 ARCHIVED = frozenset({State.ARCHIVED})
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from commonplace.domain.changes import Delete, Outcome
-from commonplace.domain.queries import Order
-from commonplace.domain.records import Channel, Kind, Source
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Delete, Outcome
+from commonplace.model.queries import Order
+from commonplace.model.records import Channel, Kind, Source
+from commonplace.model.scopes import Scope
 
 
 def derived(*parents):

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Load, Outcome, Restore, Supersede, Touch
-from commonplace.domain.errors import Conflict
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Order
-from commonplace.domain.records import Usage
-from commonplace.domain.scopes import Scope
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import AdoptEmbedder, Archive, Load, Outcome, Restore, Supersede, Touch
+from commonplace.model.errors import Conflict
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Order
+from commonplace.model.records import Usage
+from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 
 HOUR = timedelta(hours=1)
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Archive, Delete, Outcome, Restore, Touch
-from commonplace.domain.errors import Conflict, NotFound
-from commonplace.domain.queries import Order, State
-from commonplace.domain.records import UNUSED, Kind, Usage
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Archive, Delete, Outcome, Restore, Touch
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.queries import Order, State
+from commonplace.model.records import UNUSED, Kind, Usage
+from commonplace.model.scopes import Scope
 
 ARCHIVED = frozenset({State.ARCHIVED})
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, DropScope, Finish, Outcome, PutDocument
-from commonplace.domain.errors import LeaseLost
-from commonplace.domain.jobs import Claim, Job
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import DocumentFilter, Order
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import AdoptEmbedder, DropScope, Finish, Outcome, PutDocument
+from commonplace.model.errors import LeaseLost
+from commonplace.model.jobs import Claim, Job
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import DocumentFilter, Order
+from commonplace.model.scopes import Scope
 
 RELEASE, REVIEWER = Scope.parse("pipeline:release"), Scope.parse("pipeline:release/agent:reviewer")
 OTHERS = [Scope.parse(text) for text in ("pipeline:releases", "agent:reviewer", "pipeline:other/agent:reviewer")]

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Archive, Outcome, Supersede
-from commonplace.domain.errors import Conflict, NotFound
-from commonplace.domain.queries import Order, State
+from commonplace.model.changes import Archive, Outcome, Supersede
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.queries import Order, State
 
 HOUR = timedelta(hours=1)
 

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from commonplace.domain.changes import Outcome, Touch, Trim
-from commonplace.domain.queries import Order
-from commonplace.domain.records import Channel, Kind, Source
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Outcome, Touch, Trim
+from commonplace.model.queries import Order
+from commonplace.model.records import Channel, Kind, Source
+from commonplace.model.scopes import Scope
 
 
 def texts(store, where):

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from commonplace.domain.changes import Archive, PutDocument
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.ports import Tally
-from commonplace.domain.queries import State
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Archive, PutDocument
+from commonplace.model.documents import DocumentKind
+from commonplace.model.ports import Tally
+from commonplace.model.queries import State
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
 
 BOB = Scope.parse("user:bob")
 

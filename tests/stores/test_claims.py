@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Enqueue, Fail, Finish, Heartbeat
-from commonplace.domain.errors import LeaseLost
-from commonplace.domain.jobs import TRIES, Claim, Job, JobState, Reason, Skipped, Status
-from commonplace.domain.queries import Order
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Enqueue, Fail, Finish, Heartbeat
+from commonplace.model.errors import LeaseLost
+from commonplace.model.jobs import TRIES, Claim, Job, JobState, Reason, Skipped, Status
+from commonplace.model.queries import Order
+from commonplace.model.scopes import Scope
 
 LEASE = timedelta(minutes=5)
 

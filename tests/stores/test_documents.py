@@ -2,12 +2,12 @@
 
 import pytest
 
-from commonplace.domain.changes import DeleteDocuments, Outcome, PutDocument, TrimDocuments
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.queries import DocumentFilter, Order
-from commonplace.domain.records import Channel, Source, Trust
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import DeleteDocuments, Outcome, PutDocument, TrimDocuments
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import DocumentFilter, Order
+from commonplace.model.records import Channel, Source, Trust
+from commonplace.model.scopes import Scope
 
 BOB = Scope.parse("user:bob")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder
-from commonplace.domain.errors import DimensionMismatch, EmbeddingModelChanged, InvalidInput
-from commonplace.domain.ports import EmbedderIdentity
+from commonplace.model.changes import AdoptEmbedder
+from commonplace.model.errors import DimensionMismatch, EmbeddingModelChanged, InvalidInput
+from commonplace.model.ports import EmbedderIdentity
 
 FIRST = EmbedderIdentity(name="one", dimensions=2)
 

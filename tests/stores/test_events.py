@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from commonplace.domain.changes import Cap, Delete, DropScope, Emit, Trim
-from commonplace.domain.errors import CapacityExceeded, Conflict
-from commonplace.domain.events import Event, Happened
-from commonplace.domain.ports import Measure
-from commonplace.domain.queries import Order, State
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
-from commonplace.markdown.mirror import MirroredStore
+from commonplace.files.mirror import MirroredStore
+from commonplace.model.changes import Cap, Delete, DropScope, Emit, Trim
+from commonplace.model.errors import CapacityExceeded, Conflict
+from commonplace.model.events import Event, Happened
+from commonplace.model.ports import Measure
+from commonplace.model.queries import Order, State
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
 
 BOB = Scope.parse("user:bob")
 
@@ -179,10 +179,10 @@ def test_scopes_that_hold_nothing_are_not_inhabited(store, make, keep):
         keep(path, scope=Scope.parse(path))
     store.apply([Delete(where=make.where(Scope.parse("agent:a/task:c")), tell=Happened.DELETED)])
     keep("over", scope=Scope.parse("agent:a/task:d"), expires_at=make.clock())
-    found = [str(scope) for scope in store.inhabited(Scope.parse("agent:a"))]
+    found = [str(scope) for scope in store.scopes_with_records(Scope.parse("agent:a"))]
     assert found == ["agent:a", "agent:a/task:b/namespace:n", "agent:a/task:d"]
-    assert MirroredStore(store, {}).inhabited(Scope.parse("agent:ab")) == [Scope.parse("agent:ab")]
-    assert store.inhabited(Scope.parse("agent:nobody")) == []
+    assert MirroredStore(store, {}).scopes_with_records(Scope.parse("agent:ab")) == [Scope.parse("agent:ab")]
+    assert store.scopes_with_records(Scope.parse("agent:nobody")) == []
 
 
 def test_a_store_with_files_beside_it_tells_the_same(store, make):
@@ -196,18 +196,18 @@ def test_a_store_with_files_beside_it_tells_the_same(store, make):
 
 def test_who_waits_hears_of_the_last_event_at_once(store, make):
     """The number is that of the last event of any scope; where nothing was told it is 0, when the time is over."""
-    assert store.heard(after=0, seconds=0.01) == 0
+    assert store.wait_for_event(after=0, seconds=0.01) == 0
     store.apply([make.put(make("one", scope=BOB), tell=True), make.put("untold")])
     [event] = store.events([BOB], limit=9)
-    assert store.heard(after=0, seconds=60) == event.seq
-    assert store.heard(after=event.seq, seconds=0.01) == event.seq
-    assert MirroredStore(store, {}).heard(after=0, seconds=60) == event.seq
+    assert store.wait_for_event(after=0, seconds=60) == event.seq
+    assert store.wait_for_event(after=event.seq, seconds=0.01) == event.seq
+    assert MirroredStore(store, {}).wait_for_event(after=0, seconds=60) == event.seq
 
 
 def test_what_is_told_while_somebody_waits_ends_the_wait(store, make):
     """Long before the time is over, and whoever else waits."""
     with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(store.heard, after=0, seconds=60) for _ in range(2)]
+        waiting = [pool.submit(store.wait_for_event, after=0, seconds=60) for _ in range(2)]
         store.apply([make.put(tell=True)])
         [event] = store.events([make.scope], limit=9)
         assert [heard.result(timeout=30) for heard in waiting] == [event.seq, event.seq]
@@ -216,7 +216,7 @@ def test_what_is_told_while_somebody_waits_ends_the_wait(store, make):
 def test_what_was_not_told_ends_no_wait(store, make):
     """Neither a write that tells nothing nor one that was undone."""
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(store.heard, after=0, seconds=0.3)
+        waiting = pool.submit(store.wait_for_event, after=0, seconds=0.3)
         store.apply([make.put("untold")])
         with pytest.raises(CapacityExceeded):
             store.apply([make.put(tell=True), Cap(where=make.where(), most=0)])
@@ -225,10 +225,10 @@ def test_what_was_not_told_ends_no_wait(store, make):
 
 TELL = """
 import sys
-from commonplace.domain.scopes import Scope
+from commonplace.model.scopes import Scope
 kind, place, name = sys.argv[1:]
 if kind == "postgres":
-    from commonplace.stores.postgres import PostgresStore
+    from commonplace.stores.postgres.store import PostgresStore
     store = PostgresStore(os.environ[POSTGRES], schema=place)
 else:
     store = SqliteStore(place)

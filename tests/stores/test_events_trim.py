@@ -9,15 +9,15 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import DropScope, Emit, TrimEvents
-from commonplace.domain.events import Event, Happened
-from commonplace.domain.scopes import Scope
-from commonplace.markdown.mirror import MirroredStore
-from commonplace.opening import keeper_of, mover_of
-from commonplace.pipelines.migrate import migrate
-from commonplace.stores import postgres_migrations
-from commonplace.stores.postgres import PostgresStore
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.app import keeper_of, mover_of
+from commonplace.engine.migrate import migrate
+from commonplace.files.mirror import MirroredStore
+from commonplace.model.changes import DropScope, Emit, TrimEvents
+from commonplace.model.events import Event, Happened
+from commonplace.model.scopes import Scope
+from commonplace.stores.postgres import migrations as postgres_migrations
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.stores.sqlite.store import SqliteStore
 from household import whole
 from stands import postgres
 
@@ -59,15 +59,15 @@ def trimmed(store, before, most=1000):
 
 def test_what_is_old_goes_and_what_is_not_stays(store, make, tell):
     """From the moment on what was told is kept; it can be told up to where it is not."""
-    assert store.kept_after() == 0
+    assert store.events_floor() == 0
     last = tell(store, "ab")
     now = make.clock.forward(DAY)
     tell(store, "cd")
     assert not trimmed(store, now)
-    assert (left(store, make), store.kept_after()) == ("cd", last)
+    assert (left(store, make), store.events_floor()) == ("cd", last)
     assert not trimmed(store, now)
-    assert (left(store, make), store.kept_after()) == ("cd", last)
-    assert MirroredStore(store, {}).kept_after() == last
+    assert (left(store, make), store.events_floor()) == ("cd", last)
+    assert MirroredStore(store, {}).events_floor() == last
 
 
 def test_archives_stay_whole(store, make, tell):
@@ -96,7 +96,7 @@ def test_nothing_old_is_nothing_to_do(store, make, tell):
     assert not trimmed(store, make.clock())
     tell(store, "ab")
     assert not trimmed(store, make.clock(), most=2)
-    assert (left(store, make), store.kept_after()) == ("ab", 0)
+    assert (left(store, make), store.events_floor()) == ("ab", 0)
 
 
 def test_a_clock_that_ran_ahead_holds_nothing_up(store, make, tell):
@@ -118,7 +118,7 @@ def test_numbers_go_on_when_everything_was_erased(store, make, tell):
     assert store.events([make.scope], after=0, limit=9) == []
     assert tell(store, "c") > last
     assert [event.key for event in store.events([make.scope], after=last, limit=9)] == ["c"]
-    assert store.heard(after=last, seconds=60) > last
+    assert store.wait_for_event(after=last, seconds=60) > last
 
 
 def test_a_dropped_scope_does_not_hold_it_up(store, make, tell):
@@ -141,10 +141,10 @@ def test_what_is_erased_is_carried_as_erased(store, make, tell, new_store, tmp_p
     for source, target in ((store, between), (between, other)):
         migrate(mover_of(source), mover_of(target), replace=True)
         assert whole(target) == whole(store)
-        assert (left(target, make), target.kept_after()) == (".", last)
+        assert (left(target, make), target.events_floor()) == (".", last)
     assert tell(other, "d") > last
     migrate(mover_of(SqliteStore(str(tmp_path / "empty.db"))), mover_of(other), replace=True)
-    assert other.kept_after() == 0
+    assert other.events_floor() == 0
 
 
 @pytest.mark.parametrize("kind", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -156,9 +156,9 @@ def test_a_backup_knows_what_is_missing(kind, request, make, tell, tmp_path):
     tell(store, "c")
     keeper_of(store).backup(str(tmp_path / "backup.db"))
     trimmed(store, make.clock.forward(DAY))
-    assert store.kept_after() > last
+    assert store.events_floor() > last
     keeper_of(store).restore(str(tmp_path / "backup.db"))
-    assert (left(store, make), store.kept_after()) == ("c", last)
+    assert (left(store, make), store.events_floor()) == ("c", last)
     assert keeper_of(store).check() == []
 
 
@@ -187,11 +187,11 @@ def test_many_at_once_leave_nothing_and_lose_nothing(store, make, tell):
 TRIM = """
 import sys
 from datetime import timedelta
-from commonplace.domain.changes import TrimEvents
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import TrimEvents
+from commonplace.model.scopes import Scope
 kind, place, name = sys.argv[1:]
 if kind == "postgres":
-    from commonplace.stores.postgres import PostgresStore
+    from commonplace.stores.postgres.store import PostgresStore
     store = PostgresStore(os.environ[POSTGRES], schema=place)
 else:
     store = SqliteStore(place)
@@ -215,7 +215,7 @@ def test_several_processes_erase_what_is_old_and_nothing_else(kind, request, mak
     command = [sys.executable, "-c", f"from conftest import *\n{TRIM}", kind, place]
     writers = [subprocess.Popen([*command, name], env=where) for name in "abc"]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
-    assert (left(store, make), store.kept_after()) == ("", last)
+    assert (left(store, make), store.events_floor()) == ("", last)
     told = store.events([Scope.parse(f"agent:{name}") for name in "abc"], limit=999)
     assert sorted(event.key for event in told) == sorted(f"{name}-{number}" for name in "abc" for number in range(30))
 

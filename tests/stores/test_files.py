@@ -1,7 +1,7 @@
 """``Store.files``, ``PutFiles`` and ``DropFiles``: what a mirrored folder was last known to hold."""
 
-from commonplace.domain.changes import DropFiles, Outcome, PutFiles
-from commonplace.domain.documents import FileState
+from commonplace.model.changes import DropFiles, Outcome, PutFiles
+from commonplace.model.documents import FileState
 
 
 def file(path, record="0" * 20, version=1, digest="d", stamp=2**62):

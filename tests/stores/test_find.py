@@ -5,11 +5,11 @@ from itertools import combinations
 
 import pytest
 
-from commonplace.domain.changes import Archive, Consolidated, Delete, Restore, Touch
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.queries import ANY_STATE, Filter, Order, State
-from commonplace.domain.records import Channel, Kind, Source
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Archive, Consolidated, Delete, Restore, Touch
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import ANY_STATE, Filter, Order, State
+from commonplace.model.records import Channel, Kind, Source
+from commonplace.model.scopes import Scope
 
 HOUR = timedelta(hours=1)
 NASTY = [

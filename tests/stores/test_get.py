@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Archive, Touch
-from commonplace.domain.ids import new_id
-from commonplace.domain.records import CEILING, Channel, Kind, Source, Trust, Usage
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Archive, Touch
+from commonplace.model.ids import new_id
+from commonplace.model.records import CEILING, Channel, Kind, Source, Trust, Usage
+from commonplace.model.scopes import Scope
 
 FIELDS = {
     "scope": Scope.parse("pipeline:release/agent:reviewer"),

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.domain.changes import AdoptEmbedder, Delete
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Order, Query, Word
-from commonplace.domain.records import Channel, Source
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import AdoptEmbedder, Delete
+from commonplace.model.errors import InvalidInput
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Order, Query, Word
+from commonplace.model.records import Channel, Source
+from commonplace.model.scopes import Scope
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SQL = [

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput, StoreError
-from commonplace.domain.queries import Order
-from commonplace.opening import keeper_of, store_at
+from commonplace.app import keeper_of, store_at
+from commonplace.model.errors import InvalidInput, StoreError
+from commonplace.model.queries import Order
 from household import answers, export, furnish, whole
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, SetVectors, SwitchEmbedder, Trim
-from commonplace.domain.errors import StoreBusy, StoreError
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Order
-from commonplace.domain.records import Kind
-from commonplace.stores.lance import LanceStore
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.model.changes import AdoptEmbedder, Archive, Delete, SetVectors, SwitchEmbedder, Trim
+from commonplace.model.errors import StoreBusy, StoreError
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Order
+from commonplace.model.records import Kind
+from commonplace.stores.lance.store import LanceStore
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import SqliteKeeper
 
 SIZE, MANY = 32, 300
 IDENTITY = EmbedderIdentity(name="crowd", dimensions=SIZE)
@@ -310,7 +310,7 @@ def test_any_text_can_be_a_category(lance, make):
 
 
 WRITER = """
-from commonplace.stores.lance import LanceStore
+from commonplace.stores.lance.store import LanceStore
 store, make, name = LanceStore(sys.argv[1], tail_least=20), Maker(Clock()), sys.argv[2]
 for number in range(60):
     store.apply([make.put(f"{name} {number}", vector=[float(number), 1.0] + [0.0] * 30)])
@@ -332,7 +332,7 @@ def test_processes_share_a_store(lance, folder, make):
 
 
 KILLED = """
-from commonplace.stores.lance import LanceStore
+from commonplace.stores.lance.store import LanceStore
 store, make = LanceStore(sys.argv[1], tail_least=0), Maker(Clock())
 for number in range(9_999):
     [outcome] = store.apply([make.put(f"{sys.argv[2]} {number}", vector=[float(number), 1.0] + [0.0] * 30)])
@@ -361,8 +361,8 @@ def test_without_the_extra_one_sentence_says_what_to_install(python, tmp_path):
     """Nothing is made, and the error names the extra."""
     program = """
 sys.modules["lancedb"] = None
-from commonplace.domain.errors import StoreError
-from commonplace.stores.lance import LanceStore
+from commonplace.model.errors import StoreError
+from commonplace.stores.lance.store import LanceStore
 try:
     LanceStore(sys.argv[1])
 except StoreError as error:
@@ -375,7 +375,7 @@ except StoreError as error:
 def test_opening_a_small_store_does_not_load_lancedb(python, tmp_path):
     """The library takes seconds to load; who does not need it does not wait for it."""
     program = """
-from commonplace.stores.lance import LanceStore
+from commonplace.stores.lance.store import LanceStore
 LanceStore(sys.argv[1]).apply([Maker(Clock()).put("a")])
 print("lancedb" in sys.modules, "pyarrow" in sys.modules)
 """

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import Archive, Delete, PutDocument, Restore, Supersede
-from commonplace.domain.queries import State
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import Archive, Delete, PutDocument, Restore, Supersede
+from commonplace.model.queries import State
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
 
 HOUR = timedelta(hours=1)
 BOB = Scope.parse("user:bob")

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, PutDocument, Restore, Supersede
-from commonplace.domain.errors import DimensionMismatch, InvalidInput
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
+from commonplace.model.changes import AdoptEmbedder, Archive, Delete, PutDocument, Restore, Supersede
+from commonplace.model.errors import DimensionMismatch, InvalidInput
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
 
 HOUR = timedelta(hours=1)
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)

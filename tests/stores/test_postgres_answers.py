@@ -5,12 +5,12 @@ from math import hypot
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, DropScope, PutDocument
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Order
-from commonplace.domain.records import Channel, Kind, Source
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import AdoptEmbedder, Archive, Delete, DropScope, PutDocument
+from commonplace.model.errors import InvalidInput
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Order
+from commonplace.model.records import Channel, Kind, Source
+from commonplace.stores.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.postgres
 DIMENSIONS = 32

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from commonplace.domain.queries import Order
-from commonplace.stores.postgres import PostgresStore
+from commonplace.model.queries import Order
+from commonplace.stores.postgres.store import PostgresStore
 
 pytestmark = pytest.mark.postgres
 LONG = 60.0  # seconds that no test here has: whoever waits so long was not woken
@@ -26,9 +26,9 @@ def pair(new_postgres):
 def test_what_one_machine_tells_wakes_another(pair, make):
     """Who waits is called, and does not look again and again."""
     here, there = pair
-    here.heard(after=0, seconds=0.0)  # listens from now on
+    here.wait_for_event(after=0, seconds=0.0)  # listens from now on
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(here.heard, after=0, seconds=LONG)
+        waiting = pool.submit(here.wait_for_event, after=0, seconds=LONG)
         there.apply([make.put(tell=True)])
         assert waiting.result(timeout=LONG / 2) == there.events([make.scope], limit=1)[0].seq
 
@@ -36,21 +36,21 @@ def test_what_one_machine_tells_wakes_another(pair, make):
 def test_what_is_told_between_two_waits_is_heard_in_the_second(pair, make):
     """Nothing is told to nobody: the line stays open."""
     here, there = pair
-    assert here.heard(after=0, seconds=0.0) == 0
+    assert here.wait_for_event(after=0, seconds=0.0) == 0
     there.apply([make.put(tell=True)])
-    assert here.heard(after=0, seconds=LONG) > 0
+    assert here.wait_for_event(after=0, seconds=LONG) > 0
 
 
 def test_a_line_that_breaks_is_taken_up_again(pair, make):
     """The wait that it cuts short says what is there, and the next one listens on a new line."""
     here, there = pair
     with ThreadPoolExecutor(1) as pool:
-        here.heard(after=0, seconds=0.0)
-        waiting = pool.submit(here.heard, after=0, seconds=LONG)
+        here.wait_for_event(after=0, seconds=0.0)
+        waiting = pool.submit(here.wait_for_event, after=0, seconds=LONG)
         with psycopg.connect(os.environ["COMMONPLACE_TEST_POSTGRES"], autocommit=True) as db:
             db.execute("select pg_terminate_backend(%s, 5000)", [here._ear._db.info.backend_pid])
         assert waiting.result(timeout=LONG / 2) == 0
-        again = pool.submit(here.heard, after=0, seconds=LONG)
+        again = pool.submit(here.wait_for_event, after=0, seconds=LONG)
         there.apply([make.put(tell=True)])
         assert again.result(timeout=LONG / 2) > 0
 
@@ -58,7 +58,7 @@ def test_a_line_that_breaks_is_taken_up_again(pair, make):
 def test_writers_are_not_kept_waiting_by_who_listens(pair, make):
     """Everybody goes on while threads of a machine wait, and a store that is closed hears again when it is asked."""
     here, there = pair
-    waiting = [threading.Thread(target=here.heard, kwargs={"after": 0, "seconds": 1.0}) for _ in range(3)]
+    waiting = [threading.Thread(target=here.wait_for_event, kwargs={"after": 0, "seconds": 1.0}) for _ in range(3)]
     for thread in waiting:
         thread.start()
     for number in range(5):
@@ -67,7 +67,7 @@ def test_writers_are_not_kept_waiting_by_who_listens(pair, make):
         thread.join()
     here.close()
     there.apply([make.put(tell=True)])
-    assert here.heard(after=0, seconds=LONG) > 0
+    assert here.wait_for_event(after=0, seconds=LONG) > 0
     assert len(there.find(make.where(), order=Order.ID, limit=9)) == 6
 
 
@@ -89,7 +89,7 @@ def test_who_gets_no_line_looks_when_its_time_is_over(alone, make):
     """Where the server takes no more connections, what is told is heard a little later, and nobody's stream ends."""
     assert alone.census() == []  # the one connection stays open
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(alone.heard, after=0, seconds=1.0)
+        waiting = pool.submit(alone.wait_for_event, after=0, seconds=1.0)
         alone.apply([make.put(tell=True)])
         assert waiting.result(timeout=LONG / 2) > 0
-    assert alone.heard(after=99, seconds=0.0) > 0
+    assert alone.wait_for_event(after=99, seconds=0.0) > 0

@@ -2,9 +2,9 @@
 
 import pytest
 
-from commonplace.domain.queries import Order
-from commonplace.opening import mover_of
-from commonplace.pipelines.migrate import migrate
+from commonplace.app import mover_of
+from commonplace.engine.migrate import migrate
+from commonplace.model.queries import Order
 
 pytestmark = pytest.mark.postgres
 HOSTILE = ['a"b', "c\\d", "e\0f", "\1", ",", "{}", " ", '","', '"', "\\", "null", "\t\n", "ü", "日本"]

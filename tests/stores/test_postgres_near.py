@@ -9,13 +9,13 @@ from math import hypot
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.scopes import Scope
-from commonplace.stores import postgres_near as near
-from commonplace.stores.postgres_filters import entry_sql
-from commonplace.stores.postgres_search import candidates, places_of
-from commonplace.stores.postgres_upkeep import PostgresKeeper
+from commonplace.model.changes import AdoptEmbedder
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.scopes import Scope
+from commonplace.stores.postgres import hnsw as near
+from commonplace.stores.postgres.filters import entry_sql
+from commonplace.stores.postgres.search import candidates, places_of
+from commonplace.stores.postgres.upkeep import PostgresKeeper
 from stands import NO_POSTGRES, POSTGRES, Clock, Maker, forget, postgres
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

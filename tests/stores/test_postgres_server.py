@@ -13,13 +13,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.errors import StoreBusy, StoreError
-from commonplace.domain.queries import Order
-from commonplace.domain.records import Channel
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.stores.postgres import PostgresStore
+from commonplace.model.binding import Binding
+from commonplace.model.errors import StoreBusy, StoreError
+from commonplace.model.queries import Order
+from commonplace.model.records import Channel
+from commonplace.model.scopes import Scope
+from commonplace.stores.postgres.store import PostgresStore
 from household import furnish
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from commonplace.domain.changes import Cap
-from commonplace.domain.errors import CapacityExceeded, InvalidInput, StoreError
-from commonplace.domain.queries import Order
-from commonplace.domain.scopes import Scope
-from commonplace.stores import postgres_writes as writes
-from commonplace.stores.postgres import PostgresStore
+from commonplace.model.changes import Cap
+from commonplace.model.errors import CapacityExceeded, InvalidInput, StoreError
+from commonplace.model.queries import Order
+from commonplace.model.scopes import Scope
+from commonplace.stores.postgres import writes
+from commonplace.stores.postgres.store import PostgresStore
 from stands import ADA
 
 pytestmark = pytest.mark.postgres
@@ -137,6 +137,6 @@ def test_a_store_is_not_made_in_another_schema(stranger):
 
 def test_what_the_driver_logs_is_not_printed():
     """What fails is raised, in one sentence; nothing is said beside it."""
-    code = "import logging, commonplace.stores.postgres_connection as c; logging.getLogger('psycopg').warning('beside')"
+    code = "import logging, commonplace.stores.postgres.connection as c; logging.getLogger('psycopg').warning('beside')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stderr == b""

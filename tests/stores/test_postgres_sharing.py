@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, DropScope, Finish, Touch
-from commonplace.domain.errors import Conflict, InvalidInput, SchemaTooNew, StoreBusy, StoreError
-from commonplace.domain.jobs import Claim, Job
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Order
-from commonplace.domain.scopes import Scope
-from commonplace.stores.postgres import PostgresStore
-from commonplace.stores.postgres_scopes import take_turn
+from commonplace.model.changes import AdoptEmbedder, DropScope, Finish, Touch
+from commonplace.model.errors import Conflict, InvalidInput, SchemaTooNew, StoreBusy, StoreError
+from commonplace.model.jobs import Claim, Job
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Order
+from commonplace.model.scopes import Scope
+from commonplace.stores.postgres.scopes import take_turn
+from commonplace.stores.postgres.store import PostgresStore
 from stands import ADA
 
 pytestmark = pytest.mark.postgres
@@ -99,10 +99,10 @@ def test_of_many_who_claim_a_job_one_gets_it(pg, others, make):
 
 WORKER = """
 import sys, time
-from commonplace.domain.changes import Fail, Finish, Heartbeat
-from commonplace.domain.errors import LeaseLost
-from commonplace.domain.jobs import Claim, Job, Skipped
-from commonplace.stores.postgres import PostgresStore
+from commonplace.model.changes import Fail, Finish, Heartbeat
+from commonplace.model.errors import LeaseLost
+from commonplace.model.jobs import Claim, Job, Skipped
+from commonplace.stores.postgres.store import PostgresStore
 schema, hours, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
 store, lease = PostgresStore(os.environ[POSTGRES], schema=schema), timedelta(seconds=seconds)
 job, wrong = Job(scope=ADA, kind="extract", key="s", watermark=1), timedelta(hours=hours)
@@ -235,7 +235,7 @@ while True:
 
 def test_a_killed_writer_loses_nothing_and_stops_nobody(pg, make):
     """What a process was told is kept is kept when it is killed, and its turn ends with it."""
-    program = f"from conftest import *\nfrom commonplace.stores.postgres import PostgresStore\n{WRITER}"
+    program = f"from conftest import *\nfrom commonplace.stores.postgres.store import PostgresStore\n{WRITER}"
     where = os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(__file__))}
     command = [sys.executable, "-c", program, pg._connections.schema]
     with subprocess.Popen(command, env=where, stdout=subprocess.PIPE, text=True) as writer:

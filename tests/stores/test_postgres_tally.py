@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from commonplace.domain.changes import Archive, Delete, DropScope
-from commonplace.stores import postgres_migrations
-from commonplace.stores.postgres import PostgresStore
-from commonplace.stores.postgres_search import places_of
-from commonplace.stores.postgres_upkeep import PostgresKeeper
+from commonplace.model.changes import Archive, Delete, DropScope
+from commonplace.stores.postgres import migrations as postgres_migrations
+from commonplace.stores.postgres.search import places_of
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.stores.postgres.upkeep import PostgresKeeper
 from household import furnish
 from stands import POSTGRES, Clock, Maker, postgres
 

@@ -7,14 +7,14 @@ import os
 import psycopg
 import pytest
 
-from commonplace.domain.changes import TrimEvents
-from commonplace.domain.errors import StoreError
-from commonplace.domain.queries import Order
-from commonplace.opening import keeper_of, mover_of, store_at
-from commonplace.pipelines.migrate import migrate
-from commonplace.stores import postgres_migrations
-from commonplace.stores.postgres import PostgresStore
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.app import keeper_of, mover_of, store_at
+from commonplace.engine.migrate import migrate
+from commonplace.model.changes import TrimEvents
+from commonplace.model.errors import StoreError
+from commonplace.model.queries import Order
+from commonplace.stores.postgres import migrations as postgres_migrations
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.stores.sqlite.store import SqliteStore
 from household import furnish, whole
 
 pytestmark = pytest.mark.postgres
@@ -71,10 +71,10 @@ def test_two_tenants_have_the_same_names_and_different_memories(tenants, make):
 def test_a_tenant_hears_of_its_own_events_only(tenants, make):
     """Another's are neither waited for nor counted."""
     acme, umbrella = tenants
-    acme.heard(after=0, seconds=0.0)  # listens from now on
+    acme.wait_for_event(after=0, seconds=0.0)  # listens from now on
     umbrella.apply([make.put(tell=True)])
-    assert acme.heard(after=0, seconds=0.05) == 0
-    assert umbrella.heard(after=0, seconds=60) == umbrella.events([make.scope], limit=1)[0].seq
+    assert acme.wait_for_event(after=0, seconds=0.05) == 0
+    assert umbrella.wait_for_event(after=0, seconds=60) == umbrella.events([make.scope], limit=1)[0].seq
 
 
 def test_everything_a_store_does_it_does_for_a_tenant(tenants, make, query):
@@ -203,5 +203,5 @@ def test_old_events_of_one_tenant_go_and_the_others_stay(tenants, make):
         store.apply([make.put(make("old", key=f"{number}"), tell=True) for number in range(3)])
     last = acme.events([make.scope], limit=9)[-1].seq
     [outcome] = acme.apply([TrimEvents(before=make.clock.forward(), most=3)])
-    assert (outcome.more, acme.events([make.scope], limit=9), acme.kept_after()) == (True, [], last)
-    assert (len(umbrella.events([make.scope], limit=9)), umbrella.kept_after()) == (3, 0)
+    assert (outcome.more, acme.events([make.scope], limit=9), acme.events_floor()) == (True, [], last)
+    assert (len(umbrella.events([make.scope], limit=9)), umbrella.events_floor()) == (3, 0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.domain.errors import StoreDamaged
-from commonplace.stores.postgres_upkeep import PostgresKeeper
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.errors import StoreDamaged
+from commonplace.stores.postgres.upkeep import PostgresKeeper
+from commonplace.stores.sqlite.store import SqliteStore
 from household import furnish, whole
 
 pytestmark = pytest.mark.postgres

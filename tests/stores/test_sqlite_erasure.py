@@ -8,7 +8,7 @@ from contextlib import closing
 import apsw
 import pytest
 
-from commonplace.domain.changes import (
+from commonplace.model.changes import (
     AdoptEmbedder,
     Delete,
     DeleteDocuments,
@@ -17,11 +17,11 @@ from commonplace.domain.changes import (
     Trim,
     TrimDocuments,
 )
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import DocumentFilter, Order
-from commonplace.domain.records import Channel, Source
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import DocumentFilter, Order
+from commonplace.model.records import Channel, Source
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import SqliteKeeper
 
 TOKEN = "xylophonequokka"
 VECTOR = tuple(0.123 + number / 1000 for number in range(16))

@@ -10,11 +10,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from commonplace.domain.changes import Archive, Consolidated, Touch
-from commonplace.domain.errors import SchemaTooNew, StoreDamaged, StoreError
-from commonplace.domain.queries import Order
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.model.changes import Archive, Consolidated, Touch
+from commonplace.model.errors import SchemaTooNew, StoreDamaged, StoreError
+from commonplace.model.queries import Order
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import SqliteKeeper
 
 
 def contents(folder):
@@ -145,7 +145,7 @@ os.chmod(sys.argv[1], 0o500)
 if os.getuid() == 0:
     os.chown(sys.argv[1], 65534, 65534)
     os.setuid(65534)
-from commonplace.domain.errors import StoreError
+from commonplace.model.errors import StoreError
 for name in ("memory.db", "new.db"):
     try:
         SqliteStore(os.path.join(sys.argv[1], name)).apply([Maker(Clock()).put()])

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from commonplace.domain.changes import Delete
-from commonplace.domain.errors import Conflict
-from commonplace.domain.queries import Order
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.model.changes import Delete
+from commonplace.model.errors import Conflict
+from commonplace.model.queries import Order
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import SqliteKeeper
 
 
 def at_once(count, work):
@@ -122,7 +122,7 @@ print(" ".join(sorted(record.content for record in store.find(make.where(), orde
 @pytest.mark.parametrize("leave", ["sys.exit(0)", "os._exit(0)"])
 def test_a_forked_child_and_its_parent_go_on_by_themselves(tmp_path, python, leave):
     """A store that was open when the process forked works on both sides, however the child ends."""
-    program = "from commonplace.domain.queries import Order" + FORKED.replace("sys.exit(0)", leave)
+    program = "from commonplace.model.queries import Order" + FORKED.replace("sys.exit(0)", leave)
     said = python(program, tmp_path / "memory.db")
     assert said.split().count("child") == 3
     assert said.split().count("parent") == 9
@@ -133,7 +133,7 @@ def test_a_forked_child_and_its_parent_go_on_by_themselves(tmp_path, python, lea
 
 FORKED_WHILE_WRITING = """
 import threading, time
-from commonplace.domain.errors import StoreError
+from commonplace.model.errors import StoreError
 store, make = SqliteStore(sys.argv[1]), Maker(Clock())
 writing, end = threading.Event(), threading.Event()
 
@@ -162,14 +162,14 @@ print(len(store.find(make.where(), order=Order.ID, limit=9)))
 
 def test_a_fork_waits_for_a_write_to_end(tmp_path, python):
     """A process that forks while another of its threads writes has a child that can write."""
-    program = "from commonplace.domain.queries import Order" + FORKED_WHILE_WRITING
+    program = "from commonplace.model.queries import Order" + FORKED_WHILE_WRITING
     assert python(program, tmp_path / "memory.db", 0.3) == "2\n"
 
 
 @pytest.mark.slow
 def test_a_child_that_was_forked_in_the_middle_of_a_write_is_told(tmp_path, python):
     """Where waiting did not help the child gets a clear error, and the parent goes on."""
-    program = "from commonplace.domain.queries import Order" + FORKED_WHILE_WRITING
+    program = "from commonplace.model.queries import Order" + FORKED_WHILE_WRITING
     said, count = python(program, tmp_path / "memory.db", 60).splitlines()
     assert "was forked in the middle of a read or write" in said
     assert count == "1"
@@ -197,7 +197,7 @@ print(" ".join(record.content for record in store.find(make.where(), order=Order
 
 def test_a_parent_that_closes_takes_nothing_from_its_child(tmp_path, python):
     """When the parent has gone the child still shares the store with everybody else, and no write is lost."""
-    said = python("from commonplace.domain.queries import Order" + FORKED_AND_CLOSED, tmp_path / "memory.db")
+    said = python("from commonplace.model.queries import Order" + FORKED_AND_CLOSED, tmp_path / "memory.db")
     assert sorted(said.split()) == ["child", "child", "third"]
 
 
@@ -216,7 +216,7 @@ print(len(store.find(make.where(), order=Order.ID, limit=9)))
 
 def test_a_child_has_its_own_copy_of_what_is_in_memory(python):
     """Forking copies a store in memory: nothing is lost, and nothing is shared."""
-    assert python("from commonplace.domain.queries import Order" + IN_MEMORY) == "2\n1\n"
+    assert python("from commonplace.model.queries import Order" + IN_MEMORY) == "2\n1\n"
 
 
 OPENED = """

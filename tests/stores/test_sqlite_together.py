@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from commonplace.domain.changes import Delete
-from commonplace.domain.errors import Conflict, StoreError
-from commonplace.domain.queries import Order
-from commonplace.stores.sqlite import SqliteStore
+from commonplace.model.changes import Delete
+from commonplace.model.errors import Conflict, StoreError
+from commonplace.model.queries import Order
+from commonplace.stores.sqlite.store import SqliteStore
 
 WRITERS = 8
 

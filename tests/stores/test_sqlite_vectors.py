@@ -10,14 +10,14 @@ from math import hypot
 import apsw
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Delete, SetVectors
-from commonplace.domain.errors import StoreDamaged, StoreError
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.stores import sqlite
-from commonplace.stores.signatures import code
-from commonplace.stores.sqlite import SqliteStore
-from commonplace.stores.sqlite_connection import APPLICATION_ID
-from commonplace.stores.sqlite_upkeep import SqliteKeeper
+from commonplace.model.changes import AdoptEmbedder, Delete, SetVectors
+from commonplace.model.errors import StoreDamaged, StoreError
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.stores.codes import code
+from commonplace.stores.sqlite import store as sqlite
+from commonplace.stores.sqlite.connection import APPLICATION_ID
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import SqliteKeeper
 
 DIMENSIONS = 48
 HERE, NEXT = (EmbedderIdentity(name=name, dimensions=DIMENSIONS) for name in ("here", "next"))
@@ -77,7 +77,7 @@ def test_a_file_of_the_schema_before_gets_its_codes(filled, make, tmp_path):
     before = answers(filled, make)
     with closing(schema_2(tmp_path / "old.db", filled)) as old:
         assert answers(old, make) == before
-        assert old.lacking(HERE) == 0
+        assert old.count_unembedded(HERE) == 0
         assert [problem for problem in SqliteKeeper(old).check() if "others may read" not in problem.what] == []
 
 
@@ -107,7 +107,7 @@ def test_half_a_vector_is_noticed_and_becomes_a_gap(filled):
     keeper = SqliteKeeper(filled)
     assert any("vectors" in problem.what for problem in keeper.check())
     keeper.repair()
-    assert (keeper.check(), filled.lacking(HERE)) == ([], 42)
+    assert (keeper.check(), filled.count_unembedded(HERE)) == ([], 42)
 
 
 def test_damaged_vectors_are_told_not_guessed(filled, make):

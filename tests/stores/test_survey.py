@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import (
+from commonplace.model.changes import (
     AdoptEmbedder,
     AppendChunks,
     Archive,
@@ -14,11 +14,11 @@ from commonplace.domain.changes import (
     PutDocument,
     Supersede,
 )
-from commonplace.domain.errors import DimensionMismatch
-from commonplace.domain.ports import AROUND, EmbedderIdentity
-from commonplace.domain.queries import DocumentFilter, State
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
+from commonplace.model.errors import DimensionMismatch
+from commonplace.model.ports import AROUND, EmbedderIdentity
+from commonplace.model.queries import DocumentFilter, State
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
 
 HOUR = timedelta(hours=1)
 BOB = Scope.parse("user:bob")

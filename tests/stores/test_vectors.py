@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, Archive, Delete, PutDocument, SetVectors, SwitchEmbedder
-from commonplace.domain.errors import Conflict, DimensionMismatch, InvalidInput
-from commonplace.domain.ports import EmbedderIdentity
+from commonplace.model.changes import AdoptEmbedder, Archive, Delete, PutDocument, SetVectors, SwitchEmbedder
+from commonplace.model.errors import Conflict, DimensionMismatch, InvalidInput
+from commonplace.model.ports import EmbedderIdentity
 
 OLD = EmbedderIdentity(name="old", dimensions=2)
 NEW = EmbedderIdentity(name="new", dimensions=3)
@@ -47,7 +47,7 @@ def test_what_lacks_a_vector_is_listed(store, make, keep):
     keep("five", vector=EAST)
     assert sorted(pending(store)) == ["four", "one", "three", "two"]
     assert pending(store, limit=2) == pending(store)[:2]
-    assert (store.lacking(OLD), store.lacking(NEW)) == (4, 5)
+    assert (store.count_unembedded(OLD), store.count_unembedded(NEW)) == (4, 5)
 
 
 def test_a_gap_is_filled(store, make, keep):
@@ -55,7 +55,7 @@ def test_a_gap_is_filled(store, make, keep):
     keep("bare")
     embed(store, OLD, EAST)
     assert near(store, make.where(), EAST) == ["bare"]
-    assert (pending(store), store.lacking(OLD)) == ([], 0)
+    assert (pending(store), store.count_unembedded(OLD)) == ([], 0)
 
 
 def test_a_late_vector_is_not_given_to_other_words(store, make, keep):
@@ -87,7 +87,7 @@ def test_every_late_vector_is_checked(store, keep, identity):
     for bad, error in (((1.0,), DimensionMismatch), ((math.nan,) * identity.dimensions, InvalidInput)):
         with pytest.raises(error):
             store.apply([SetVectors(identity=identity, vectors={one: good, other: bad})])
-        assert store.lacking(identity) == 2
+        assert store.count_unembedded(identity) == 2
 
 
 def test_a_store_without_an_embedder_takes_the_first(new_store, make):
@@ -142,7 +142,7 @@ def test_a_third_embedder_discards_the_second(store, keep):
     embed(store, NEW, UP, limit=1)
     third = NEW.replace(name="third")
     embed(store, third, AHEAD, limit=1)
-    assert (store.lacking(NEW), store.lacking(third)) == (2, 1)
+    assert (store.count_unembedded(NEW), store.count_unembedded(third)) == (2, 1)
 
 
 def test_the_same_name_with_other_dimensions_is_another_set(store, make, keep):

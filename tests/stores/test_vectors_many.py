@@ -5,11 +5,11 @@ from math import hypot
 
 import pytest
 
-from commonplace.domain.changes import AdoptEmbedder, PutDocument
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.records import Kind
-from commonplace.domain.scopes import Scope
-from commonplace.stores import signatures
+from commonplace.model.changes import AdoptEmbedder, PutDocument
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.records import Kind
+from commonplace.model.scopes import Scope
+from commonplace.stores import codes as signatures
 
 DIMENSIONS, MANY = 64, 2_000
 OTHER = Scope.parse("user:bob")

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from commonplace.config.pipeline import MemoryBlock
-from commonplace.domain.errors import InvalidInput
+from commonplace.ci.dialect import MemoryBlock
+from commonplace.ci.tools import answered, recall_memory, save_memory, tools
 from commonplace.engine.memory import Memory
-from commonplace.tools.pipeline import answered, recall_memory, save_memory, tools
+from commonplace.model.errors import InvalidInput
 
 LESSON = "always run go fmt before building"
 

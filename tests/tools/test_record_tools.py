@@ -6,13 +6,13 @@ import inspect
 
 import pytest
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.records import CATEGORIES, Channel, Kind, Trust
-from commonplace.domain.scopes import Scope
 from commonplace.engine.memory import Memory
-from commonplace.engine.render import unfenced
-from commonplace.pipelines.reading import Shelf
-from commonplace.tools.records import RecordTools, schema_of
+from commonplace.engine.rendering import unfenced
+from commonplace.learning.addresses import Shelf
+from commonplace.model.binding import Binding
+from commonplace.model.records import CATEGORIES, Channel, Kind, Trust
+from commonplace.model.scopes import Scope
+from commonplace.records.tools import RecordTools, schema_of
 
 PROJECT, USER = Scope.of(("project", "shop")), Scope.of(("user", "ada"))
 

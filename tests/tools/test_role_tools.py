@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from commonplace.config.role import KindSettings, MemorySettings, Role
-from commonplace.domain.queries import State
-from commonplace.domain.records import Channel, Kind
 from commonplace.engine.memory import Memory
+from commonplace.model.queries import State
+from commonplace.model.records import Channel, Kind
 from commonplace.providers.local import LocalEmbedder
-from commonplace.tools.role import answered, tools
+from commonplace.roles.dialect import KindSettings, MemorySettings, Role
+from commonplace.roles.tools import answered, tools
 
 ID = "[0-9a-z]{20}"
 

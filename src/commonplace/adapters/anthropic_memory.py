@@ -11,16 +11,16 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
 from commonplace.adapters.erasing import erased
-from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.changes import Put
-from commonplace.domain.errors import Conflict, InvalidInput
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import ANY_STATE, Filter, Order, State
-from commonplace.domain.records import Channel, Draft, Json, Kind, Record
-from commonplace.domain.scopes import Scope
-from commonplace.domain.values import Value
 from commonplace.engine.admission import Admitted, Gate, admit, searchable
 from commonplace.engine.memory import Memory, bound
+from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.changes import Put
+from commonplace.model.errors import Conflict, InvalidInput
+from commonplace.model.ids import new_id
+from commonplace.model.queries import ANY_STATE, Filter, Order, State
+from commonplace.model.records import Channel, Draft, Json, Kind, Record
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError

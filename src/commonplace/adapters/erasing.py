@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commonplace.domain.records import Record
-from commonplace.domain.scopes import Scope
 from commonplace.engine.forgetting import erase
 from commonplace.engine.memory import Memory
+from commonplace.model.records import Record
+from commonplace.model.scopes import Scope
 
 
 def erased(memory: Memory, records: Sequence[Record], *, scope: Scope) -> tuple[str, ...]:

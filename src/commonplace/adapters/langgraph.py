@@ -15,13 +15,13 @@ from datetime import timedelta
 from typing import Any, cast
 
 from commonplace.adapters.erasing import erased
-from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.errors import NotFound
-from commonplace.domain.queries import ANY_STATE, Filter, Hit, Order, State
-from commonplace.domain.records import Channel, Json, Kind, Record
-from commonplace.domain.scopes import Scope
 from commonplace.engine.admission import Gate
 from commonplace.engine.memory import Memory, bound
+from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.errors import NotFound
+from commonplace.model.queries import ANY_STATE, Filter, Hit, Order, State
+from commonplace.model.records import Channel, Json, Kind, Record
+from commonplace.model.scopes import Scope
 
 try:
     from langgraph.store.base import (

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from commonplace.adapters.erasing import erased
-from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.changes import Put
-from commonplace.domain.ids import new_id
-from commonplace.domain.queries import Filter, Order
-from commonplace.domain.records import Channel, Draft, Json, Kind
-from commonplace.domain.scopes import Scope
 from commonplace.engine.admission import admit
 from commonplace.engine.memory import Memory, bound
+from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.changes import Put
+from commonplace.model.ids import new_id
+from commonplace.model.queries import Filter, Order
+from commonplace.model.records import Channel, Draft, Json, Kind
+from commonplace.model.scopes import Scope
 
 if TYPE_CHECKING:
     from agents import SessionSettings, TResponseInputItem

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from commonplace.app import App
 from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.domain.errors import CommonplaceError
-from commonplace.domain.ids import new_id
-from commonplace.opening import Here
-from commonplace.pipelines.receipts import kept_quietly
-from commonplace.tools.records import RecordTools
+from commonplace.learning.receipts import kept_quietly
+from commonplace.model.errors import CommonplaceError
+from commonplace.model.ids import new_id
+from commonplace.records.tools import RecordTools
 
 try:
     from pydantic_ai import FunctionToolset, RunContext
@@ -25,7 +25,7 @@ except ImportError as error:
 RUNS_MOST = 256  # at once, of one agent, for which what they were given is kept
 
 
-def toolset(place: Here) -> FunctionToolset[Any]:
+def toolset(place: App) -> FunctionToolset[Any]:
     """The memory tools of one place, for an agent that wants nothing else of Commonplace."""
     tools = FunctionToolset[Any](id="commonplace")
     where = place.where
@@ -38,7 +38,7 @@ def toolset(place: Here) -> FunctionToolset[Any]:
 class CommonplaceMemory(AbstractCapability[Any]):
     """Tools to remember and recall, and at the start of each run what is known about its task."""
 
-    def __init__(self, place: Here, *, budget: int | None = None) -> None:
+    def __init__(self, place: App, *, budget: int | None = None) -> None:
         """Give an agent the memory of a place; ``budget`` is how many tokens may be injected."""
         self.id = "commonplace"
         self.place = place

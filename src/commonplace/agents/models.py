@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from commonplace.domain.errors import ProviderError
-from commonplace.domain.values import Value
+from commonplace.model.errors import ProviderError
+from commonplace.model.values import Value
 from commonplace.providers.models import RemoteModel, model_of
 from commonplace.providers.services import SERVICES
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from commonplace.engine.text import one_line
+from commonplace.text.cleaning import one_line
 
 Tell = Callable[[str], None]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.domain.learning import Learning, Models
+from commonplace.config.learning_settings import Learning, Models
 
 
 def learning(settings: Mapping[str, Any]) -> Learning:

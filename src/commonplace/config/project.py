@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commonplace.config import settings
-from commonplace.config.places import CONFIG, Place, database, find, home, identity
-from commonplace.domain.binding import Binding
-from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
-from commonplace.domain.records import CATEGORIES, Channel, Kind
-from commonplace.domain.scopes import Scope
-from commonplace.domain.values import Value
+from commonplace.config.paths import CONFIG, Place, database, find, home, identity
+from commonplace.model.binding import Binding
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
+from commonplace.model.records import CATEGORIES, Channel, Kind
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
 
 if TYPE_CHECKING:  # a recall learns nothing
-    from commonplace.domain.learning import Learning, Models
+    from commonplace.config.learning_settings import Learning, Models
 
 TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them

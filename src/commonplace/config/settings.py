@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from commonplace.domain.binding import CONTENT_BYTES, CONTENT_BYTES_MOST
-from commonplace.domain.errors import ConfigError
-from commonplace.domain.values import Value
+from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_MOST
+from commonplace.model.errors import ConfigError
+from commonplace.model.values import Value
 
 _plain_text = re.compile(r"[\n\x20-\x7e]*")  # what else there is, such as odd spaces and controls, the parser judges
 _plain_line = re.compile(
@@ -268,7 +268,7 @@ def _resolved(value: str | None) -> Any:
 
 
 def _parsed(text: str, path: str) -> Mapping[str, Any]:
-    from commonplace import strict_yaml  # noqa: PLC0415 - see flat
+    from commonplace.text import strict_yaml  # noqa: PLC0415 - see flat
 
     try:
         said = strict_yaml.load(text, file=path)

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from commonplace.domain.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.domain.changes import Terms
-from commonplace.domain.errors import Forbidden, InvalidInput
-from commonplace.domain.records import CEILING, Draft, Json, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.domain.values import Value
-from commonplace.engine.redact import Finding, redact, redact_under
-from commonplace.engine.text import clean, slug
-from commonplace.engine.words import terms
+from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.changes import Terms
+from commonplace.model.errors import Forbidden, InvalidInput
+from commonplace.model.records import CEILING, Draft, Json, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+from commonplace.redact.redaction import Finding, redact, redact_under
+from commonplace.text.cleaning import clean, slug
+from commonplace.text.words import terms
 
 KEY_BYTES = 512
 TAGS_MOST = 64

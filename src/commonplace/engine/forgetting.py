@@ -13,18 +13,18 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from commonplace.domain.changes import AppendChunks, Change, Delete, DeleteDocuments, Outcome, PutDocument
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.errors import Conflict, NotFound
-from commonplace.domain.ids import SHORT
-from commonplace.domain.ports import Store
-from commonplace.domain.queries import ANY_STATE, DocumentFilter, Filter, Order
-from commonplace.domain.records import CATEGORIES, Json, Record
-from commonplace.domain.scopes import Scope
-from commonplace.domain.values import Value
-from commonplace.engine.blocks import INTRO, Block, blocks, joined, references, unreferenced, without_empty
-from commonplace.engine.text import plain_line
-from commonplace.engine.words import says_something, terms
+from commonplace.model.changes import AppendChunks, Change, Delete, DeleteDocuments, Outcome, PutDocument
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.ids import SHORT
+from commonplace.model.ports import Store
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.model.records import CATEGORIES, Json, Record
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+from commonplace.text.blocks import INTRO, Block, blocks, joined, references, unreferenced, without_empty
+from commonplace.text.cleaning import plain_line
+from commonplace.text.words import says_something, terms
 
 TRIES = 5  # while others write the same documents
 EVERYTHING = 1_000_000

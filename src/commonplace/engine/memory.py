@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from commonplace.domain.binding import Binding
-from commonplace.domain.changes import (
+from commonplace.engine.ranking import distinct, rank, within
+from commonplace.engine.transcripts import Turn, digest_of, pieces_of
+from commonplace.model.binding import Binding
+from commonplace.model.changes import (
     AdoptEmbedder,
     Archive,
     Change,
@@ -23,30 +25,27 @@ from commonplace.domain.changes import (
     Touch,
     Trim,
 )
-from commonplace.domain.documents import Document, DocumentKind
-from commonplace.domain.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
-from commonplace.domain.ids import is_prefix, new_id
-from commonplace.domain.ports import Clock, Embedder, Store
-from commonplace.domain.queries import ANY_STATE, Filter, Hit, Order, State, Vector
-from commonplace.domain.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.domain.values import Value
-from commonplace.engine.question import Profile, ask
-from commonplace.engine.ranking import distinct, rank, within
-from commonplace.engine.text import one_line
-from commonplace.engine.transcripts import Turn, digest_of, pieces_of
-from commonplace.engine.words import plan, terms
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
+from commonplace.model.ids import is_prefix, new_id
+from commonplace.model.ports import Clock, Embedder, Store
+from commonplace.model.queries import ANY_STATE, Filter, Hit, Order, State, Vector
+from commonplace.model.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.model.values import UNSET, Value
+from commonplace.text.cleaning import one_line
+from commonplace.text.question import Profile, ask
+from commonplace.text.words import plan, terms
 
 if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
     from commonplace.engine.admission import Admitted
     from commonplace.engine.forgetting import Erasure
-    from commonplace.engine.redact import Finding
+    from commonplace.redact.redaction import Finding
 
 RECALL_LIMIT = 10
 CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
 LIST_LIMIT = 50
 TRIES = 64  # of a change that says "whatever version is there", each after somebody else's success
-UNSET: Any = object()  # an option that was not named: keep what is there
 
 
 class Kept(Value):

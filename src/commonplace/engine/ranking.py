@@ -16,11 +16,11 @@ from datetime import datetime
 from math import inf, log
 from operator import itemgetter
 
-from commonplace.domain.queries import Hit, Sighting, Survey
-from commonplace.domain.records import Trust
-from commonplace.engine.periods import periods
-from commonplace.engine.question import MACHINES, Asked, Profile
-from commonplace.engine.text import estimate_tokens
+from commonplace.model.queries import Hit, Sighting, Survey
+from commonplace.model.records import Trust
+from commonplace.text.cleaning import estimate_tokens
+from commonplace.text.periods import periods
+from commonplace.text.question import MACHINES, Asked, Profile
 
 # Evidence.  With the first five alone the best that there can be is 1; without vectors the other three share it.
 WORDS = 0.15  # the question's words, each where it is worth most: in the text, or a little less in its neighbours

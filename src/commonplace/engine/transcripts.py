@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from commonplace.domain.documents import Chunk, DocumentKind
-from commonplace.domain.records import CEILING, Channel, Trust
-from commonplace.domain.scopes import Scope
-from commonplace.domain.values import Value
-from commonplace.engine.render import unfenced
-from commonplace.engine.text import chunks, one_line
+from commonplace.engine.rendering import unfenced
+from commonplace.model.documents import Chunk, DocumentKind
+from commonplace.model.records import CEILING, Channel, Trust
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+from commonplace.text.cleaning import chunks, one_line
 
 if TYPE_CHECKING:
     from commonplace.engine.admission import Gate

@@ -11,24 +11,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from commonplace.app import App, here, learning_place, workplace
 from commonplace.config.project import PROJECT, Context, context
-from commonplace.domain.changes import Enqueue
-from commonplace.domain.documents import DocumentKind
-from commonplace.domain.errors import ConfigError, Forbidden, InvalidInput
-from commonplace.domain.jobs import Job
-from commonplace.domain.ports import Tell, silent
-from commonplace.domain.queries import DocumentFilter
-from commonplace.domain.values import Value
-from commonplace.hosts.known import Found, Host
-from commonplace.hosts.lines import about, log_of
-from commonplace.opening import Here, here, learning_place, workplace
-from commonplace.pipelines.extract import JOB, extract, watermark
-from commonplace.pipelines.index import Indexed, IndexReport, Trouble, index_logs
-from commonplace.pipelines.workplace import Workplace
+from commonplace.hosts.registry import Found, Host
+from commonplace.hosts.transcripts import about, log_of
+from commonplace.learning.extract import JOB, extract, watermark
+from commonplace.learning.workspace import Workplace
+from commonplace.model.changes import Enqueue
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
+from commonplace.model.jobs import Job
+from commonplace.model.ports import Tell, silent
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.values import Value
+from commonplace.records.index import Indexed, IndexReport, Trouble, index_logs
 
 
 def capture(
-    place: Here, host: Host, said: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
+    place: App, host: Host, said: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
 ) -> str | None:
     """Index the transcript that a hook's input speaks of, and queue it; returns what the session is called."""
     found = host.transcript(said, env)
@@ -42,7 +42,7 @@ def capture(
     return report.files[0].name if report.files else None
 
 
-def queue(place: Here, work: Workplace, files: Sequence[Indexed]) -> None:
+def queue(place: App, work: Workplace, files: Sequence[Indexed]) -> None:
     """Say that these sessions wait to be extracted, where learning is on."""
     names = frozenset(file.name for file in files if file.state != "unchanged")
     if not names or not place.where.learning.enabled:
@@ -53,9 +53,9 @@ def queue(place: Here, work: Workplace, files: Sequence[Indexed]) -> None:
     place.store.apply([Enqueue(job=job) for job in jobs])
 
 
-def learn(place: Here, session: str, *, note: Callable[[str], None]) -> None:
+def learn(place: App, session: str, *, note: Callable[[str], None]) -> None:
     """Extract from one session that is over, then put what is known together."""
-    from commonplace.pipelines.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
+    from commonplace.learning.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
 
     work = learning_place(place)
     report = extract(work, only=[session])
@@ -85,7 +85,7 @@ class Past(Value):
 
 
 def index_history(
-    place: Here, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
+    place: App, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
 ) -> Past:
     """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
     sorter = _Sorter(place.env)
@@ -148,7 +148,7 @@ class _Sorter:
         return where if where.on(PROJECT) else "belong to projects whose memory is switched off"
 
 
-def _indexed(folder: str, place: Here, host: Host, found: Sequence[Found], tell: Tell) -> IndexReport:
+def _indexed(folder: str, place: App, host: Host, found: Sequence[Found], tell: Tell) -> IndexReport:
     with here(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
         work = workplace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts import wires
-from commonplace.hosts.known import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
-from commonplace.hosts.wires import LIMITS
+from commonplace.hosts import hook_line as wires
+from commonplace.hosts.hook_line import LIMITS
+from commonplace.hosts.registry import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
 
 TITLE = "Claude Code"
 PROGRAM = "claude"
@@ -34,7 +34,7 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
 
 def history(env: Mapping[str, str]) -> Iterator[Found]:
     """See ``Host``; what subagents say is in folders below, and is not looked at."""
-    from commonplace.hosts.lines import files  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
     projects = os.path.join(_root(env), "projects")
     for folder in sorted(os.listdir(projects)) if os.path.isdir(projects) else ():
@@ -52,7 +52,7 @@ def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
 
 def lines(found: Found) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.lines import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
 
     names: dict[str, str] = {}  # of tools, by the call
     begun = False
@@ -72,7 +72,7 @@ def _is_aside(said: Mapping[str, Any]) -> bool:
 
 
 def _parts(content: object, names: dict[str, str]) -> Iterator[Mapping[str, Any]]:
-    from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
 
     if isinstance(content, str):
         yield text(_own(content))

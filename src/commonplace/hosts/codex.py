@@ -12,7 +12,7 @@ from typing import Any
 
 from commonplace.hosts import claude_code
 from commonplace.hosts.claude_code import answer, entry
-from commonplace.hosts.known import Found, Part, Places, home_of
+from commonplace.hosts.registry import Found, Part, Places, home_of
 
 __all__ = [
     "EVENTS",
@@ -44,7 +44,7 @@ _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call
 
 def history(env: Mapping[str, str]) -> Iterator[Found]:
     """See ``Host``."""
-    from commonplace.hosts.lines import files  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
     yield from (Found(path=path) for path in files(os.path.join(_root(env), "sessions"), begin="rollout-"))
 
@@ -61,7 +61,7 @@ def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
 
 def lines(found: Found) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.lines import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
 
     names: dict[str, str] = {}  # of tools, by the call
     begun = False
@@ -78,7 +78,7 @@ def lines(found: Found) -> Iterator[Mapping[str, Any]]:
 
 def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[Mapping[str, Any]]] | None:
     """Who says what in an item; None if nobody does."""
-    from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
 
     kind, role = body.get("type"), body.get("role")
     if kind == "message" and role in ("user", "assistant"):
@@ -102,7 +102,7 @@ def _arguments(body: Mapping[str, Any]) -> object:
 
 def _output(said: object) -> str:
     """What a tool said, which may be wrapped in JSON with its exit code."""
-    from commonplace.hosts.lines import words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import words  # noqa: PLC0415 - see above
 
     inner = _decoded(said) if isinstance(said, str) else said
     if isinstance(inner, dict):

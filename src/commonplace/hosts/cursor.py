@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.config import places as data
-from commonplace.hosts import wires
-from commonplace.hosts.known import ANSWER, COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+from commonplace.config import paths as data
+from commonplace.hosts import hook_line as wires
+from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
 
 TITLE = "Cursor"
 PROGRAM = "cursor"
@@ -38,7 +38,7 @@ def history(env: Mapping[str, str]) -> Iterator[Found]:
 
 def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
     """See ``Host``: what our own hooks took down."""
-    from commonplace.hosts.taken_down import path_of  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.dictation import path_of  # noqa: PLC0415 - a prompt reads no transcript
 
     session = said.get("conversation_id") or said.get("session_id")
     path = path_of(data.home(env), str(session)) if session else ""
@@ -47,7 +47,7 @@ def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
 
 def lines(found: Found) -> Iterator[Mapping[str, Any]]:
     """See ``Host``; it is in our form already."""
-    from commonplace.hosts.lines import objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import objects  # noqa: PLC0415 - see above
 
     return objects(found.path)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from commonplace.hosts.claude_code import answer as _answer
 from commonplace.hosts.claude_code import entry
-from commonplace.hosts.known import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of, own_words
+from commonplace.hosts.registry import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of, own_words
 
 TITLE = "Gemini CLI"
 PROGRAM = "gemini"
@@ -31,7 +31,7 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
 
 def history(env: Mapping[str, str]) -> Iterator[Found]:
     """See ``Host``."""
-    from commonplace.hosts.lines import files  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
     chats = os.path.join(_root(env), "tmp")
     for folder in sorted(os.listdir(chats)) if os.path.isdir(chats) else ():
@@ -61,7 +61,7 @@ def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
 
 def lines(found: Found) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.lines import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
 
     standing = _standing(found.path)
     for number, said in enumerate(objects(found.path)):
@@ -74,7 +74,7 @@ def lines(found: Found) -> Iterator[Mapping[str, Any]]:
 
 def _standing(path: str) -> dict[str, int]:
     """The line of each message that still counts: its last one, unless it was taken back."""
-    from commonplace.hosts.lines import objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import objects  # noqa: PLC0415 - see above
 
     lines: dict[str, int] = {}
     for number, said in enumerate(objects(path)):
@@ -97,7 +97,7 @@ def _messages(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _parts(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
 
     if own := own_words(words(said.get("content"))):
         yield text(own)

@@ -14,19 +14,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from commonplace.domain.errors import CommonplaceError, InvalidInput
-from commonplace.domain.queries import Hit
-from commonplace.domain.values import Value
-from commonplace.engine.guidance import ITEM_CHARS, balanced
+from commonplace.app import App, here
 from commonplace.engine.memory import Memory
-from commonplace.engine.render import STANDING, fenced, hit_line, keyed_digest, unfenced
-from commonplace.engine.text import estimate_tokens
-from commonplace.engine.words import plan
-from commonplace.hosts.known import ANSWER, COMPACT, END, PROMPT, START, STOP, Host, host_named, host_of, own_words
-from commonplace.opening import Here, here
+from commonplace.engine.rendering import STANDING, fenced, hit_line, keyed_digest, unfenced
+from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, Host, host_named, host_of, own_words
+from commonplace.learning.brief_layout import ITEM_CHARS, balanced
+from commonplace.model.errors import CommonplaceError, InvalidInput
+from commonplace.model.queries import Hit
+from commonplace.model.values import Value
+from commonplace.text.cleaning import estimate_tokens
+from commonplace.text.words import plan
 
 if TYPE_CHECKING:
-    from commonplace.pipelines.inject import Injection
+    from commonplace.learning.brief import Injection
 
 #: Seconds within which a hook ends, whatever happens; hosts wait longer (wires.LIMITS), but for Codex at the end.
 SECONDS = {START: 4.0, PROMPT: 2.0, ANSWER: 2.0, COMPACT: 8.0, STOP: 8.0, END: 8.0}
@@ -124,8 +124,8 @@ def fits(text: str) -> bool:
 # At the start
 
 
-def _start(call: Asked, place: Here, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
-    from commonplace.pipelines.receipts import kept_quietly  # noqa: PLC0415 - a prompt keeps none
+def _start(call: Asked, place: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
+    from commonplace.learning.receipts import kept_quietly  # noqa: PLC0415 - a prompt keeps none
 
     injection = _brief(call, place)
     if waiting := _waiting(call, place):
@@ -143,7 +143,7 @@ def _start(call: Asked, place: Here, answer: Callable[[str], None], note: Callab
         note(sentence)
 
 
-def _brief(call: Asked, place: Here) -> Injection:
+def _brief(call: Asked, place: App) -> Injection:
     """The brief, as much of it as a host shows."""
     budget = CONTEXT_TOKENS
     injection = place.inject("", budget=budget, session=call.session)
@@ -153,28 +153,28 @@ def _brief(call: Asked, place: Here) -> Injection:
     return injection
 
 
-def _learns(place: Here) -> bool:
+def _learns(place: App) -> bool:
     """Whether this project learns, and can without a model: to ask one takes longer than a hook may."""
     where = place.where
     made = where.project is not None and where.project in where.folders
     return made and where.learning.enabled and where.learning.mode == "rules"
 
 
-def _waiting(call: Asked, place: Here) -> list[str]:
+def _waiting(call: Asked, place: App) -> list[str]:
     """The sessions that wait to be learned from, but this one."""
     if place.where.project is None or not _learns(place):
         return []
-    from commonplace.pipelines.extract import JOB  # noqa: PLC0415 - see above
+    from commonplace.learning.extract import JOB  # noqa: PLC0415 - see above
 
     states = [state for state in place.store.jobs([place.where.project], now=place.clock()) if state.job.kind == JOB]
     waiting = [state.job.key for state in states if state.done is None or state.done < state.job.watermark]
     return [name for name in waiting if name != call.session]
 
 
-def _learn(names: Sequence[str], place: Here, note: Callable[[str], None], *, until: float) -> None:
+def _learn(names: Sequence[str], place: App, note: Callable[[str], None], *, until: float) -> None:
     """Extract from sessions until that has taken its share of the time; the others wait on."""
-    from commonplace.opening import learning_place  # noqa: PLC0415 - see above
-    from commonplace.pipelines.extract import extract  # noqa: PLC0415 - see above
+    from commonplace.app import learning_place  # noqa: PLC0415 - see above
+    from commonplace.learning.extract import extract  # noqa: PLC0415 - see above
 
     work = learning_place(place)
     for name in names:
@@ -192,7 +192,7 @@ def _learn(names: Sequence[str], place: Here, note: Callable[[str], None], *, un
 # At each prompt
 
 
-def _prompt(call: Asked, place: Here, answer: Callable[[str], None]) -> None:
+def _prompt(call: Asked, place: App, answer: Callable[[str], None]) -> None:
     prompt = str(call.said.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
     said = unfenced(own_words(prompt))
     if not call.host.KEEPS_LOGS:
@@ -206,18 +206,18 @@ def _prompt(call: Asked, place: Here, answer: Callable[[str], None]) -> None:
     text, shown = _found(call, place, place.memory, query)
     answer(_spoken(call, text))
     if shown and call.session:
-        from commonplace.hosts import shown as noted  # noqa: PLC0415 - only where something was shown
+        from commonplace.hosts import shown_log as noted  # noqa: PLC0415 - only where something was shown
 
         tokens = estimate_tokens(text)
         noted.note(place.where.home, call.session, shown, tokens=tokens, query=query, secret=place.secret())
 
 
-def _is_remote(place: Here) -> bool:
+def _is_remote(place: App) -> bool:
     """Whether the embedder is a service: those are called by their provider and their name."""
     return ":" in str(place.where.user_settings["embedder"])
 
 
-def _found(call: Asked, place: Here, memory: Memory, query: str) -> tuple[str, list[Hit]]:
+def _found(call: Asked, place: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
     """What a memory knows about a prompt, but this session's own words.
 
     Not by ``Here.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
@@ -245,11 +245,11 @@ def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
     return (block, shown) if lines and fits(block) else ("", [])
 
 
-def _take_down(call: Asked, place: Here, role: str, said: object) -> None:
+def _take_down(call: Asked, place: App, role: str, said: object) -> None:
     """Keep what is said to a host that keeps no transcript which could be read."""
     if not call.session or not isinstance(said, str) or not said.strip():
         return
-    from commonplace.hosts.taken_down import take_down  # noqa: PLC0415 - most hosts keep their own
+    from commonplace.hosts.dictation import take_down  # noqa: PLC0415 - most hosts keep their own
 
     take_down(place.where.home, call.session, role, said, cwd=call.folder, secret=place.secret)
 
@@ -257,10 +257,10 @@ def _take_down(call: Asked, place: Here, role: str, said: object) -> None:
 # At compaction, stop and end
 
 
-def _capture(call: Asked, place: Here, note: Callable[[str], None]) -> None:
+def _capture(call: Asked, place: App, note: Callable[[str], None]) -> None:
     """Index what was said since the last time, and queue it; at an end learn from it, as far as the time goes."""
     from commonplace.hosts.capture import capture, learn  # noqa: PLC0415 - a prompt captures nothing
-    from commonplace.hosts.shown import receipt  # noqa: PLC0415 - see above
+    from commonplace.hosts.shown_log import receipt  # noqa: PLC0415 - see above
 
     session = capture(place, call.host, call.said, call.env, note=note)
     if call.session:

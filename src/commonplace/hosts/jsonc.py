@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.values import Value
+from commonplace.model.errors import InvalidInput
+from commonplace.model.values import Value
 
 Path = tuple[str, ...]
 Steps = tuple[str | int, ...]  # keys of objects, and numbers of what is in a list

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.hosts.known import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+from commonplace.hosts.registry import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+from commonplace.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     import sqlite3
@@ -59,7 +59,7 @@ def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
 
 def lines(found: Found) -> Iterator[Mapping[str, Any]]:
     """See ``Host``; the rows of one message at a time."""
-    from commonplace.hosts.lines import header, message  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.transcripts import header, message  # noqa: PLC0415 - a prompt reads no transcript
 
     yield header(found.session, found.cwd, None)
     with _Reading(found.path) as db:
@@ -71,7 +71,7 @@ def lines(found: Found) -> Iterator[Mapping[str, Any]]:
 
 
 def _parts(db: sqlite3.Connection, message: str) -> Iterator[Mapping[str, Any]]:
-    from commonplace.hosts.lines import call, result, text  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import call, result, text  # noqa: PLC0415 - see above
 
     for (data,) in _rows(db, "select data from part where message_id = ? order by time_created, id", (message,)):
         part = _object(data)

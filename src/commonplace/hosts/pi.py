@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts.known import Found, Part, Places, home_of
+from commonplace.hosts.registry import Found, Part, Places, home_of
 
 TITLE = "pi"
 PROGRAM = "pi"
@@ -27,7 +27,7 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
 
 def history(env: Mapping[str, str]) -> Iterator[Found]:
     """See ``Host``."""
-    from commonplace.hosts.lines import files  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
     for root in _roots(env):
         yield from (Found(path=path) for path in files(os.path.join(root, "sessions")))
@@ -42,7 +42,7 @@ def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
 
 def lines(found: Found) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.lines import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
 
     begun = False
     for said in objects(found.path):
@@ -56,8 +56,8 @@ def lines(found: Found) -> Iterator[Mapping[str, Any]]:
 
 
 def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    from commonplace.engine.session_lines import asks_memory  # noqa: PLC0415 - see above
-    from commonplace.hosts.lines import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.records.session_lines import asks_memory  # noqa: PLC0415 - see above
 
     role, content = body.get("role"), body.get("content")
     if role == "toolResult":

@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Mapping
 
-from commonplace.domain.errors import InvalidInput
 from commonplace.hosts.claude_code import EVENTS, entry
-from commonplace.hosts.wiring import write
+from commonplace.hosts.settings import write
+from commonplace.model.errors import InvalidInput
 from commonplace.version import VERSION
 
 MANIFEST = os.path.join(".claude-plugin", "plugin.json")

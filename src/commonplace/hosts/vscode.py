@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts.known import Found, Part, Places
+from commonplace.hosts.registry import Found, Part, Places
 
 TITLE = "VS Code"
 PROGRAM = "code"

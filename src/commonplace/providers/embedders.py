@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from commonplace.domain.errors import InvalidInput
+from commonplace.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from commonplace.domain.ports import Embedder
+    from commonplace.model.ports import Embedder
 
 LOCAL, ONNX, MINILM = "local", "onnx", "all-MiniLM-L6-v2"
 #: What a provider's name alone means.  Anthropic has no embedder; its users' default is OpenAI's.
@@ -76,7 +76,7 @@ def _remote(
     env: Mapping[str, str],
 ) -> Embedder:
     from commonplace.providers import remote_embedders as remote  # noqa: PLC0415 - HTTP is for those who use it
-    from commonplace.providers.endpoint import Endpoint  # noqa: PLC0415
+    from commonplace.providers.http_json import Endpoint  # noqa: PLC0415
     from commonplace.providers.services import address_of, key_of  # noqa: PLC0415
 
     name = f"{provider}:{model}"

@@ -29,8 +29,8 @@ TYPE_CHECKING = False  # type checkers take the name for true; importing it from
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonplace.domain.ports import EmbedderIdentity
-    from commonplace.domain.queries import Vector
+    from commonplace.model.ports import EmbedderIdentity
+    from commonplace.model.queries import Vector
 
 FILE = os.path.join(os.path.dirname(__file__), "data", "commonplace-static-1.bin")
 NAME, DIMENSIONS = "commonplace-static-1", 256
@@ -113,7 +113,7 @@ class LocalEmbedder:
     @property
     def identity(self) -> EmbedderIdentity:
         """Which table this is; another table gets another name."""
-        from commonplace.domain.ports import EmbedderIdentity  # noqa: PLC0415 - one query must not pay for the domain
+        from commonplace.model.ports import EmbedderIdentity  # noqa: PLC0415 - one query must not pay for the domain
 
         return EmbedderIdentity(name=NAME, dimensions=DIMENSIONS)
 
@@ -163,7 +163,7 @@ class LocalEmbedder:
             try:
                 self._opened = _Table(self._path)
             except (OSError, ValueError, error) as cause:
-                from commonplace.domain.errors import ProviderError  # noqa: PLC0415 - see identity
+                from commonplace.model.errors import ProviderError  # noqa: PLC0415 - see identity
 
                 raise ProviderError(f"the built-in embedder's table {self._path!r} cannot be read: {cause}") from cause
         return self._opened

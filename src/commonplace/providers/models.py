@@ -13,10 +13,10 @@ from random import random
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from commonplace.domain.errors import InvalidInput, ProviderError
-from commonplace.domain.ports import Answer, Effort
-from commonplace.providers import loop
-from commonplace.providers.patience import BUSY, Patience, pause
+from commonplace.model.errors import InvalidInput, ProviderError
+from commonplace.model.ports import Answer, Effort
+from commonplace.providers import event_loop as loop
+from commonplace.providers.retry import BUSY, Patience, pause
 from commonplace.providers.services import ENDPOINT, SERVICES, Key, address_of, key_of
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from struct import error, unpack
 from threading import Lock
 from typing import Any
 
-from commonplace.domain.errors import ProviderError
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Vector
+from commonplace.model.errors import ProviderError
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Vector
 from commonplace.providers.onnx_graph import Shape, Tensor, graph
 from commonplace.providers.wordpiece import pieces, words
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from math import sqrt
 from struct import pack
 
-from commonplace.domain.values import Value
+from commonplace.model.values import Value
 
 IR_VERSION, OPSET = 9, 20  # 20 is the first with Gelu
 FLOAT, INT64 = 1, 7

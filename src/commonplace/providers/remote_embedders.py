@@ -13,10 +13,10 @@ from math import inf, isfinite, sqrt
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from commonplace.domain.errors import ProviderError
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Vector
-from commonplace.providers.endpoint import Endpoint
+from commonplace.model.errors import ProviderError
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Vector
+from commonplace.providers.http_json import Endpoint
 
 LONGEST = 8_000  # characters of a text: OpenAI refuses a whole batch for one text of more than 8,191 tokens
 MOST_CHARACTERS = 200_000  # of a batch: well below OpenAI's 300,000 tokens a request

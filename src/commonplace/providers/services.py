@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.domain.values import Value
+from commonplace.model.errors import InvalidInput
+from commonplace.model.values import Value
 
 
 class Service(Value):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 from typing import TypeAlias
 
-from commonplace.domain.queries import Query
+from commonplace.model.queries import Query
 
 Postings: TypeAlias = Mapping[str, Sequence[tuple[int, int, int]]]  # term -> (entry, how often, the entry's length)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from commonplace.domain.events import Event, Happened
-from commonplace.domain.records import Kind, Record
+from commonplace.model.events import Event, Happened
+from commonplace.model.records import Kind, Record
 from commonplace.stores.rows import micros, moment, packed, scope_at, unpacked
 
 #: The columns of an event but for its number, which the database gives, and its scope, which is a row.

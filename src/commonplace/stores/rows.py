@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from commonplace.domain.errors import StoreDamaged
-from commonplace.domain.jobs import Job, JobState, Status
-from commonplace.domain.queries import ANY_STATE, Filter, Order, State
-from commonplace.domain.records import EMPTY, UNUSED, Channel, Json, Kind, Record, Source, Trust, Usage
-from commonplace.domain.scopes import Scope
+from commonplace.model.errors import StoreDamaged
+from commonplace.model.jobs import Job, JobState, Status
+from commonplace.model.queries import ANY_STATE, Filter, Order, State
+from commonplace.model.records import EMPTY, UNUSED, Channel, Json, Kind, Record, Source, Trust, Usage
+from commonplace.model.scopes import Scope
 
 Sql: TypeAlias = tuple[str, list[Any]]
 

@@ -11,11 +11,11 @@ from heapq import nlargest
 from math import dist, hypot, isfinite
 from typing import Any
 
-from commonplace.domain.documents import Chunk, Document, DocumentKind
-from commonplace.domain.errors import DimensionMismatch, InvalidInput
-from commonplace.domain.ports import EmbedderIdentity
-from commonplace.domain.queries import Filter, Match, Sighting, State, Survey, Vector
-from commonplace.domain.records import Channel, Record, Source, Trust
+from commonplace.model.documents import Chunk, Document, DocumentKind
+from commonplace.model.errors import DimensionMismatch, InvalidInput
+from commonplace.model.ports import EmbedderIdentity
+from commonplace.model.queries import Filter, Match, Sighting, State, Survey, Vector
+from commonplace.model.records import Channel, Record, Source, Trust
 from commonplace.stores.bm25 import Scored
 from commonplace.stores.rows import moment, scope_at, unpacked
 

@@ -15,8 +15,8 @@ import httpx
 import pytest
 from openintent import AsyncOpenIntentClient, OpenIntentClient
 
-from commonplace.engine.keys import Keys
-from commonplace.opening import store_at
+from commonplace.app import store_at
+from commonplace.server.keys import Keys
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 JSON = {"Content-Type": "application/json"}
@@ -94,7 +94,7 @@ class Served:
         return code
 
 
-class Here(Served):
+class App(Served):
     """A server of what the command sees from a directory."""
 
     def __init__(self, folder):
@@ -120,7 +120,7 @@ class Here(Served):
 @pytest.fixture
 def here(tmp_path):
     """Such a server."""
-    server = Here(tmp_path)
+    server = App(tmp_path)
     yield server
     server.stop()
 

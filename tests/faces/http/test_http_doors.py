@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from commonplace.faces.http.serve import Discreet
+from commonplace.server.run import Discreet
 
 CLOSED_SECONDS = 13  # a stalled client is gone by then: ten seconds for a body, and some
 

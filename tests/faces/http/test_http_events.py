@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from commonplace.engine.intents import Caller, Intents
+from commonplace.intents.intents import Caller, Intents
 
 SAID_SECONDS = 10  # a stream polls twice a second; a machine at work may take its time
 

@@ -9,9 +9,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from commonplace.config.server import VARIABLES
-from commonplace.faces.http.app import ROUTES
-from commonplace.faces.http.openapi import document
+from commonplace.server.application import ROUTES
+from commonplace.server.openapi import document
+from commonplace.server.settings import VARIABLES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
 EXAMPLES = 25  # of each operation: enough for every field to be left out, filled and overfilled

@@ -20,8 +20,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from commonplace.faces.mcp import http
-from commonplace.faces.mcp.surface import records_surface
+from commonplace.mcp import http
+from commonplace.records.mcp_surface import records_surface
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 KEY = "a-key-for-these-tests"

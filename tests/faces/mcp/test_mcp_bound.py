@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from commonplace.engine.render import unfenced
-from commonplace.faces.mcp.bound import pipeline_surface, role_surface
-from commonplace.faces.mcp.intent import intent_surface
+from commonplace.engine.rendering import unfenced
+from commonplace.intents.mcp_tools import intent_surface
+from commonplace.mcp.bound_agents import pipeline_surface, role_surface
 
 ROLE = """\
 apiVersion: initrunner/v1

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.domain.errors import InvalidInput
-from commonplace.faces.mcp import http as face
-from commonplace.faces.mcp.surface import records_surface
+from commonplace.mcp import http as face
+from commonplace.model.errors import InvalidInput
+from commonplace.records.mcp_surface import records_surface
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 KEY = "a-key-for-these-tests"

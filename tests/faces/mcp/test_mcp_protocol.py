@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.domain.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
-from commonplace.faces.mcp.offers import Offer, Surface, Told, checked, fields
-from commonplace.faces.mcp.protocol import METHODS, Refused, answered, sentence
-from commonplace.faces.mcp.stdio import Server
+from commonplace.mcp.protocol import METHODS, Refused, answered, sentence
+from commonplace.mcp.stdio import Server
+from commonplace.mcp.types import Offer, Surface, Told, checked, fields
+from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
 
 EVERY = fields(
     ["text"],

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from commonplace.faces.mcp.stdio import LINE_BYTES
+from commonplace.mcp.stdio import LINE_BYTES
 
 
 def code(answer):

@@ -7,7 +7,7 @@ import json
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from commonplace.engine.render import unfenced
+from commonplace.engine.rendering import unfenced
 
 FACT = "Deploys go through the blue cluster, never through green"
 

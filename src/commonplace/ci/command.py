@@ -1,0 +1,201 @@
+"""``commonplace pipeline``: run pipelines whose agents remember, and see or delete what they have learned."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from commonplace.ci.dialect import AgentStep, Pipeline, Step, load
+from commonplace.ci.registry import Known, Ledger, ledger
+from commonplace.cli.commands import Listed
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import BACKUPS, F, confirmed, counted, json_too
+from commonplace.cli.terminal import note, say, say_json
+from commonplace.config.paths import home
+from commonplace.engine.rendering import iso
+from commonplace.model.records import Record
+from commonplace.text.cleaning import one_line
+
+MEMORY_LIMIT = 50
+PENDING = "a reader still holds old bytes of the database; `commonplace doctor --fix` empties them"
+
+
+@click.group(cls=Listed)
+def pipeline() -> None:
+    """Run pipelines whose agents remember from one run to the next.
+
+    An agent has the memory that its `memory` block gives it, by the pipeline's name and its own; nobody else sees it.
+
+    Examples:
+      commonplace pipeline run release.yml
+      commonplace pipeline memory release reviewer
+    """
+
+
+def _stored(command: F) -> F:
+    """Give a command ``--store``."""
+    return click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")(command)
+
+
+@pipeline.command()
+@click.argument("file", metavar="FILE")
+@click.option("--job", metavar="JOB", help="Run this job only; all of them unless given, one after the other.")
+@click.option("--allow-tasks", is_flag=True, help="Let `task` steps run their commands on this machine.")
+@_stored
+def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int:
+    """Run a pipeline: the agents of its jobs, one after the other, each with its own memory.
+
+    What an agent says at last goes to standard output, what it does with its memory to standard error, a line for each
+    call.  The first step that fails ends the run; what was saved until then stays saved.
+
+    Examples:
+      commonplace pipeline run release.yml
+      commonplace pipeline run release.yml --job review --allow-tasks
+    """
+    import asyncio  # noqa: PLC0415 - the other commands look, and should be quick
+
+    described = load(file)
+    with ledger(store) as known:
+        return asyncio.run(_run(described, known, job, allow_tasks=allow_tasks))
+
+
+async def _run(described: Pipeline, known: Ledger, job: str | None, *, allow_tasks: bool) -> int:
+    from commonplace.ci.runner import Call, Run  # noqa: PLC0415 - see run
+
+    def told(call: Call) -> None:
+        note(one_line(str(call)))
+
+    running = Run(described, known, env=os.environ, watch=told)
+    for name, step in running.steps(job, allow_tasks=allow_tasks):
+        note(f"{name}: {_titled(step)}")
+        sys.stdout.flush()  # a task writes past our buffer
+        ran = await running.take(step)
+        if ran.exit_code:
+            note(f"{_titled(step)} of job {name!r} failed with exit code {ran.exit_code}")
+            return ATTENTION
+        if isinstance(step, AgentStep):
+            say(ran.output)
+        if ran.cut:
+            note(f"{_titled(step)} was cut off: the model used up its tokens")
+    return OK
+
+
+def _titled(step: Step) -> str:
+    return f"agent {step.name!r} ({step.model})" if isinstance(step, AgentStep) else f"task {step.name!r}"
+
+
+@pipeline.command("list")
+@_stored
+@json_too
+def list_(store: str | None, as_json: bool) -> None:
+    """Say which pipelines there are, and how much their agents have learned.
+
+    Example:
+      commonplace pipeline list
+    """
+    with ledger(store) as known:
+        found = known.all()
+    if as_json:
+        say_json({"pipelines": [_known_json(one) for one in found]})
+    elif found:
+        say("\n".join(f"{one.name}: {_learned(one)}" for one in found))
+    else:
+        note("no pipeline has run yet")
+
+
+def _known_json(one: Known) -> dict[str, Any]:
+    return {"name": one.name, "file": one.file, "agents": dict(one.agents), "memories": sum(one.agents.values())}
+
+
+def _learned(one: Known) -> str:
+    return ", ".join(f"{agent} {count}" for agent, count in sorted(one.agents.items())) or "nothing learned yet"
+
+
+@pipeline.command()
+@click.argument("name", metavar="NAME")
+@click.argument("agent", metavar="[AGENT]", required=False)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=MEMORY_LIMIT, show_default=True,
+    help="Show at most so many of each agent, newest first.",
+)  # fmt: skip
+@_stored
+@json_too
+def memory(name: str, agent: str | None, limit: int, store: str | None, as_json: bool) -> None:
+    """Show what the agents of a pipeline have learned; looking does not count as recalling.
+
+    Examples:
+      commonplace pipeline memory release
+      commonplace pipeline memory release reviewer --json
+    """
+    with ledger(store) as known:
+        found = known.known(name)
+        agents = sorted(found.agents) if agent is None else [agent]
+        learned = {one: known.memories(name, one, limit=limit) for one in agents}
+    if as_json:
+        shown = {one: [_memory_json(record) for record in records] for one, records in learned.items()}
+        say_json({"pipeline": name, "agents": shown})
+        return
+    if not any(learned.values()):
+        note(f"{agent or name} has learned nothing yet")
+    for one, records in learned.items():
+        for record in records:
+            say(f"{one}: {_memory_line(record)}")
+
+
+def _memory_json(record: Record) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "content": record.content,
+        "tags": sorted(record.tags),
+        "created_at": iso(record.created_at),
+        "recall_count": record.usage.recalls,
+        "last_recalled": iso(record.usage.last_recalled_at),
+    }
+
+
+def _memory_line(record: Record) -> str:
+    tags = f" [{', '.join(sorted(record.tags))}]" if record.tags else ""
+    return f"{one_line(record.content)}{tags} ({record.created_at:%Y-%m-%d}, {_recalled(record.usage.recalls)})"
+
+
+def _recalled(times: int) -> str:
+    return f"recalled {counted(times, 'time')}" if times else "not recalled yet"
+
+
+@pipeline.command()
+@click.argument("name", metavar="NAME")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_stored
+@json_too
+def delete(name: str, yes: bool, store: str | None, as_json: bool) -> int:
+    """Erase a pipeline with everything its agents have learned, for good.  Its file stays; run again, it starts empty.
+
+    Example:
+      commonplace pipeline delete release
+    """
+    with ledger(store) as known:
+        count = sum(known.known(name).agents.values())
+        if not yes and not confirmed(f"Erase the pipeline {name} and the {_memories(count)} of its agents for good?"):
+            return ATTENTION
+        forgotten = known.delete(name)
+    if forgotten.pending:
+        note(PENDING)
+    if store is None and (held := _backups()):
+        note(f"{counted(held, 'backup')} in the data folder may still hold what was erased")
+    if as_json:
+        say_json({"pipeline": name, "memories": count})
+    else:
+        say(f"Erased the pipeline {name} and {_memories(count)}")
+    return OK
+
+
+def _backups() -> int:
+    folder = os.path.join(home(os.environ), BACKUPS)
+    return len(os.listdir(folder)) if os.path.isdir(folder) else 0
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"

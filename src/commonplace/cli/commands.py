@@ -1,0 +1,133 @@
+"""All commands by name, each loaded when it is used: ``--help`` loads none of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from commonplace.cli.terminal import NAME, say
+from commonplace.config.paths import STORE
+from commonplace.model.errors import InvalidInput
+from commonplace.version import VERSION
+
+COMPLETION = "_COMMONPLACE_COMPLETE"  # what click calls it
+
+
+PACKAGES = ("records", "learning", "cli", "roles", "ci", "intents", "hosts", "mcp", "server", "evaluation")
+
+
+def all_commands() -> dict[str, tuple[str, str]]:
+    """Every command by name: ``module:attribute``, and what it does.  Each package declares its own."""
+    packages = {name: import_module(f"commonplace.{name}") for name in PACKAGES}
+    return {
+        command: (f"commonplace.{name}.{target}", summary)
+        for name, package in packages.items()
+        for command, (target, summary) in package.COMMANDS.items()
+    }
+
+
+class Told(click.Command):
+    """A command whose help keeps the lines of its examples as they are."""
+
+    def __init__(self, *args: Any, **described: Any) -> None:
+        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+
+
+def as_written(help: str | None) -> str:
+    """Help in which the examples are not wrapped: a backspace before a paragraph is click's word for that."""
+    return re.sub(r"\n\n( *)(?=Examples?:)", "\n\n\\1\b\n\\1", help or "")
+
+
+class Listed(click.Group):
+    """A group of commands that are told and listed in the order in which they stand."""
+
+    command_class = Told
+
+    def __init__(self, *args: Any, **described: Any) -> None:
+        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See ``click.Group``."""
+        del ctx
+        return list(self.commands)
+
+
+class Lazy(click.Group):
+    """A group that knows its commands by name and help, and loads one when it runs."""
+
+    def __init__(self, *args: Any, **described: Any) -> None:
+        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """See ``click.Group``."""
+        del ctx
+        return list(all_commands())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See ``click.Group``."""
+        del ctx
+        target, _ = all_commands().get(cmd_name, ("", ""))
+        if not target:
+            return None
+        module, _, attribute = target.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See ``click.Group``."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in all_commands().items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
+@click.option("--store", metavar="STORE", help="A file or a postgresql:// address instead of the settings' store.")
+def root(store: str | None) -> None:
+    """Persistent memory for AI agents, which their people can read, edit and trust.
+
+    Examples:
+      commonplace demo
+      commonplace init
+      commonplace record add "Use pnpm, not npm" --category decisions
+      commonplace recall "which package manager?"
+
+    Exit codes: 0 done, 1 not found or something needs you, 2 not understood, 3 conflict, 4 forbidden, 5 settings,
+    6 store or disk, 130 interrupted.
+    """
+    if store == "":
+        raise click.UsageError("--store names nothing; leave it out to use the settings' store")
+    if store:  # whatever is opened for this command, and whoever it starts, sees the same
+        before = os.environ.get(STORE, "")
+        os.environ[STORE] = store
+        click.get_current_context().call_on_close(lambda: os.environ.update({STORE: before}))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; a mistake in how it was typed is invalid input, said in one line."""
+    if COMPLETION in os.environ:  # a shell asks what could be typed next: that is click's own business
+        root.main(args=list(arguments), prog_name=NAME)
+    try:
+        # Not root.main: it takes a reader that has enough for a failure.
+        with root.make_context(NAME, list(arguments)) as context:
+            return int(root.invoke(context) or 0)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(error.format_message())
+        return 0
+    except click.ClickException as error:
+        raise InvalidInput(_sentence(error)) from error
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _sentence(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    shown = f"; see `{context.command_path} --help`" if context else ""
+    return " ".join(error.format_message().split()).rstrip(".") + shown

@@ -1,0 +1,132 @@
+"""``commonplace demo``: the first minute, in a throw-away folder, by the commands themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import click
+
+from commonplace.cli.commands import Told
+from commonplace.cli.terminal import say
+
+NEXT = """
+That was all in a throw-away folder, which is gone now.  Where to go next:
+
+  cd your-project && commonplace init        give a project its memory
+  commonplace connect claude-code            let your agent use it (codex, gemini, cursor, ...: see --help)
+  commonplace record add --help              keep something
+  commonplace recall "..." --format prompt   what to put before an agent
+  commonplace status                         what is stored where"""
+
+
+@click.command(cls=Told)
+def demo() -> None:
+    """See it at work, in a throw-away folder, in a few seconds.
+
+    Nothing of yours is read or changed.
+
+    Example:
+      commonplace demo
+    """
+    with _elsewhere():
+        _keep()
+        _ask()
+        _edit()
+        _replace()
+        _brief()
+    say(NEXT)
+
+
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """A project and a data folder that nobody knows, for as long as the demo runs."""
+    before, home = os.getcwd(), os.environ.get("COMMONPLACE_HOME")
+    with tempfile.TemporaryDirectory(prefix="commonplace-demo-") as folder:
+        os.environ["COMMONPLACE_HOME"] = os.path.join(folder, "shop", "home")
+        os.mkdir(os.path.join(folder, "shop"))
+        os.chdir(os.path.join(folder, "shop"))
+        try:
+            yield
+        finally:
+            os.chdir(before)
+            del os.environ["COMMONPLACE_HOME"]
+            if home is not None:
+                os.environ["COMMONPLACE_HOME"] = home
+
+
+def _keep() -> None:
+    _title("Keep a few things: one Markdown file each, two scopes, secrets taken out.")
+    _run("init")
+    _run("record", "add", "Use pnpm, not npm, in this repository", "--category", "decisions", "--tag", "js",
+         "--occurred", _ago(days=300))  # fmt: skip
+    _run("record", "add", "Deploy with `make ship` from the main branch only", "--category", "procedures")
+    _run("record", "add", "The login test hangs when port 8080 is taken; restart the proxy. password=hunter2-Zx81",
+         "--category", "incidents", "--expires", "2w")  # fmt: skip
+    _run("record", "add", "Prefer short answers, and snake_case names", "--category", "preferences",
+         "--scope", "assistant")  # fmt: skip
+
+
+def _ask() -> None:
+    _title("Ask in plain words. Both memories answer, each thing with its score and its file.")
+    _run("recall", "which package manager do we use?")
+    _run("recall", "why is the login test hanging", "--explain")
+    _run("recall", "how should names be written")
+
+
+def _edit() -> None:
+    path = os.path.relpath(_best("deploying")["reference"])
+    _title("Edit a file by hand; the next question finds the edit.")
+    say(f"$ sed -i 's/make ship/just release/' {shlex.quote(path)}")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("make ship", "just release"))
+    _run("recall", "how do we release?")
+
+
+def _replace() -> None:
+    old = _best("pnpm")["id"][:10]
+    _title("A fact changes. The old one is kept, and the past can be asked.")
+    _run("record", "add", "Use bun, not pnpm, in this repository", "--category", "decisions",
+         "--occurred", _ago(days=30), "--supersedes", old)  # fmt: skip
+    _run("recall", "package manager for this repository", "--limit", "1")
+    _run("recall", "package manager for this repository", "--limit", "1", "--as-of", _ago(days=90))
+
+
+def _brief() -> None:
+    _title("What an agent gets before it starts.")
+    _run("recall", "release this repository from the main branch", "--format", "prompt")
+
+
+def _title(text: str) -> None:
+    say(f"\n== {text}\n")
+
+
+def _run(*arguments: str) -> None:
+    """Show a command as it would be typed, and what it prints."""
+    from commonplace.cli.main import run  # noqa: PLC0415 - which loads this
+
+    say("$ commonplace " + shlex.join(arguments))
+    if code := run(arguments):
+        raise click.exceptions.Exit(code)
+
+
+def _best(question: str) -> dict[str, str]:
+    """The best answer to a question, as a program reads it."""
+    from commonplace.cli.main import run  # noqa: PLC0415 - which loads this
+
+    with redirect_stdout(StringIO()) as answer:
+        run(["recall", question, "--limit", "1", "--format", "json"])
+    best: dict[str, str] = json.loads(answer.getvalue())["hits"][0]
+    return best
+
+
+def _ago(*, days: int) -> str:
+    return f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}"

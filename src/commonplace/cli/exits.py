@@ -1,0 +1,88 @@
+"""Exit codes: the one table from what went wrong to what a shell sees, used by every command.
+
+====  ==================================================================================================
+   0  done; also when there was nothing to find, and when the reader of a pipe had enough
+   1  there is no such record, or something needs a person: an unhealthy store, a file that cannot be read,
+      a question answered with no
+   2  the command was not understood, or what was given cannot be kept or asked
+   3  a conflict: the record is at another version, the key is taken, there is no room
+   4  forbidden: a memory that is switched off, a scope outside of this place
+   5  the configuration cannot be followed
+   6  the store or the disk failed: busy, damaged, full, written by a newer Commonplace
+ 130  interrupted
+====  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from commonplace.cli.terminal import note, prepare, silence
+from commonplace.model.errors import (
+    CapacityExceeded,
+    CommonplaceError,
+    ConfigError,
+    Conflict,
+    DimensionMismatch,
+    EmbeddingModelChanged,
+    Forbidden,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+    ProviderError,
+    StoreError,
+)
+
+OK = 0
+ATTENTION = 1
+INTERRUPTED = 130
+
+EXITS: dict[type[CommonplaceError], int] = {
+    NotFound: 1,
+    InvalidInput: 2,
+    Conflict: 3,
+    CapacityExceeded: 3,
+    LeaseLost: 3,
+    Forbidden: 4,
+    ConfigError: 5,
+    EmbeddingModelChanged: 5,
+    DimensionMismatch: 5,
+    ProviderError: 6,
+    StoreError: 6,
+}
+_FAILED = 6
+
+T = TypeVar("T")
+
+
+def guarded(command: Callable[[T], int], given: T) -> int:
+    """Run a command; whatever goes wrong becomes one sentence and one exit code."""
+    prepare()
+    try:
+        code = command(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence()
+        return OK
+    except KeyboardInterrupt:
+        note("interrupted")
+        return INTERRUPTED
+    except CommonplaceError as error:
+        note(str(error))
+        return next(code for kind, code in EXITS.items() if isinstance(error, kind))
+    except OSError as error:
+        note(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        return _FAILED
+    finally:
+        _flushed()
+    return code
+
+
+def _flushed() -> None:
+    """Write what is still in the buffer, if anybody can take it: else Python would complain when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        silence()

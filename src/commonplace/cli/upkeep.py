@@ -1,0 +1,297 @@
+"""Commands that watch over the store: what is in it, whether it is well, and copies of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from commonplace.app import App, here, set_aside
+from commonplace.cli.commands import Told
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import BACKUPS, Session, confirmed, counted, json_too, opened, progress
+from commonplace.cli.terminal import near, say, say_json
+from commonplace.config.project import ASSISTANT, PROJECT, context
+from commonplace.engine.rendering import iso
+from commonplace.hosts.log import told
+from commonplace.learning.commands.jobs import jobs_seen, jobs_text, troubled
+from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
+from commonplace.model.ports import EmbedderIdentity, Problem, Tally
+from commonplace.model.scopes import Scope
+from commonplace.records.commands.recall import hints
+from commonplace.version import PRODUCT
+
+_STORE = "database, full-text index and rows"
+_FILES = "files of the {} memory"
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@click.command(cls=Told)
+@click.option("--all", "every", is_flag=True, help="Other projects of this store too.")
+@click.option("--jobs", is_flag=True, help="What learning has to do, does, failed at and skipped, and why.")
+@json_too
+def status(every: bool, jobs: bool, as_json: bool) -> None:
+    """Say what is stored where, how large it is, whether files and records are in step, and whether all is well.
+
+    Examples:
+      commonplace status
+      commonplace status --all --json
+      commonplace status --jobs
+    """
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        if jobs:
+            seen = jobs_seen(place, every=every)
+            return session.answer(jobs_text(seen), seen)
+        census = place.store.census(at=place.clock())
+        tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
+        checks = _checks(place)
+        scopes = [_scope_json(place, name, checks) for name in (PROJECT, ASSISTANT)]
+        problems = [problem for found in checks.values() for problem in found]
+        session.tell(*hints(place), *troubled(place), *told(place.where.home))
+        data = {
+            "version": PRODUCT,
+            "database": {"path": place.database.path, "bytes": place.database.size()},
+            "scopes": [scope for scope in scopes if scope],
+            "stored": [_tally_json(place, tally) for tally in tallies],
+            "problems": [problem.what for problem in problems],
+        }
+        return session.answer(_status_text(data), data)
+
+
+def _scope_json(place: App, name: str, checks: Mapping[str, Sequence[Problem]]) -> dict[str, Any] | None:
+    scope = place.where.project if name == PROJECT else place.where.assistant
+    if scope is None:
+        return None
+    folder = place.store.folders.get(scope)
+    described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
+    described |= {"enabled": place.where.on(name), "folder": folder}
+    if folder:
+        last = place.look.last(scope)
+        described |= {"files": len(place.store.files(folder)), "in_step": not checks[_FILES.format(name)]}
+        described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
+    return described
+
+
+def _tally_json(place: App, tally: Tally) -> dict[str, Any]:
+    return {
+        "scope": place.named(tally.scope),
+        "kind": str(tally.what),
+        "state": tally.state.value,
+        "count": tally.count,
+        "bytes": tally.bytes,
+    }
+
+
+def _status_text(data: Mapping[str, Any]) -> str:
+    lines = [f"{data['version']}; database {near(data['database']['path'])}, {_size(data['database']['bytes'])}"]
+    lines += ["", *map(_scope_line, data["scopes"])]
+    rows = [[row["scope"], row["kind"], row["state"], str(row["count"]), _size(row["bytes"])] for row in data["stored"]]
+    table = _table([["scope", "kind", "state", "count", "size"], *rows])
+    lines += ["", *(table if rows else ["Nothing is stored yet."])]
+    lines += ["", *([f"problem: {what}" for what in data["problems"]] or ["All is well."])]
+    return "\n".join(lines)
+
+
+def _scope_line(scope: Mapping[str, Any]) -> str:
+    head = f"{scope['name']} ({scope['called']}): "
+    if not scope["enabled"]:
+        return head + "switched off"
+    if not scope["folder"]:
+        return head + "no files here; `commonplace init` makes .commonplace/"
+    step = "in step" if scope["in_step"] else "not in step, `commonplace sync` brings them together"
+    last = f"; last sync {scope['last_sync'][:19]}Z" if scope["last_sync"] else "; never synced"
+    return head + f"{counted(scope['files'], 'file')} in {near(scope['folder'])}, {step}{last}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(
+            cell.rjust(width) if column > 2 else cell.ljust(width)  # noqa: PLR2004 - the last two are numbers
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+
+
+def _size(count: float) -> str:
+    for unit in _UNITS:
+        if count < 1000 or unit == _UNITS[-1]:  # noqa: PLR2004 - of a unit make one of the next
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+
+
+@click.command(cls=Told)
+@click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
+@json_too
+def doctor(fix: bool, as_json: bool) -> int:
+    """Check the database, its full-text index, every row, and the files against the rows.
+
+    The exit code is 1 while something is wrong.
+
+    Examples:
+      commonplace doctor
+      commonplace doctor --fix
+    """
+    damage = _damage()
+    if damage and not fix:
+        return _reported({_STORE: [Problem(what=str(damage), fixable=True)]}, [], as_json=as_json)
+    done = [_set_aside(damage)] if damage else []
+    with here() as place:
+        checks = _checks(place)
+        if fix and any(checks.values()):
+            done += _mended(place)
+            checks = _checks(place)
+    return _reported(checks, done, as_json=as_json)
+
+
+def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, as_json: bool) -> int:
+    healthy = not any(checks.values())
+    if as_json:
+        told = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
+        say_json({"healthy": healthy, "fixed": done, "checks": told})
+    else:
+        say("\n".join([*(f"fixed: {what}" for what in done), *_check_lines(checks)]))
+    return OK if healthy else ATTENTION
+
+
+def _checks(place: App) -> dict[str, list[Problem]]:
+    checks = {_STORE: place.keeper.check()}
+    for scope in place.mirrored:
+        checks[_FILES.format(place.named(scope))] = list(_apart(place, scope))
+    if place.embedder:
+        checks["vectors"] = list(_unembedded(place, place.embedder.identity))
+    return checks
+
+
+def _unembedded(place: App, wanted: EmbedderIdentity) -> Iterator[Problem]:
+    """What is found by its words only."""
+    held = place.store.embedder()
+    if held and held != wanted:
+        what = f"the vectors come from {held.name!r}, the settings name {wanted.name!r}"
+        yield Problem(what=f"{what}; `commonplace reembed` changes over", fixable=False)
+    elif lacking := place.store.count_unembedded(wanted):
+        yield Problem(what=f"{counted(lacking, 'text')} without a vector, found by words only", fixable=True)
+
+
+def _apart(place: App, scope: Scope) -> Iterator[Problem]:
+    """What is wrong between the files of a scope and its records."""
+    try:
+        report, others = place.foreseen(scope)
+    except StoreError as error:
+        yield Problem(what=str(error), fixable=False)
+        return
+    for sentence in place.told(scope, report.replace(redactions=())):
+        yield Problem(what=near(sentence), fixable=False)
+    if others:
+        what = "a file and its record are" if others == 1 else f"{others} files and their records are"
+        yield Problem(what=f"{what} not in step", fixable=True)
+
+
+def _check_lines(checks: Mapping[str, Sequence[Problem]]) -> Iterator[str]:
+    for name, problems in checks.items():
+        yield f"{name}: {'ok' if not problems else ''}".rstrip()
+        for problem in problems:
+            yield f"  problem: {problem.what}" + (" (--fix mends it)" if problem.fixable else "")
+
+
+def _damage() -> StoreDamaged | None:
+    """What keeps the database from being opened at all."""
+    try:
+        here().close()
+    except StoreDamaged as error:
+        return error
+    return None
+
+
+def _set_aside(damage: StoreDamaged) -> str:
+    """A database that cannot be opened makes room for a new one, which the files fill."""
+    aside = set_aside(context(os.getcwd(), os.environ))
+    return f"{damage}. It is now {near(aside)}, and the files bring its records back"
+
+
+def _mended(place: App) -> list[str]:
+    done = list(place.keeper.repair())
+    for scope in place.mirrored:
+        report = place.sync(scope)
+        if not report.replace(troubles=(), missing=()).quiet:
+            done.append(f"the files and records of the {place.named(scope)} memory were brought together")
+    if filled := place.catch_up():
+        done.append(f"{counted(filled, 'text')} given a vector")
+    return done
+
+
+@click.command(cls=Told)
+@json_too
+def reembed(as_json: bool) -> None:
+    """Embed everything anew, with the embedder that `embedder` in the user's config.yaml names.
+
+    The new vectors are built beside the old ones, which answer until all are there; then they change places at once.
+    Whoever is stopped goes on from there the next time.
+
+    Examples:
+      commonplace reembed
+    """
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        with progress("Embedding") as tell:
+            report = place.reembed(tell=tell)
+        before = report.before.name if report.before else None
+        text = f"{counted(report.embedded, 'text')} embedded; the vectors are now those of {report.now.name}"
+        session.answer(text, {"embedded": report.embedded, "before": before, "now": report.now.name})
+
+
+@click.command(cls=Told)
+@click.argument("file", required=False)
+@json_too
+def backup(file: str | None, as_json: bool) -> None:
+    """Copy the whole store to a new file while others use it.
+
+    Without FILE the copy goes to the backups folder of the data folder.  Nothing is overwritten.
+
+    Examples:
+      commonplace backup
+      commonplace backup /media/disk/memory.db
+    """
+    with opened(as_json=as_json) as session:
+        path = file or _backup_path(session.place)
+        count = session.place.keeper.backup(path)
+        session.answer(
+            f"Copied {counted(count, 'record')} to {near(os.path.abspath(path))}", {"path": path, "records": count}
+        )
+
+
+def _backup_path(place: App) -> str:
+    folder = os.path.join(place.where.home, BACKUPS)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, f"commonplace-{place.clock():%Y%m%dT%H%M%S%f}Z.db")
+
+
+@click.command(cls=Told)
+@click.argument("file")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_too
+def restore(file: str, yes: bool, as_json: bool) -> int:
+    """Put a backup in the place of what is there; files follow.
+
+    What is there now is backed up first, so that a restore can be undone by another one.
+
+    Example:
+      commonplace restore /media/disk/memory.db
+    """
+    with opened(as_json=as_json) as session:
+        if not yes and not confirmed(f"Put {file} in the place of everything that is stored now?"):
+            return ATTENTION
+        before = _backup_path(session.place)
+        session.place.keeper.backup(before)
+        try:
+            count = session.place.restored(file)
+        except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo
+            os.unlink(before)
+            raise
+        session.tell(f"what was there before is in {near(before)}")
+        session.answer(f"Restored {counted(count, 'record')} from {file}", {"records": count, "before": before})
+    return OK

@@ -1,0 +1,160 @@
+"""Where things are: the user's data folder, the project around a directory, and the project's identity.
+
+A project is its repository, not its path: clones, worktrees and renames share memory.  Nothing here imports more than
+``os``: it runs on every prompt.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.model.values import Value
+
+FOLDER = ".commonplace"
+CONFIG = "config.yaml"
+DATABASE = "commonplace.db"  # in the data folder, unless another store is named
+STORE = "COMMONPLACE_STORE"  # names another one: a file, or the address of a PostgreSQL database
+ADDRESSES = ("postgresql://", "postgres://")
+GIT_SECONDS = 5.0
+
+
+class Place(Value):
+    """A project, as it was found from a directory."""
+
+    root: str  #: the repository's top folder, or the one that holds .commonplace/
+    folder: str | None  #: its .commonplace/, if it has one
+    git: str | None  #: the folder of the repository's own data, shared by its worktrees
+
+
+def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
+    """The folder of the database and of the user's own records."""
+    user = env.get("USERPROFILE" if platform == "win32" else "HOME") or os.path.expanduser("~")
+    if given := env.get("COMMONPLACE_HOME"):
+        return os.path.abspath(user + given[1:] if given == "~" or given.startswith("~/") else given)
+    if platform == "darwin":
+        base = os.path.join(user, "Library", "Application Support")
+    elif platform == "win32":
+        base = env.get("LOCALAPPDATA") or os.path.join(user, "AppData", "Local")
+    else:
+        said = env.get("XDG_DATA_HOME", "")  # the specification has relative ones ignored
+        base = said if os.path.isabs(said) else os.path.join(user, ".local", "share")
+    return os.path.join(base, "commonplace")
+
+
+#: How an address of a database begins that lacks a slash; and the words of libpq's own way to name one.
+ALMOST = ("postgres:", "postgresql:")
+LIBPQ = ("host=", "dbname=", "password=", "service=")
+
+
+def is_address(store: str) -> bool:
+    """Whether a store is named by its address, not by its path; refuses the address of what is no store."""
+    if "://" in store and not store.startswith(ADDRESSES):  # or a folder called `mysql:` would be made
+        raise InvalidInput(f"{store.partition('://')[0]}:// is no store; name a file, or a postgresql:// address")
+    if store.startswith(ADDRESSES):
+        return True
+    if store.startswith(ALMOST) or any(word.startswith(LIBPQ) for word in store.split()):  # its password may be in it
+        raise InvalidInput("a database is named by its address, which looks like postgresql://host/name")
+    return False
+
+
+def database(env: Mapping[str, str], said: str | None) -> str:
+    """The store: what the environment names, else what the settings say, else a file in the data folder.
+
+    A relative path of the settings is one in the data folder; one of the environment starts where the command runs.
+    """
+    if given := env.get(STORE):
+        return given if is_address(given) else os.path.abspath(os.path.expanduser(given))
+    if said and is_address(said):
+        return said
+    return os.path.normpath(os.path.join(home(env), os.path.expanduser(said or DATABASE)))
+
+
+def find(directory: str) -> Place | None:
+    """The project around a directory: its repository, else the nearest folder with a .commonplace/."""
+    nearest: str | None = None
+    current = os.path.realpath(directory)
+    while True:
+        folder = os.path.join(current, FOLDER)
+        if nearest is None and os.path.isdir(folder):
+            nearest = folder
+        git = _git_folder(os.path.join(current, ".git"))
+        if git is not None:
+            own = nearest if nearest and os.path.dirname(nearest).startswith(current) else None
+            return Place(root=current, folder=own, git=git)
+        parent = os.path.dirname(current)
+        if parent == current:
+            return Place(root=os.path.dirname(nearest), folder=nearest, git=None) if nearest else None
+        current = parent
+
+
+def identity(place: Place) -> str | None:
+    """What a project is called when no configuration says so: its remote, else its first commit."""
+    if place.git is None:
+        return None
+    return _remote(os.path.join(place.git, "config")) or _first_commit(place.root)
+
+
+def _git_folder(path: str) -> str | None:
+    """The repository's data folder; a worktree's .git is a file that leads to it."""
+    if os.path.isdir(path):
+        return path if os.path.exists(os.path.join(path, "HEAD")) else None
+    try:
+        with open(path, encoding="utf-8") as file:
+            line = file.readline().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    if not line.startswith("gitdir:"):
+        return None
+    own = os.path.join(os.path.dirname(path), line.removeprefix("gitdir:").strip())
+    try:
+        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
+            return os.path.normpath(os.path.join(own, file.read().strip()))
+    except OSError:
+        return os.path.normpath(own)
+
+
+def _remote(path: str) -> str | None:
+    """The address of `origin`, else of the first remote, without what differs between two clones of it."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file]
+    except OSError:
+        return None
+    remotes: dict[str, str] = {}
+    section = ""
+    for line in lines:
+        if line.startswith("["):
+            section = line
+        elif section.startswith('[remote "') and line.replace(" ", "").startswith("url="):
+            remotes.setdefault(section[len('[remote "') :].split('"')[0], line.partition("=")[2].strip())
+    address = remotes.get("origin") or next(iter(remotes.values()), None)
+    return canonical(address) if address else None
+
+
+def canonical(address: str) -> str:
+    """A remote's address in one form: ``git@host:team/app.git`` and ``https://host/team/app`` are one project."""
+    rest = address.partition("://")[2] or address
+    if "://" not in address and ":" in rest and not rest.startswith(("/", ".")):
+        host, _, path = rest.partition(":")
+        rest = f"{host}/{path}"
+    host, slash, path = rest.partition("/")
+    host = host.rpartition("@")[2].partition(":")[0].lower()
+    path = path.lstrip("/") if host else path
+    return f"{host}{slash}{path}".rstrip("/").removesuffix(".git") or address
+
+
+def _first_commit(root: str) -> str | None:
+    import subprocess  # noqa: PLC0415 - only for a repository without a remote and without a configuration
+
+    command = ["git", "-C", root, "rev-list", "--max-parents=0", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(
+            f"the project's identity cannot be found, because git cannot be run: {error}", file=root
+        ) from error
+    commits = done.stdout.split()
+    return f"commit:{commits[-1]}" if done.returncode == 0 and commits else None

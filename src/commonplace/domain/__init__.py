@@ -1,1 +1,0 @@
-"""Values and contracts.  Standard library only."""

@@ -1,1 +1,0 @@
-"""Thin, and strangers to each other: a face parses, calls one verb, renders."""

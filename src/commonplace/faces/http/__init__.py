@@ -1,1 +1,0 @@
-"""The server: four wire surfaces of intent memory and our own verbs over one store.  Needs the extra ``server``."""

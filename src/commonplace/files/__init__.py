@@ -1,0 +1,1 @@
+"""Records as Markdown files that people edit: format, plan, mirror and sync."""

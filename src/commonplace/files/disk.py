@@ -1,0 +1,177 @@
+"""Files of a mirrored folder: listed, read and replaced so that no reader ever sees half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Collection, Iterator
+
+try:
+    import fcntl
+except ImportError:  # Windows: files are written one after the other within a process only
+    fcntl = None  # type: ignore[assignment]
+
+from commonplace.model.errors import StoreBusy, StoreError
+
+TEMPORARY = ".tmp-"  # how a file that is being written begins; never a record
+LOCK_SECONDS = 30.0  # so long a writer waits for its turn; whoever holds it is stopped or dead by then
+POLL_SECONDS = 0.002
+LEFTOVER_SECONDS = 3600  # a temporary file older than this was left by a process that died
+OTHERS = frozenset({"prompts", "rollout_summaries", "skills"})  # folders of a project that hold no records
+
+
+@contextlib.contextmanager
+def locked(folder: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """One process at a time writes files there: an older version never lands on a newer one."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(f"the folder {folder!r} cannot be used: {error.strerror}") from error
+    try:
+        _wait_for(descriptor, folder, seconds)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(descriptor: int, folder: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while fcntl:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise StoreBusy(f"another process has been writing to {folder!r} for {seconds:g} s") from None
+            time.sleep(POLL_SECONDS)
+        else:
+            return
+
+
+def listed(folder: str) -> Iterator[tuple[str, int]]:
+    """Path and stamp of every Markdown file of the folder, one level deep; links and hidden files are not ours.
+
+    Plain tuples: this looks at every file before a recall.
+    """
+    for category in _inside(folder):
+        if category.is_dir(follow_symlinks=False) and not category.name.startswith(".") and category.name not in OTHERS:
+            for entry in _inside(category.path):
+                name = entry.name
+                if name.endswith(".md") and not name.startswith(".") and entry.is_file(follow_symlinks=False):
+                    found = _stamp_of(entry)
+                    if found is not None:
+                        yield f"{category.name}/{name}", found
+
+
+def stamp(folder: str, path: str) -> int | None:
+    """A file's stamp; None if it is not there."""
+    try:
+        return _stamp(os.lstat(os.path.join(folder, path)))
+    except OSError:
+        return None
+
+
+def read(folder: str, path: str) -> tuple[bytes, int]:
+    """A file's bytes and its stamp; never through a link."""
+    descriptor = os.open(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        return file.read(), _stamp(os.fstat(descriptor))
+
+
+def replace(folder: str, path: str, data: bytes) -> int:
+    """Write a file beside its place, then move it there; returns its stamp.
+
+    Nobody ever reads half of it.  A power cut before ``settle`` may still leave an empty file or the old one: nobody
+    relies on it before that.
+    """
+    target, inside = os.path.join(folder, path), os.path.dirname(path)
+    if inside and os.path.islink(os.path.join(folder, inside)):  # `listed` would not find it there
+        raise StoreError(f"{target!r} cannot be written: its folder is a link")
+    temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}")
+    try:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            stamp = _stamp(os.fstat(descriptor))
+        os.replace(temporary, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # it is not there, or `sweep` finds it
+            os.unlink(temporary)
+        raise StoreError(f"{target!r} cannot be written: {error.strerror}") from error
+    return stamp
+
+
+def move(folder: str, path: str, to: str) -> None:
+    """Give a file another place, if it is there."""
+    try:
+        os.makedirs(os.path.dirname(os.path.join(folder, to)), mode=0o700, exist_ok=True)
+        os.rename(os.path.join(folder, path), os.path.join(folder, to))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{os.path.join(folder, path)!r} cannot be moved: {error.strerror}") from error
+
+
+def remove(folder: str, path: str) -> None:
+    """Remove a file, if it is there."""
+    try:
+        os.unlink(os.path.join(folder, path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StoreError(f"{os.path.join(folder, path)!r} cannot be removed: {error.strerror}") from error
+
+
+def settle(folder: str, written: Collection[str], removed: Collection[str]) -> None:
+    """Make files durable, bytes before names: many at once cost hardly more than one."""
+    for path in written:
+        _flush(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW)
+    for category in {os.path.dirname(path) for path in (*written, *removed)}:
+        _flush(os.path.join(folder, category), os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush(path: str, flags: int) -> None:
+    with contextlib.suppress(FileNotFoundError):  # somebody has removed it meanwhile: there is nothing to keep
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sweep(folder: str) -> int:
+    """Remove temporary files that a dead process left behind; returns how many."""
+    oldest = time.time() - LEFTOVER_SECONDS
+    removed = 0
+    for category in os.scandir(folder):
+        for entry in _inside(category.path) if category.is_dir(follow_symlinks=False) else ():
+            with contextlib.suppress(FileNotFoundError):  # its process lives, and has just put it in its place
+                if entry.name.startswith(TEMPORARY) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    os.unlink(entry.path)
+                    removed += 1
+    return removed
+
+
+def _stamp_of(entry: os.DirEntry[str]) -> int | None:
+    """The stamp of a file in a list; None if somebody has just removed or moved it."""
+    try:
+        return _stamp(entry.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _inside(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, which somebody may remove meanwhile."""
+    try:
+        return list(os.scandir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"the folder {folder!r} cannot be read: {error.strerror}") from error
+
+
+def _stamp(status: os.stat_result) -> int:
+    """The same size, time and place on disk are taken for the same bytes."""
+    return (status.st_mtime_ns * 1_000_003 + status.st_ino * 8191 + status.st_size) & 0x7FFF_FFFF_FFFF_FFFF

@@ -1,0 +1,299 @@
+"""MirroredStore: a store that also writes a file for every record of some scopes.
+
+The database owns identity, version and use; the folder is the people's copy.  Files are written after the commit, and
+what was written is noted in the database after that: whoever dies in between leaves work that the next sync finishes,
+never a record that looks deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from commonplace.files import disk as files
+from commonplace.model.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
+from commonplace.model.documents import Chunk, Document, FileState
+from commonplace.model.errors import StoreError
+from commonplace.model.ids import is_id
+from commonplace.model.jobs import Claim, Job, JobState, Skipped
+from commonplace.model.ports import EmbedderIdentity, Measure, Store, Tally, Unembedded
+from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, Survey, Vector
+from commonplace.model.records import CATEGORIES, Record
+from commonplace.model.scopes import Scope
+
+if TYPE_CHECKING:
+    from commonplace.model.events import Event
+
+ERASING = (Delete, DropScope, Trim)
+UNNOTED_MOST = 64  # files written before their states are noted in one go
+
+
+class MirroredStore:
+    """A store with a folder of Markdown beside it for each of some scopes."""
+
+    def __init__(self, store: Store, folders: Mapping[Scope, str]) -> None:
+        """Mirror the records of these scopes into these folders, which must exist."""
+        self.store = store
+        self.folders = {scope: os.path.realpath(folder) for scope, folder in folders.items()}
+        self._written: dict[str, dict[str, FileState]] = {}  # folder -> path -> state, not noted yet
+        self._removed: dict[str, set[str]] = {}
+        self._guard = threading.RLock()
+
+    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
+        """Make the changes, then bring the files of what changed up to date."""
+        if self._written and any(isinstance(change, ERASING) for change in changes):
+            self.settle()  # or, if we die now, nobody knows that the file of an erased record is a leftover
+        outcomes = self.store.apply(changes)
+        try:
+            self._follow(outcomes)
+        except StoreError as error:  # not as StoreBusy: whoever tried again would make the changes twice
+            raise StoreError(
+                f"{error}; what is stored was changed all the same, `commonplace sync` does the rest"
+            ) from error
+        return outcomes
+
+    def _follow(self, outcomes: Sequence[Outcome]) -> None:
+        with self._guard:
+            for outcome in outcomes:
+                for record in outcome.records:
+                    folder = self.folders.get(record.scope)
+                    if folder and record.category in CATEGORIES:  # `plan` takes no other for a record of the folder
+                        self.write(folder, record.id)
+                self._forget(outcome.gone)
+            if sum(map(len, self._written.values())) >= UNNOTED_MOST:
+                self.settle()
+
+    def write(self, folder: str, id: str, *, at: str | None = None, to: str | None = None) -> None:
+        """Write a record's file as the record is by now, keeping the comments of whoever edited it.
+
+        ``at`` is where the file is, given by whoever has read it: else an edit that nobody has taken in yet is left
+        alone, and the next sync weighs it against the record.  ``to`` is where it belongs, if not where it is.
+        """
+        with self._guard, files.locked(folder):
+            record = self.store.get(id)
+            if at is not None and not _is_there(folder, at):
+                at = to = None  # another process has moved it since it was read
+            if record is None or (at is None and self._is_edited(folder, id)):
+                return
+            known = at or self._path(folder, id)
+            if at is None and record.version > 1 and not _is_there(folder, known):
+                stray = self._unnoted(folder, [id]).get(id)
+                if stray and known:  # a person has renamed it, and perhaps more: the next sync looks
+                    return
+                # Another process or thread wrote it: it has not noted it yet, or did so between the two looks.
+                known = stray or self._path(folder, id)
+            belongs = to is not None and os.path.dirname(to) == record.category  # it may have changed meanwhile
+            self._write(folder, record, known, to if belongs else None)
+
+    def _write(self, folder: str, record: Record, at: str | None, to: str | None) -> None:
+        from hashlib import sha256  # noqa: PLC0415 - a recall writes no file and must start without both
+
+        from commonplace.files.codec import encode  # noqa: PLC0415
+
+        target = to or _placed(at, record)
+        moved = target != at and not _tells(folder, target, record.id)  # else another process has moved it meanwhile
+        target = _free(folder, target) if moved else target
+        text = _text(folder, at if moved else target)
+        data = encode(record, previous=text)
+        if moved and at is not None:
+            files.move(folder, at, target)  # first, so that whoever dies here leaves one file of the record, not two
+        if text is None or data != text.encode():
+            stamp = files.replace(folder, target, data)
+        else:
+            _, stamp = files.read(folder, target)
+        state = FileState(
+            path=target, record=record.id, version=record.version, digest=sha256(data).hexdigest(), stamp=stamp
+        )
+        self._written.setdefault(folder, {})[target] = state
+        for stale in {at, self._path(folder, record.id)} - {None, target}:
+            self.remove(folder, str(stale))
+
+    def remove(self, folder: str, path: str) -> None:
+        """Remove a file and forget that it was there."""
+        files.remove(folder, path)
+        self._written.get(folder, {}).pop(path, None)
+        self._removed.setdefault(folder, set()).add(path)
+
+    def settle(self) -> None:
+        """Make written files durable and note them; only then does a missing file count as deleted by a person."""
+        with self._guard:
+            written, self._written = self._written, {}
+            removed, self._removed = self._removed, {}
+        changes: list[Change] = []
+        for folder in written.keys() | removed.keys():
+            states = written.get(folder, {})
+            files.settle(folder, states.keys(), removed.get(folder, ()))
+            changes.append(DropFiles(folder=folder, paths=frozenset(removed.get(folder, set()) - states.keys())))
+            changes.append(PutFiles(folder=folder, files=tuple(states.values())))
+        self.store.apply(changes)
+
+    def references(self, ids: Collection[str]) -> dict[str, str]:
+        """The file of each of these records, as a path that leads there."""
+        found: dict[str, str] = {}
+        for folder in self.folders.values():
+            states = [*self.store.files(folder, records=ids), *self._written.get(folder, {}).values()]
+            found |= {state.record: os.path.join(folder, state.path) for state in states if state.record in ids}
+        return found
+
+    def close(self) -> None:
+        """Note what was written, then give back what is held."""
+        if self._written or self._removed:
+            self.settle()
+        self.store.close()
+
+    # What only passes through
+
+    def get(self, id: str) -> Record | None:
+        """See ``Store``."""
+        return self.store.get(id)
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """See ``Store``."""
+        return self.store.find(where, order=order, limit=limit)
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self.store.match(where, query, limit=limit)
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self.store.nearest(where, vector, limit=limit)
+
+    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+        """See ``Store``."""
+        return self.store.survey(where, query, vector, limit=limit)
+
+    def speakers(self, scopes: Collection[Scope]) -> list[str]:
+        """See ``Store``."""
+        return self.store.speakers(scopes)
+
+    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
+        """See ``Store``."""
+        return self.store.documents(where, limit=limit)
+
+    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
+        """See ``Store``."""
+        return self.store.chunks(where, limit=limit, after=after)
+
+    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
+        """See ``Store``."""
+        return self.store.files(folder, records=records)
+
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
+        """See ``Store``."""
+        return self.store.census(at=at)
+
+    def measure(self, where: Filter) -> Measure:
+        """See ``Store``."""
+        return self.store.measure(where)
+
+    def scopes(self, below: Scope | None = None) -> list[Scope]:
+        """See ``Store``."""
+        return self.store.scopes(below)
+
+    def scopes_with_records(self, below: Scope) -> list[Scope]:
+        """See ``Store``."""
+        return self.store.scopes_with_records(below)
+
+    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
+        """See ``Store``."""
+        return self.store.events(scopes, after=after, limit=limit)
+
+    def events_floor(self) -> int:
+        """See ``Store``."""
+        return self.store.events_floor()
+
+    def wait_for_event(self, *, after: int, seconds: float) -> int:
+        """See ``Store``."""
+        return self.store.wait_for_event(after=after, seconds=seconds)
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """See ``Store``."""
+        return self.store.embedder()
+
+    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+        """See ``Store``."""
+        return self.store.unembedded(identity, limit=limit)
+
+    def count_unembedded(self, identity: EmbedderIdentity) -> int:
+        """See ``Store``."""
+        return self.store.count_unembedded(identity)
+
+    def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
+        """See ``Store``."""
+        return self.store.claim(job, lease=lease, now=now)
+
+    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
+        """See ``Store``."""
+        return self.store.jobs(scopes, now=now)
+
+    # Where files are
+
+    def _path(self, folder: str, id: str) -> str | None:
+        unnoted = [state.path for state in self._written.get(folder, {}).values() if state.record == id]
+        return next(iter(unnoted or [state.path for state in self.store.files(folder, records=[id])]), None)
+
+    def _is_edited(self, folder: str, id: str) -> bool:
+        """Whether a record's file is not what was last written or read there."""
+        from hashlib import sha256  # noqa: PLC0415 - see _write
+
+        own = [state for state in self._written.get(folder, {}).values() if state.record == id]
+        for state in own or self.store.files(folder, records=[id]):
+            if files.stamp(folder, state.path) not in (None, state.stamp):
+                try:
+                    return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
+                except OSError:  # nobody can say, so it is left as it is
+                    return True
+        return False
+
+    def _unnoted(self, folder: str, ids: Collection[str]) -> dict[str, str]:
+        """The files of records that lie where nothing is noted: renamed by a person, or just written by a process."""
+        wanted = [name for name in ids if is_id(name)]
+        known = {state.path for state in self.store.files(folder)} if wanted else set()
+        strays = [path for path, _ in files.listed(folder) if path not in known] if wanted else []
+        return {name: path for path in strays for name in wanted if _tells(folder, path, name)}
+
+    def _forget(self, ids: Sequence[str]) -> None:
+        for folder in self.folders.values() if ids else ():
+            paths = {name: self._path(folder, name) for name in ids}
+            strays = self._unnoted(folder, [name for name, path in paths.items() if not _is_there(folder, path)])
+            for path in [*paths.values(), *strays.values()]:
+                if path is not None:
+                    self.remove(folder, path)
+
+
+def _placed(before: str | None, record: Record) -> str:
+    """A file keeps the name that it has, in the folder of its category."""
+    from commonplace.files.codec import file_name  # noqa: PLC0415 - see _write
+
+    return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
+
+
+def _free(folder: str, path: str) -> str:
+    """The path, or one like it: no file gives way to another record's, since a person may have edited it."""
+    stem, number, candidate = path.removesuffix(".md"), 1, path
+    while os.path.lexists(os.path.join(folder, candidate)):
+        number += 1
+        candidate = f"{stem}-{number}.md"
+    return candidate
+
+
+def _is_there(folder: str, path: str | None) -> bool:
+    return path is not None and os.path.lexists(os.path.join(folder, path))
+
+
+def _tells(folder: str, path: str, id: str) -> bool:
+    """Whether there is a file that says that it is this record's."""
+    return f"id: {id}\n" in (_text(folder, path) or "")
+
+
+def _text(folder: str, path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return files.read(folder, path)[0].decode()
+    except (OSError, UnicodeDecodeError):
+        return None

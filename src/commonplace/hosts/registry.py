@@ -1,0 +1,134 @@
+"""Which hosts there are, and what every one of their modules says.  A host's module is loaded when it is named.
+
+An event has one name here, whatever a host calls it.  Nothing here imports more than a prompt can afford.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from commonplace.model.errors import InvalidInput
+from commonplace.model.values import Value
+
+START, PROMPT, ANSWER, COMPACT, STOP, END = "session-start", "prompt", "answer", "compact", "stop", "session-end"
+EVENTS = (START, PROMPT, ANSWER, COMPACT, STOP, END)
+
+#: Every host by the name that people type, with the module that knows it.
+HOSTS = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "gemini": "gemini",
+    "cursor": "cursor",
+    "opencode": "opencode",
+    "vscode": "vscode",
+    "pi": "pi",
+}
+
+_THEIRS = {
+    "userpromptsubmit": PROMPT,
+    "beforeagent": PROMPT,
+    "beforesubmitprompt": PROMPT,
+    "precompact": COMPACT,
+    "precompress": COMPACT,
+    "afteragent": STOP,
+    "afteragentresponse": ANSWER,
+}
+_SAID = {event.replace("-", ""): event for event in EVENTS} | _THEIRS
+
+
+class Found(Value):
+    """One transcript that a host keeps."""
+
+    path: str  #: the file that it is in
+    session: str | None = None  #: which of several in one file; None: the file is one session
+    cwd: str | None = None  #: where it ran, if the host says so before it is read
+    stamp: Mapping[str, Any] = {}  #: what changes with it, where the file's own size and time do not say
+
+
+class Places(Value):
+    """Where a host's settings are looked for."""
+
+    env: Mapping[str, str]
+    home: str  #: of the person
+    project: str | None = None  #: the folder whose settings are meant; None: the person's own
+
+
+class Part(Value):
+    """One thing of ours in a file of a host."""
+
+    file: str
+    kind: str  #: json, toml or text; a text is ours as a whole
+    path: tuple[str, ...] = ()  #: the keys that lead to it
+    value: Any = None  #: what stands there; of a text all of it
+    listed: bool = False  #: it is one of a list at that path
+    beside: Mapping[str, Any] = {}  #: what a file needs besides, if it is new
+
+
+class Host(Protocol):
+    """What every host's module has."""
+
+    TITLE: str  #: what people call it
+    PROGRAM: str  #: what is typed to start it
+    EVENTS: Mapping[str, str]  #: ours by theirs; empty: it has no hooks
+    KEEPS_LOGS: bool  #: whether its transcripts can be read from disk
+    NOTES: Sequence[str]  #: what somebody who connects it should know
+
+    def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
+        """What the host wants to hear at an event that it calls ``name``, so that its model is shown the text."""
+
+    def history(self, env: Mapping[str, str]) -> Iterator[Found]:
+        """Every transcript that it keeps."""
+
+    def transcript(self, said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+        """The one that a hook's input speaks of."""
+
+    def lines(self, found: Found) -> Iterator[Mapping[str, Any]]:
+        """A transcript in our form (docs/reference/sessions.md), line by line; raises ``OSError``."""
+
+    def parts(self, script: str, places: Places) -> Sequence[Part]:
+        """What is put into its settings; empty: it cannot be connected."""
+
+    def folder(self, places: Places) -> str:
+        """The folder that is there where the host is in use."""
+
+
+def host_named(name: str) -> Host:
+    """The module of a host."""
+    if name not in HOSTS:
+        raise InvalidInput(f"{name!r} is not a host that is known; there are {', '.join(HOSTS)}")
+    return cast("Host", import_module(f"commonplace.hosts.{HOSTS[name]}"))
+
+
+def event_named(said: str) -> str:
+    """An event by our name or a host's."""
+    event = _SAID.get(said.replace("-", "").replace("_", "").lower())
+    if event is None:
+        raise InvalidInput(f"{said!r} is not an event that is known; there are {', '.join(EVENTS)}")
+    return event
+
+
+def host_of(said: Mapping[str, Any]) -> str:
+    """Which host speaks, if nobody says it: by what only that one says."""
+    path = str(said.get("transcript_path") or "")
+    if "conversation_id" in said or "cursor_version" in said:
+        return "cursor"
+    if "/rollout-" in path or "/.codex/" in path:
+        return "codex"
+    return "gemini" if "/.gemini/" in path else "claude-code"
+
+
+def home_of(env: Mapping[str, str]) -> str:
+    """The person's home."""
+    return env.get("HOME") or os.path.expanduser("~")
+
+
+def own_words(prompt: str) -> str:
+    """A prompt without what hooks have put into it, as Gemini does."""
+    if "<hook_context>" not in prompt:
+        return prompt
+    import re  # noqa: PLC0415 - nearly no prompt has it
+
+    return re.sub(r"<hook_context>.*?(?:</hook_context>|\Z)", "", prompt, flags=re.DOTALL)

@@ -1,0 +1,384 @@
+"""Connecting a host: its settings with what is ours in them, and the same settings without.
+
+A plan says for every file what it was and what it becomes; nothing is written before.  A note in the data folder keeps
+the bytes that were there, so that disconnecting brings them back exactly; where somebody has changed the file since,
+only what is ours is taken out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from difflib import unified_diff
+from hashlib import sha256
+from typing import Any
+
+from commonplace.hosts import hook_line as wires
+from commonplace.hosts import jsonc
+from commonplace.hosts.registry import Part
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
+from commonplace.model.values import Value
+
+FOLDER = "connections"  # in the data folder
+MARK = "`commonplace connect"  # in every text that is ours as a whole
+FILE_BYTES = 64 * 1024 * 1024  # settings are small, but one host keeps its state in them
+
+
+class Note(Value):
+    """What is remembered of a file that was changed."""
+
+    file: str
+    host: str
+    project: str | None  #: whose settings; None: the person's own
+    existed: bool
+    after: str  #: digest of what was written
+    made: tuple[jsonc.Path, ...] = ()  #: containers that were not there before
+    folders: tuple[str, ...] = ()  #: likewise, on disk
+    beside: Mapping[str, Any] = {}  #: what a new file was given besides
+
+
+class Change(Value):
+    """One file, before and after."""
+
+    file: str
+    now: bytes | None  #: what is there; None: nothing
+    then: bytes | None
+    note: Note | None = None  #: to be kept; None: to be dropped
+    before: bytes | None = None  #: what disconnecting brings back
+
+    @property
+    def diff(self) -> str:
+        """For people."""
+        old, new = [(data or b"").decode(errors="replace").splitlines(keepends=True) for data in (self.now, self.then)]
+        before, after = [self.file if data is not None else os.devnull for data in (self.now, self.then)]
+        lines = unified_diff(old, new, before, after, n=2)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+class Wiring:
+    """The settings of hosts, as far as they are ours."""
+
+    def __init__(self, home: str) -> None:
+        self._folder = os.path.join(home, FOLDER)
+
+    def connecting(self, host: str, project: str | None, parts: Sequence[Part]) -> list[Change]:
+        """What has to change so that a host is connected; nothing where it is already."""
+        changes = [self._with(host, project, file, own) for file, own in _by_file(parts).items()]
+        return [change for change in changes if change.now != change.then]
+
+    def disconnecting(self, host: str, project: str | None, parts: Sequence[Part]) -> list[Change]:
+        """What has to change so that it is not."""
+        noted = [note.file for note in self.notes() if (note.host, note.project) == (host, project)]
+        by_file = _by_file(parts)
+        known = {file: by_file.get(file) or self._like(file, parts) for file in dict.fromkeys([*by_file, *noted])}
+        changes = [self._without(file, own) for file, own in known.items()]
+        return [change for change in changes if change.now != change.then]
+
+    def is_connected(self, parts: Sequence[Part]) -> bool:
+        """Whether something of ours is in these files."""
+        changes = [self._without(file, own) for file, own in _by_file(parts).items()]
+        return any(change.now != change.then for change in changes)
+
+    def apply(self, changes: Sequence[Change]) -> list[str]:
+        """Write what was planned, all of it or nothing; returns where the bytes that were there are kept."""
+        for change in changes:
+            if _read(change.file) != change.now:
+                raise InvalidInput(f"{change.file!r} was changed meanwhile; nothing was written to it")
+        new = [change for change in changes if change.note and self._note(_name(change.file)) is None]
+        kept: list[str] = []
+        written: list[Change] = []
+        try:
+            for change in changes:
+                kept += filter(None, [self._written(change)])
+                written.append(change)
+        except Forbidden:
+            for change in written:
+                _put(change.file, change.now)
+            for change in new:
+                self._forget(change.file, change.note)
+            raise
+        return kept
+
+    def notes(self) -> list[Note]:
+        """Every file that was changed and not changed back."""
+        found = sorted(os.listdir(self._folder)) if os.path.isdir(self._folder) else []
+        return [note for name in found if name.endswith(".json") and (note := self._note(name[: -len(".json")]))]
+
+    # Planning
+
+    def _with(self, host: str, project: str | None, file: str, parts: Sequence[Part]) -> Change:
+        now = _read(file)
+        base, made = self._base(file, now, parts)
+        then, new = _filled(file, base, parts)
+        folders = () if now is not None else tuple(_absent(os.path.dirname(os.path.realpath(file))))
+        earlier = self._note(_name(file))
+        note = Note(
+            file=file, host=host, project=project, existed=base is not None, after=_digest(then),
+            made=tuple(dict.fromkeys([*made, *new])), folders=folders or (earlier.folders if earlier else ()),
+            beside=next((part.beside for part in parts if part.beside), {}),
+        )  # fmt: skip
+        return Change(file=file, now=now, then=then, note=note, before=base)
+
+    def _base(self, file: str, now: bytes | None, parts: Sequence[Part]) -> tuple[bytes | None, Sequence[jsonc.Path]]:
+        """A file as it is without us, and what we had made in it."""
+        note = self._note(_name(file))
+        if now is None:
+            return None, ()
+        if note and note.after == _digest(now):
+            before = self._backup(file) if note.existed else None
+            if before is not None or not note.existed:  # a backup that somebody has removed brings nothing back
+                return before, ()
+        return _emptied(file, now, parts, note), note.made if note else ()
+
+    def _without(self, file: str, parts: Sequence[Part]) -> Change:
+        now = _read(file)
+        base, _ = self._base(file, now, parts)
+        return Change(file=file, now=now, then=base)
+
+    def _like(self, file: str, parts: Sequence[Part]) -> list[Part]:
+        """The parts for a file that is not where it would be today, such as one with another ending."""
+        kind = {".toml": "toml", ".js": "text"}.get(os.path.splitext(file)[1], "json")
+        return [part.replace(file=file) for part in parts if part.kind == kind]
+
+    # Writing
+
+    def _written(self, change: Change) -> str | None:
+        kept = self._remember(change)
+        _put(change.file, change.then)
+        if change.note is None:
+            self._forget(change.file, self._note(_name(change.file)))
+        return kept
+
+    def _remember(self, change: Change) -> str | None:
+        """Keep the bytes before anything is written; returns where."""
+        if change.note is None:
+            return None
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = os.path.join(self._folder, f"{_name(change.file)}.before")
+        if change.before is not None:
+            write(path, change.before, mode=0o600)
+        fields = {name: getattr(change.note, name) for name in Note.fields}
+        write(os.path.join(self._folder, f"{_name(change.file)}.json"), json.dumps(fields).encode(), mode=0o600)
+        return path if change.before is not None else None
+
+    def _forget(self, file: str, note: Note | None) -> None:
+        for end in (".before", ".json"):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self._folder, _name(file) + end))
+        for folder in reversed(note.folders if note else ()):
+            with suppress(OSError):  # somebody has put something there
+                os.rmdir(folder)
+
+    def _note(self, name: str) -> Note | None:
+        data = _read(os.path.join(self._folder, f"{name}.json"))
+        if data is None:
+            return None
+        try:
+            said = json.loads(data)
+            return Note(**said | {"made": tuple(map(tuple, said["made"])), "folders": tuple(said["folders"])})
+        except (ValueError, KeyError, TypeError):  # a note that is none: what is ours is known without it
+            return None
+
+    def _backup(self, file: str) -> bytes | None:
+        return _read(os.path.join(self._folder, f"{_name(file)}.before"))
+
+
+# One file
+
+
+def _by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    found: dict[str, list[Part]] = {}
+    for part in parts:
+        found.setdefault(part.file, []).append(part)
+    return found
+
+
+def _filled(file: str, base: bytes | None, parts: Sequence[Part]) -> tuple[bytes, list[jsonc.Path]]:
+    """A file with what is ours, and the containers that were made for it."""
+    if parts[0].kind == "text":
+        if base is not None:
+            raise InvalidInput(f"{file!r} is there already and is not ours; nothing was changed")
+        return str(parts[0].value).encode(), []
+    if parts[0].kind == "toml":
+        return _toml_filled(file, base, parts), []
+    text = _text(file, base) if base is not None and base.strip() else jsonc.as_text(parts[0].beside)
+    made: list[jsonc.Path] = []
+    with _named(file):
+        for part in parts:
+            made += [path for path in jsonc.missing(text, part.path) if part.listed or path != part.path]
+            text = jsonc.inserted(text, part.path, part.value, listed=part.listed)
+    return text.encode(), list(dict.fromkeys(made))
+
+
+def _emptied(file: str, now: bytes, parts: Sequence[Part], note: Note | None) -> bytes | None:
+    """A file without what is ours; None if nothing else is in it and it was not there before us."""
+    if not parts or not now.strip():
+        return now
+    if parts[0].kind == "text":
+        return None if MARK.encode() in now else now
+    if parts[0].kind == "toml":
+        return _toml_emptied(file, now, parts, existed=note is None or note.existed)
+    text = _text(file, now)
+    with _named(file):
+        for part in parts:
+            text = jsonc.removed(text, part.path, _is_ours, listed=part.listed)
+            text = _disentangled(text, part.path) if part.listed else text
+        text = jsonc.pruned(text, note.made if note else ())
+        bare = note is not None and not note.existed and jsonc.parse(text).value in ({}, dict(note.beside))
+    return None if bare else text.encode()
+
+
+def _disentangled(text: str, path: jsonc.Path) -> str:
+    """A text without the hooks of ours that somebody has put into a group of others: those are not ours to take."""
+    for number in range(jsonc.length(text, path)):
+        text = jsonc.removed(text, (*path, number, "hooks"), _is_ours, listed=True)
+    return text
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether a hook, all hooks of a group, or a server runs our command."""
+    if not isinstance(value, dict):
+        return False
+    inner = value.get("hooks")
+    if isinstance(inner, list):
+        return bool(inner) and all(isinstance(one, dict) and wires.is_ours(one.get("command")) for one in inner)
+    run = value.get("command")
+    program = run[0] if isinstance(run, list) and run else run
+    return wires.is_ours(run) or (isinstance(program, str) and os.path.basename(program) == wires.NAME)
+
+
+class _named:  # noqa: N801 - it reads as a word
+    """Say which file cannot be changed."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, InvalidInput):
+            raise ConfigError(str(error), file=self._file) from error
+
+
+def _text(file: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not UTF-8 at byte {error.start}", file=file) from None
+
+
+# TOML
+
+
+def _toml_filled(file: str, base: bytes | None, parts: Sequence[Part]) -> bytes:
+    kit, document = _toml(file, base or b"")
+    for part in parts:
+        *outer, last = part.path
+        table = document
+        for depth, key in enumerate(outer, start=1):
+            if key not in table:
+                table[key] = kit.table(is_super_table=True)
+            table = table[key]
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"has {'.'.join(outer[:depth])} that is not a table", file=file)
+        if last in table:
+            raise ConfigError(f"has {'.'.join(part.path)} already, which is not ours", file=file)
+        table[last] = part.value
+    return str(kit.dumps(document)).encode()
+
+
+def _toml_emptied(file: str, now: bytes, parts: Sequence[Part], *, existed: bool) -> bytes | None:
+    kit, document = _toml(file, now)
+    for part in parts:
+        *outer, last = part.path
+        table = document
+        for key in outer:
+            table = table.get(key, {}) if isinstance(table, Mapping) else {}
+        there = isinstance(table, Mapping) and isinstance(table.get(last), Mapping)
+        if there and _is_ours(table[last].unwrap()):
+            del table[last]
+            if outer and not table:
+                del document[outer[0]]
+    data = str(kit.dumps(document)).encode()
+    return None if not existed and not data.strip() else data
+
+
+def _toml(file: str, data: bytes) -> tuple[Any, Any]:
+    try:
+        import tomlkit  # noqa: PLC0415 - an extra
+        from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise
+    except ImportError:
+        raise ConfigError("needs tomlkit to be changed: pip install 'commonplace[connect]'", file=file) from None
+    text = _text(file, data)
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ConfigError(f"is not TOML: {error}", file=file) from None
+    if tomlkit.dumps(document) != text:
+        raise ConfigError("cannot be changed without touching other parts of it", file=file)
+    return tomlkit, document
+
+
+# Disk
+
+
+def _read(file: str) -> bytes | None:
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
+    if len(data) > FILE_BYTES:
+        raise ConfigError(f"is longer than {FILE_BYTES} bytes, which no settings are", file=file)
+    return data
+
+
+def _put(file: str, data: bytes | None) -> None:
+    """Make a file say that, or be gone; a link stays one."""
+    if data is None:
+        os.unlink(os.path.realpath(file))
+    else:
+        write(os.path.realpath(file), data)
+
+
+def write(path: str, data: bytes, *, mode: int | None = None) -> None:
+    """Put a file in its place, whole; one that was there keeps its rights."""
+    rights = mode
+    if rights is None:
+        rights = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
+    temporary = f"{path}.commonplace-{os.urandom(4).hex()}"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.chmod(temporary, rights)
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise Forbidden(f"{path!r} cannot be written: {error.strerror}") from error
+
+
+def _absent(folder: str) -> list[str]:
+    """The folders on the way that are not there, outermost first."""
+    found: list[str] = []
+    while folder and not os.path.isdir(folder):
+        found.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+def _name(file: str) -> str:
+    return sha256(os.path.realpath(file).encode()).hexdigest()[:24]
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()

@@ -1,0 +1,200 @@
+"""Intents: what agents are assigned, from the assignment to its end, over one store and without a server.
+
+    with runner("memory.db") as work:
+        result = await work.assign(Researcher(), Intent(title="Competitors in 2026"))
+
+An intent is a task of intent memory: what its agent keeps in working memory is there until the intent is completed,
+fails or is cancelled, and then archived.  An intent that was left open can be assigned to another agent, which reads
+what the first one kept.  Inside a handler ``assign`` gives a part of the work to another agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+from commonplace import app as opening
+from commonplace.engine.memory import now_utc
+from commonplace.intents.agent_memory import AgentMemory, HandedOver, Rules
+from commonplace.intents.decorators import described, handler, remembering
+from commonplace.intents.entries import Caller, Permissions, Task
+from commonplace.intents.intents import Intents
+from commonplace.model.errors import Conflict, Forbidden
+from commonplace.model.ids import new_id
+from commonplace.model.ports import Clock, Embedder
+from commonplace.model.records import EMPTY
+from commonplace.model.values import Value
+
+OPERATOR = Caller()  # whoever runs agents acts for all of them; each agent acts for itself
+ACTIVE = "active"
+
+
+class Intent(Value):
+    """Something to be done, as an agent's handler is given it."""
+
+    id: str  #: the task that its working memory belongs to; made unless it is given
+    title: str
+    description: str
+    inputs: Mapping[str, Any]  #: what whoever wants it done has to say
+    results: Mapping[str, Any]  #: in a workflow: what the phases before came to, by name
+    parent: str | None  #: the intent that this one is a part of
+
+    def __init__(
+        self,
+        *,
+        title: str,
+        description: str = "",
+        id: str | None = None,
+        inputs: Mapping[str, Any] = EMPTY,
+        results: Mapping[str, Any] = EMPTY,
+        parent: str | None = None,
+    ) -> None:
+        known = {"title": title, "description": description, "inputs": inputs, "results": results, "parent": parent}
+        super().__init__(id=id or new_id(now_utc()), **known)
+
+
+class Runner:
+    """Agents at work, over one store."""
+
+    def __init__(self, intents: Intents) -> None:
+        self.intents = intents
+
+    async def assign(
+        self,
+        agent: object,
+        intent: Intent,
+        *,
+        policy: Mapping[str, Any] | None = None,
+        coordinator: str | None = None,
+        leave_open: bool = False,
+    ) -> Any:
+        """Let an agent do it, and return what its handler returns; working memory is archived by what came of it.
+
+        An intent that is still open is taken over: the agent reads what its predecessor kept.  ``leave_open`` keeps it
+        open when the handler fails, for another agent to go on.  ``policy`` is the ``memory_policy`` of RFC-0015.
+        """
+        handler(agent)  # before anything is begun
+        outer = _at_work.get()
+        if outer and outer.runner is self:
+            intent = intent.replace(parent=intent.parent or outer.intent.id)
+            coordinator = coordinator or outer.agent
+        memory = await self.begin(agent, intent, policy=policy, coordinator=coordinator)
+        try:
+            result = await self.attend(agent, intent, memory)
+        except BaseException as error:
+            cancelled = isinstance(error, asyncio.CancelledError)
+            if cancelled or not leave_open:
+                with suppress(Forbidden):  # it was handed to another agent meanwhile, and is that one's now
+                    await self._finish(intent, "cancelled" if cancelled else "failed", Caller(agent=memory.agent))
+            raise
+        await self._finish(intent, "completed", Caller(agent=memory.agent))
+        return result
+
+    async def begin(
+        self,
+        agent: object,
+        intent: Intent,
+        *,
+        policy: Mapping[str, Any] | None = None,
+        coordinator: str | None = None,
+        rules: Rules | None = None,
+        handed_over: Sequence[HandedOver] = (),
+    ) -> AgentMemory:
+        """Assign an intent, or assign it anew, and give the agent's memory for it; nothing runs yet."""
+        said = described(agent)
+        held = rules or said.rules
+        await asyncio.to_thread(self._assigned, intent, said.id, coordinator, _limited(policy, held))
+        return AgentMemory(self.intents, said.id, rules=held, task=intent.id, handed_over=handed_over)
+
+    async def attend(self, agent: object, intent: Intent, memory: AgentMemory) -> Any:
+        """Let the agent's handler work with that memory; the intent stays open."""
+        before = _at_work.set(_AtWork(runner=self, intent=intent, agent=memory.agent))
+        try:
+            with remembering(agent, memory):
+                return await handler(agent)(intent)
+        finally:
+            _at_work.reset(before)
+
+    def memory(self, agent: object) -> AgentMemory:
+        """An agent's memory outside of any task: what it remembers and shares, but no working memory."""
+        said = described(agent)
+        return AgentMemory(self.intents, said.id, rules=said.rules)
+
+    def permit(self, namespace: str, *, default: str = "read", allow: Mapping[str, str] | None = None) -> Permissions:
+        """Say who may use a shared namespace: everybody by ``default``, and agents by name: read, write or admin."""
+        return self.intents.permit(OPERATOR, namespace, Permissions(default=default, allow=allow or {}))
+
+    async def complete(self, intent: Intent | str) -> Task:
+        """It is done."""
+        return await self.finish(intent, "completed")
+
+    async def fail(self, intent: Intent | str) -> Task:
+        """It could not be done."""
+        return await self.finish(intent, "failed")
+
+    async def cancel(self, intent: Intent | str) -> Task:
+        """It is not wanted any more."""
+        return await self.finish(intent, "cancelled")
+
+    async def finish(self, intent: Intent | str, outcome: str) -> Task:
+        """It came to that: ``completed``, ``failed`` or ``cancelled``."""
+        return await self._finish(intent, outcome, OPERATOR)
+
+    async def _finish(self, intent: Intent | str, outcome: str, caller: Caller) -> Task:
+        task = intent if isinstance(intent, str) else intent.id
+        return await asyncio.to_thread(self.intents.finish, caller, task, outcome)
+
+    def _assigned(self, intent: Intent, agent: str, coordinator: str | None, policy: Mapping[str, Any]) -> Task:
+        """Begin the task; one that is there and open goes to this agent."""
+        try:
+            return self.intents.begin(
+                OPERATOR, intent.id, agent=agent, coordinator=coordinator, parent=intent.parent, policy=policy
+            )
+        except Conflict:
+            task = self.intents.task(OPERATOR, intent.id)
+        if task.status != ACTIVE:
+            raise Conflict(f"the intent {intent.id!r} is {task.status}; what comes next needs an id of its own")
+        return task if task.assigned == agent else self.intents.assign(OPERATOR, intent.id, agent)
+
+
+class _AtWork(Value):
+    """Who does what where code runs."""
+
+    runner: Runner
+    intent: Intent
+    agent: str
+
+
+_at_work: ContextVar[_AtWork | None] = ContextVar("commonplace_at_work", default=None)
+
+
+def _limited(policy: Mapping[str, Any] | None, rules: Rules) -> dict[str, Any]:
+    """A task's policy, with the number of working entries that was declared for the agent unless it says one."""
+    declared = rules.kept.get("working")
+    most = {"max_entries": declared.max_entries} if declared and declared.max_entries else {}
+    return most | dict(policy or {})
+
+
+async def assign(agent: object, intent: Intent, *, policy: Mapping[str, Any] | None = None) -> Any:
+    """Let an agent do it: inside a handler as a part of that work, else on the store in the data folder."""
+    outer = _at_work.get()
+    if outer:
+        return await outer.runner.assign(agent, intent, policy=policy)
+    with runner() as work:
+        return await work.assign(agent, intent, policy=policy)
+
+
+@contextmanager
+def runner(
+    store: str | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    clock: Clock = now_utc,
+    embedder: Embedder | str | None = opening.LOCAL,
+) -> Iterator[Runner]:
+    """Run agents on a store: a file of its own, the address of a database, or what the command uses here."""
+    with opening.intents(store, env=env, clock=clock, embedder=embedder) as intents:
+        yield Runner(intents)

@@ -1,0 +1,256 @@
+"""``commonplace workflow``: run workflows whose phases are intents, and look at what a file says before it runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from commonplace.cli.commands import Listed
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import json_too
+from commonplace.cli.terminal import note, say, say_json
+from commonplace.intents.workflow_dialect import TIER, Phase, Workflow, load
+from commonplace.model.errors import InvalidInput, StoreError
+
+if TYPE_CHECKING:
+    from commonplace.intents.workflow import Ended, Outcome, Started
+
+T = TypeVar("T")
+
+
+@click.group(cls=Listed)
+def workflow() -> None:
+    """Run workflows: phases that agents are assigned to, with the memory that each may use.
+
+    Examples:
+      commonplace workflow check launch.yml
+      commonplace workflow run launch.yml --agents agents.py --input topic=pricing
+      commonplace workflow run launch.yml --agents agents.py --resume
+    """
+
+
+@workflow.command()
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--agents", "modules", metavar="MODULE", multiple=True, help="A module or a .py file with @Agent classes."
+)
+@click.option(
+    "--input", "inputs", metavar="NAME=TEXT", multiple=True, help="What every phase is told; may be repeated."
+)
+@click.option(
+    "--resume",
+    metavar="[RUN]",
+    is_flag=False,
+    flag_value="",
+    help="Go on with a run that did not complete; the newest one unless it is named.",
+)
+@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
+@json_too
+def run(
+    file: str,
+    *,
+    modules: tuple[str, ...],
+    inputs: tuple[str, ...],
+    resume: str | None,
+    store: str | None,
+    as_json: bool,
+) -> int:
+    """Run a workflow: each phase as soon as those it depends on are done, several at once where they can.
+
+    What a phase comes to goes to standard output, what happens to standard error.  A phase that fails does not stop
+    the others, but those that depend on it are not run; the exit code is then 1.  A run that did not complete says how
+    it is resumed: phases that completed are not run again.  Classes that the file or --agents names are imported, and
+    their code runs on this machine.
+
+    Examples:
+      commonplace workflow run launch.yml
+      commonplace workflow run launch.yml --agents shop.agents --input topic=pricing --json
+      commonplace workflow run launch.yml --agents shop.agents --resume
+    """
+    described, told = load(file), dict(map(_pair, inputs))
+    known: list[Started] = []
+    try:
+        outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
+    except (KeyboardInterrupt, StoreError):
+        for one in known:
+            note(f"to go on where it stopped: {_again(file, modules, store, one.run)}")
+        raise
+    if as_json:
+        say_json(_outcome_json(outcome))
+    if not outcome.completed:
+        note(f"to go on where it stopped: {_again(file, modules, store, outcome.run)}")
+    return OK if outcome.completed else ATTENTION
+
+
+def _ran(work: Coroutine[Any, Any, T]) -> T:
+    """Run it until it is done, or until Ctrl-C or SIGTERM ends it in order; the second of these ends it at once."""
+    import asyncio  # noqa: PLC0415 - --help and check run nothing
+
+    async def ended_by_sigterm_too() -> T:
+        main, loop = asyncio.current_task(), asyncio.get_running_loop()
+
+        def stop(_number: int, _frame: object) -> None:
+            if main is None or main.cancelling():
+                raise KeyboardInterrupt
+            main.cancel()
+            loop.call_soon_threadsafe(lambda: None)  # it may sleep
+
+        before = signal.signal(signal.SIGTERM, stop)
+        try:
+            return await work
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    try:
+        return asyncio.run(ended_by_sigterm_too())  # which knows Ctrl-C
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _again(file: str, modules: tuple[str, ...], store: str | None, run: str) -> str:
+    """The command that resumes a run; the address of a database may hold a password, which is not shown."""
+    wide = click.get_current_context().find_root().params.get("store")
+    before = ["--store", _place(wide)] if wide else []
+    options = [word for module in modules for word in ("--agents", module)]
+    options += ["--store", _place(store)] if store else []
+    return shlex.join(["commonplace", *before, "workflow", "run", file, *options, "--resume", run])
+
+
+def _place(store: str) -> str:
+    return "ADDRESS" if "://" in store else store
+
+
+async def _run(
+    described: Workflow,
+    modules: tuple[str, ...],
+    inputs: dict[str, str],
+    *,
+    store: str | None,
+    as_json: bool,
+    resume: str | None,
+    known: list[Started],
+) -> Outcome:
+    from commonplace.intents import workflow as running  # noqa: PLC0415 - see _ran
+    from commonplace.intents.assignments import runner  # noqa: PLC0415
+    from commonplace.intents.workflow_agents import agents_in  # noqa: PLC0415
+
+    def told(seen: Phase | Ended) -> None:
+        if isinstance(seen, Phase):
+            note(f"{seen.name}: assigned to {seen.assign!r}")
+            return
+        if not seen.completed:
+            note(f"{seen.phase} {_outcomes(seen)}")
+            return
+        if seen.carried:
+            note(f"{seen.phase}: completed before")
+        if not as_json:
+            say(f"{seen.phase}: {_shown(seen.result)}")
+            sys.stdout.flush()  # the next phase may take long
+
+    def started(seen: Started) -> None:
+        known.append(seen)
+        for name, reason in seen.again.items():
+            note(f"{name} runs again: {reason}")
+
+    agents = [found for module in modules for found in agents_in(module, beside=described.file)]
+    with runner(store) as work:
+        return await running.run(
+            described, work, agents=agents, inputs=inputs, watch=told, resume=resume, started=started
+        )
+
+
+def _outcomes(seen: Ended) -> str:
+    return f"was left out: {seen.error}" if seen.outcome == "skipped" else f"{seen.outcome}: {seen.error}"
+
+
+def _pair(said: str) -> tuple[str, str]:
+    name, equals, text = said.partition("=")
+    if not equals or not name.strip():
+        raise InvalidInput(f"--input should be NAME=TEXT, not {said!r}")
+    return name.strip(), text
+
+
+def _shown(result: Any) -> str:
+    return result if isinstance(result, str) else json.dumps(_plain(result), ensure_ascii=False)
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    phases = {
+        one.phase: {
+            "agent": one.agent,
+            "outcome": one.outcome,
+            "result": _plain(one.result),
+            "error": one.error or None,
+        }
+        for one in outcome.phases.values()
+    }
+    return {"workflow": outcome.workflow, "run": outcome.run, "completed": outcome.completed, "phases": phases}
+
+
+def _plain(result: Any) -> Any:
+    """A result as JSON can hold it: what is none of JSON's own is told as text."""
+    try:
+        return json.loads(json.dumps(result, ensure_ascii=False, default=str), parse_constant=str)  # NaN, Infinity
+    except (TypeError, ValueError):  # keys that are no text, circles
+        return str(result)
+
+
+@workflow.command()
+@click.argument("file", metavar="FILE")
+@click.argument("run_id", metavar="[RUN]", default="")
+@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
+@json_too
+def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
+    """Give up a run that did not complete; the newest one unless it is named.
+
+    What is still open of it is archived as it is when a phase ends, and the run cannot be resumed any more.
+
+    Example:
+      commonplace workflow cancel launch.yml
+    """
+    described = load(file)
+    from commonplace.intents.assignments import runner  # noqa: PLC0415 - see _ran
+    from commonplace.intents.workflow_progress import resumed  # noqa: PLC0415
+
+    with runner(store) as work:
+        progress = resumed(work.intents, described, run_id, None)
+        progress.cancel()
+    if as_json:
+        say_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})
+    else:
+        say(f"cancelled {progress.run}")
+
+
+@workflow.command()
+@click.argument("file", metavar="FILE")
+@json_too
+def check(file: str, as_json: bool) -> None:
+    """Read a workflow and say what would run, in which order and with which memory; nothing is imported or run.
+
+    Example:
+      commonplace workflow check launch.yml
+    """
+    described = load(file)
+    if as_json:
+        say_json({"workflow": described.name, "waves": [list(wave) for wave in described.order()]})
+        return
+    for number, wave in enumerate(described.order(), start=1):
+        for name in wave:
+            say(f"{number}. {_line(described, described.phase(name))}")
+
+
+def _line(described: Workflow, phase: Phase) -> str:
+    tier = phase.memory.tier or described.memory.tier or TIER
+    namespace = phase.memory.namespace or described.memory.namespace
+    parts = [f"{phase.name}: {phase.assign}, {tier} memory" + (f" in {namespace}" if namespace else "")]
+    if phase.depends_on:
+        parts.append(f"after {', '.join(phase.depends_on)}")
+    if phase.memory.handoff and (readers := described.dependents(phase.name)):
+        parts.append(f"hands over to {', '.join(one.name for one in readers)}")
+    return "; ".join(parts)

@@ -1,0 +1,217 @@
+"""Tasks: begun for an agent, handed to another, ended; at the end their working memory is archived and erased.
+
+Whoever may not have to do with a task does not see that there is one.  Only an operator gives work to another agent:
+else anybody could make themselves coordinator of whatever an agent notes for a task of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commonplace.intents.access import (
+    ACTIVE,
+    ALL,
+    ENDED,
+    TASK,
+    Access,
+    known,
+    task_scope,
+    task_value,
+)
+from commonplace.intents.entries import (
+    OUTCOMES,
+    Caller,
+    Policy,
+    Task,
+    above_zero,
+    agent_scope,
+    namespace_of,
+    one_of,
+)
+from commonplace.intents.writing import TRIES, Writing
+from commonplace.model.changes import Change, Delete, DropScope, Emit, Require
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
+from commonplace.model.events import Event, Happened
+from commonplace.model.ports import Clock, Store
+from commonplace.model.queries import ANY_STATE, Order
+from commonplace.model.records import Json, Record
+from commonplace.model.scopes import Scope
+
+
+class Tasks:
+    """What can be done with a task."""
+
+    def __init__(self, store: Store, access: Access, writing: Writing, clock: Clock) -> None:
+        self._store = store
+        self._access = access
+        self._writing = writing
+        self._clock = clock
+
+    def get(self, caller: Caller, id: str) -> Task:
+        """A task, for those who have to do with it."""
+        found = self._access.task(id)
+        if found is None:
+            raise NotFound(f"there is no task {id!r}")
+        return known(caller, found[0])
+
+    def begin(
+        self,
+        caller: Caller,
+        id: str,
+        *,
+        agent: str,
+        coordinator: str | None,
+        parent: str | None,
+        policy: Policy | Mapping[str, Any] | None,
+    ) -> Task:
+        """Begin a task for an agent."""
+        if caller.agent not in (None, agent):
+            raise Forbidden(f"{caller.agent!r} may not begin a task for {agent!r}")
+        for name in (agent, *([] if coordinator is None else [coordinator])):
+            agent_scope(name)  # refuses what cannot name an agent
+        if parent is not None and not self._is_open(caller, parent):
+            raise NotFound(f"there is no task {parent!r}")
+        task = Task(id=id, assigned=agent, coordinator=coordinator, parent=parent, policy=_policy(policy))
+        try:
+            self._store.apply([self._kept(task, None)])
+        except Conflict:
+            raise Conflict(f"there is a task {id!r} already") from None
+        return task
+
+    def assign(self, caller: Caller, id: str, agent: str) -> Task:
+        """Hand a task to another agent, which may read what those before it kept."""
+        task = self.get(caller, id)
+        if caller.agent is not None:
+            raise Forbidden(f"{caller.agent!r} may not assign the task {id!r}: only an operator may")
+        agent_scope(agent)
+        for _ in range(TRIES):
+            task, held = self._found(caller, id)
+            if task.status != ACTIVE:
+                raise Conflict(f"the task {id!r} is {task.status}")
+            former = tuple(name for name in (*task.former, task.assigned) if name != agent)
+            after = task.replace(assigned=agent, former=former)
+            if self._put(after, held):
+                return after
+        raise Conflict(f"the task {id!r} is fought over; it was tried {TRIES} times")
+
+    def finish(self, caller: Caller, id: str, outcome: str) -> Task:
+        """End a task: nothing more can be written to its working memory, which is archived and erased.
+
+        Ending it again does what an interrupted end left undone, and nothing else.
+        """
+        one_of(outcome, OUTCOMES, "an outcome")
+        for _ in range(TRIES):
+            task, held = self._found(caller, id)
+            if caller.agent not in (None, task.assigned, task.coordinator):
+                raise Forbidden(f"{caller.agent!r} may not end the task {id!r}")
+            if task.status not in (ACTIVE, outcome):
+                raise Conflict(f"the task {id!r} is {task.status} already")
+            after = task.replace(status=outcome)
+            if task.status == outcome or self._put(after, held):
+                self._archive(after)
+                return after
+        raise Conflict(f"the task {id!r} is fought over; it was tried {TRIES} times")
+
+    def archived(self, caller: Caller, id: str) -> list[Event]:
+        """What the working memory of a task held at its end: one event for each agent that kept something."""
+        task = self.get(caller, id)
+        all_of_it = caller.agent is None or task.is_open_to(caller.agent)
+        owners = task.agents if all_of_it else tuple(name for name in task.agents if name == caller.agent)
+        scopes = [agent_scope(owner, task=id) for owner in owners]
+        events = self._store.events(scopes, limit=ALL) if scopes else []
+        return [event for event in events if event.what is Happened.ARCHIVED]
+
+    def erase(self, caller: Caller, id: str) -> None:
+        """Erase a task with its working memory, its archive and everything that was told of it."""
+        task, _ = self._found(caller, id)
+        if caller.agent not in (None, task.coordinator) and (caller.agent,) != task.agents:
+            raise Forbidden(f"{caller.agent!r} may not erase the task {id!r}")
+        scopes = [task_scope(id), *(agent_scope(owner, task=id) for owner in task.agents)]
+        self._store.apply([DropScope(scope=scope) for scope in scopes])
+
+    # How
+
+    def _is_open(self, caller: Caller, id: str) -> bool:
+        found = self._access.task(id)
+        return found is not None and (caller.agent is None or found[0].is_open_to(caller.agent))
+
+    def _found(self, caller: Caller, id: str) -> tuple[Task, Record]:
+        found = self._access.task(id)
+        if found is None:
+            raise NotFound(f"there is no task {id!r}")
+        return known(caller, found[0]), found[1]
+
+    def _kept(self, task: Task, held: Record | None) -> Change:
+        category = ACTIVE if task.status == ACTIVE else ENDED
+        return self._writing.noted(task_scope(task.id), TASK, task_value(task), held, category=category)
+
+    def _put(self, task: Task, held: Record) -> bool:
+        """Whether it was made on what was read."""
+        try:
+            self._store.apply([self._kept(task, held)])
+        except (Conflict, NotFound):  # changed, or erased, since it was looked at
+            return False
+        return True
+
+    def _archive(self, task: Task) -> None:
+        """Snapshot and erase what each agent kept, in one transaction; nobody writes there any more, but may forget."""
+        for _ in range(TRIES):
+            changes = [change for owner in task.agents for change in self._ending(task, owner)]
+            try:
+                self._store.apply(changes)
+            except Conflict:
+                continue
+            return
+        raise Conflict(f"the working memory of the task {task.id!r} is fought over; it was tried {TRIES} times")
+
+    def _ending(self, task: Task, owner: str) -> list[Change]:
+        root = agent_scope(owner, task=task.id)
+        scopes = self._store.scopes(root)
+        if not scopes:
+            return []
+        where = self._writing.where(scopes, states=ANY_STATE)
+        held = self._store.find(where, order=Order.OLDEST, limit=ALL)
+        live = [record for record in held if record.state(where.at).value == "live"]
+        if not held:
+            return []
+        if not task.policy.archive_on_completion:
+            return [Delete(where=where, tell=Happened.DELETED)]
+        return [
+            Require(where=where, count=len(held)),
+            Emit(event=_snapshot(root, live, task, where.at)),
+            Delete(where=where),
+        ]
+
+
+def _snapshot(scope: Scope, records: Sequence[Record], task: Task, at: Any) -> Event:
+    shown: list[Json] = [
+        {
+            "namespace": namespace_of(record.scope),
+            "key": record.key,
+            "value": record.value,
+            "tags": [*sorted(record.tags)],
+        }
+        for record in records
+    ]
+    detail: dict[str, Json] = {
+        "task": task.id, "outcome": task.status, "entries_archived": len(shown), "snapshot": shown,
+    }  # fmt: skip
+    return Event(what=Happened.ARCHIVED, at=at, scope=scope, detail=detail)
+
+
+def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:
+    if given is None or isinstance(given, Policy):
+        return given or Policy()
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"a memory policy should be a mapping, not {given!r}")
+    if unknown := sorted(set(given) - set(Policy.fields)):
+        raise InvalidInput(f"{unknown[0]!r} is not part of a memory policy; use {', '.join(Policy.fields)}")
+    for name in ("archive_on_completion", "inherit_from_parent"):
+        if not isinstance(given.get(name, False), bool):
+            raise InvalidInput(f"{name} should be true or false, not {given[name]!r}")
+    for name in ("max_entries", "max_total_size_kb"):
+        most = given.get(name)
+        if most is not None:
+            above_zero(most, name)
+    return Policy(**given)

@@ -1,0 +1,128 @@
+"""The agents of a workflow: classes by import path or as a program gives them, and models that the file describes.
+
+All are found before the first phase runs.  An import runs the module's code: a workflow is a program of its author's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+
+from commonplace.agents.quietly import quietly
+from commonplace.intents.decorators import AGENT, described, handler
+from commonplace.intents.model_agent import ModelAgent
+from commonplace.intents.workflow_dialect import Phase, Workflow
+from commonplace.model.errors import ConfigError, InvalidInput
+
+
+class Cast:
+    """Who plays which part: every agent of a workflow, found."""
+
+    def __init__(
+        self, workflow: Workflow, given: Iterable[object] = (), *, env: Mapping[str, str] | None = None
+    ) -> None:
+        """Find them all, or say which phase has none."""
+        self._env = os.environ if env is None else env
+        self._workflow = workflow
+        self._given = _by_id(given)
+        self._found = {phase.name: self._find(phase) for phase in workflow.phases}
+
+    def agent(self, phase: Phase) -> object:
+        """An agent for a phase; of a class a new instance for each."""
+        return _made(self._found[phase.name], phase)
+
+    def _find(self, phase: Phase) -> object:
+        block = self._workflow.agent(phase)
+        if phase.assign in self._given:
+            return self._given[phase.assign]
+        try:
+            if block.model:
+                return ModelAgent(block, env=self._env)
+            if block.use:
+                return self._imported(block.use)
+        except InvalidInput as error:
+            raise self._error(phase, str(error)) from error
+        reason = f"there is no agent {phase.assign!r}: say what it is under `agents`, or give its module with --agents"
+        raise self._error(phase, reason)
+
+    def _imported(self, path: str) -> object:
+        module, _, name = path.partition(":")
+        found = getattr(imported(module, beside=self._workflow.file), name, None)
+        if not isinstance(found, type) or AGENT not in dir(found):
+            raise InvalidInput(f"{path!r} is no class with @Agent")
+        handler(found)
+        return found
+
+    def _error(self, phase: Phase, reason: str) -> ConfigError:
+        word = "agent" if phase.path.startswith("plan") else "assign"
+        return ConfigError(reason, file=self._workflow.file, path=f"{phase.path}.{word}")
+
+
+def _by_id(given: Iterable[object]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for one in given:
+        handler(one)
+        if found.setdefault(described(one).id, one) is not one:
+            raise InvalidInput(f"there are two agents {described(one).id!r}")
+    return found
+
+
+def _made(found: object, phase: Phase) -> object:
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise InvalidInput(f"the agent of {phase.name!r}, {found.__name__}, cannot be made: {error}") from error
+
+
+# Modules
+
+
+def agents_in(name: str, *, beside: str) -> list[type]:
+    """The classes with ``@Agent`` of a module, by its name or by the path of its file; here or beside another."""
+    _look_in(os.getcwd())
+    module = _from_file(name) if name.endswith(".py") else imported(name, beside=beside)
+    found = [one for one in vars(module).values() if isinstance(one, type) and AGENT in vars(one)]
+    if not found:
+        raise InvalidInput(f"{name!r} has no class with @Agent")
+    return found
+
+
+def imported(name: str, *, beside: str) -> ModuleType:
+    """A module that is installed, else one beside the workflow's file; whatever goes wrong in it is one sentence."""
+    _look_in(os.path.dirname(os.path.abspath(beside)))
+    return _loaded(name, lambda: importlib.import_module(name))
+
+
+def _from_file(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
+    if spec is None or spec.loader is None or not os.path.isfile(path):
+        raise InvalidInput(f"there is no file {path!r}")
+    _look_in(os.path.dirname(os.path.abspath(path)))
+    module = importlib.util.module_from_spec(spec)
+    loader = spec.loader
+
+    def execute() -> ModuleType:
+        loader.exec_module(module)
+        return module
+
+    return _loaded(path, execute)
+
+
+def _look_in(folder: str) -> None:
+    """Find modules in a folder too, after all others: what lies there cannot take the place of what is installed."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+    """Somebody else's code runs here, and may fail in any way."""
+    troubles: list[str] = []
+    with quietly(f"{name!r} cannot be imported", tell=troubles.append):
+        return load()
+    raise InvalidInput(troubles[0])

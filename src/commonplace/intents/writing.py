@@ -1,0 +1,350 @@
+"""How entries are kept: drafts become changes, all of one call become one transaction.
+
+What has expired where something is written goes with it; what makes room for it goes with it; what does not fit is
+refused by the database, in the transaction, so that no two writers can each take the last place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from commonplace.engine.admission import Admitted, Gate, admit
+from commonplace.intents.access import ACTIVE, PERMISSIONS, Access, policy_scope, task_scope
+from commonplace.intents.entries import (
+    ENTRY,
+    PRIORITIES,
+    SENSITIVITIES,
+    TASK_LIFETIME,
+    TIERS,
+    Caller,
+    EntryDraft,
+    Permissions,
+    Task,
+    Ttl,
+    agent_of,
+    agent_scope,
+    lifetime,
+    namespace_named,
+    one_of,
+    scope_of,
+    texts_listed,
+    tier_named,
+)
+from commonplace.intents.retention import Retention
+from commonplace.model.binding import Binding
+from commonplace.model.changes import AdoptEmbedder, Cap, Change, Delete, Put, Require, Trim
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError
+from commonplace.model.events import Happened
+from commonplace.model.ids import new_id
+from commonplace.model.ports import Clock, Embedder, Store
+from commonplace.model.queries import Filter, Order, State, Vector
+from commonplace.model.records import EMPTY, Channel, Draft, Json, Kind, Record
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+
+VALUE_BYTES = 65_536  # as JSON; more belongs into a file that the value names
+TRIES = 64  # of a write that says "whatever version is there", each after somebody else's success
+BATCH_MOST = 1000
+KIBIBYTE = 1024
+
+
+class Planned(Value):
+    """One entry on its way into the store."""
+
+    put: Put
+    task: Task | None = None  #: that it is working memory of, and that must be open
+    max_entries: int | None = None
+
+    @property
+    def record(self) -> Record:
+        """As it will be."""
+        return self.put.record
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it makes one entry more."""
+        return self.put.expect == 0
+
+
+class Writing:
+    """Makes changes of drafts, and makes them."""
+
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        *,
+        clock: Clock,
+        embedder: Embedder | None,
+        secret: Callable[[], bytes],
+        capacity: int,
+        retention: Retention,
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._clock = clock
+        self._embedder = embedder
+        self._secret = secret
+        self._capacity = capacity
+        self._retention = retention
+
+    def keep(self, caller: Caller, drafts: Sequence[EntryDraft]) -> list[Record]:
+        """Keep all of these or none."""
+        if len(drafts) > BATCH_MOST:
+            raise InvalidInput(f"a batch of {len(drafts)} entries is too long; {BATCH_MOST} are the most")
+        return self._tried(lambda: self._drafted(caller, drafts))
+
+    def change(self, caller: Caller, record: Record, version: int | None, fields: Mapping[str, Any]) -> Record:
+        """Put the next version of an entry; without a version on whatever is there by then."""
+        known = [record]  # it was read just now; the database says if that is not what is there
+
+        def plan() -> tuple[list[Change], list[Planned]]:
+            held = known.pop() if known else self._store.get(record.id)
+            if held is None or held.state(self._clock()) is not State.LIVE:
+                raise NotFound(f"there is no entry {record.id!r}")
+            if version is not None and held.version != version:
+                raise stale(held, version)
+            task = self._access.check_write(caller, held)
+            return [], [Planned(put=self._put(self._changed(caller, held, fields), held), task=task)]
+
+        [changed] = self._tried(plan)
+        return changed
+
+    def _tried(self, plan: Callable[[], tuple[list[Change], list[Planned]]]) -> list[Record]:
+        """Plan on what is there, and again if it changed meanwhile; a plan refuses what its caller did not expect."""
+        for _ in range(TRIES):
+            before, planned = plan()
+            try:
+                outcomes = self._store.apply([*before, *self._made(planned)])
+            except (Conflict, NotFound):  # changed, or forgotten or expired, since it was looked at
+                continue
+            self._retention.look()
+            kept = {record.id: record for outcome in outcomes for record in outcome.records}
+            return [kept[one.record.id] for one in planned]
+        raise Conflict(f"a key is fought over, or taken by what is no entry; it was tried {TRIES} times")
+
+    # From drafts to puts
+
+    def _drafted(self, caller: Caller, drafts: Sequence[EntryDraft]) -> tuple[list[Change], list[Planned]]:
+        claims: dict[str, tuple[str, Change]] = {}
+        planned: dict[tuple[Scope, Kind, str | None], Planned] = {}
+        for draft in drafts:
+            one = self._planned(caller, draft, claims)
+            name = (one.record.scope, one.record.kind, one.record.key)
+            if name in planned:
+                raise InvalidInput(f"the key {draft.key!r} is in this batch twice")
+            planned[name] = one
+        return [claim for _, claim in claims.values()], list(planned.values())
+
+    def _planned(self, caller: Caller, draft: EntryDraft, claims: dict[str, tuple[str, Change]]) -> Planned:
+        tier, namespace = tier_named(draft.tier), namespace_named(draft.namespace)
+        agent = self._access.acting(caller, draft.agent)
+        scope_of("working", agent, task=draft.task, namespace=namespace)  # refuses what can name nothing
+        task = None
+        if tier == "semantic":
+            self._enter(agent, namespace, claims)
+        if tier == "working" and draft.task is not None:
+            task = self._access.writable_task(agent, draft.task)
+        scope = scope_of(tier, agent, task=draft.task, namespace=namespace)
+        held = self.held(scope, TIERS[tier], draft.key)
+        _expected(draft, held)
+        kept = held.metadata if held else EMPTY
+        beside: dict[str, Json] = {
+            "agent": (kept.get("agent") or agent) if tier == "semantic" else None, "task": draft.task,
+            "intent": draft.intent, "ttl": draft.ttl,
+            "priority": draft.priority or kept.get("priority"),
+            "sensitivity": draft.sensitivity or kept.get("sensitivity"),
+        }  # fmt: skip
+        admitted = self._admitted(
+            scope, TIERS[tier], draft.key, draft.value, tags=draft.tags,
+            metadata=_beside(beside, tier=tier, writer=agent),
+            pinned=draft.pinned if draft.pinned is not None else bool(held and held.pinned),
+            expires_at=self._end(draft, tier),
+        )  # fmt: skip
+        return Planned(put=self._put(admitted, held), task=task, max_entries=draft.max_entries)
+
+    def _changed(self, caller: Caller, held: Record, fields: Mapping[str, Any]) -> Admitted:
+        """An entry with some fields changed passes the gate like a new one."""
+        tier = held.kind.value
+        beside = dict(held.metadata) | {name: fields[name] for name in ("priority", "ttl") if name in fields}
+        writer = caller.agent or str(beside.get("curated_by") or agent_of(held.scope))
+        expires_at = self._expiry(fields["ttl"], tier) if "ttl" in fields else held.expires_at
+        return self._admitted(
+            held.scope, held.kind, held.key or held.id, fields.get("value", held.value),
+            tags=texts_listed(fields.get("tags", held.tags)), metadata=_beside(beside, tier=tier, writer=writer),
+            pinned=fields.get("pinned", held.pinned), expires_at=expires_at,
+        )  # fmt: skip
+
+    def _enter(self, agent: str, namespace: str, claims: dict[str, tuple[str, Change]]) -> None:
+        """The first to write to a namespace administers it; everybody after that needs the right."""
+        found = self._access.permissions(namespace)
+        if found is None and namespace not in claims:
+            claims[namespace] = agent, self.policy(namespace, Permissions(allow={agent: "admin"}), None)
+        allowed = found[0].allows(agent, "write") if found else claims[namespace][0] == agent
+        if not allowed:
+            raise Forbidden(f"{agent!r} may not write to the namespace {namespace!r}")
+
+    def policy(self, namespace: str, permissions: Permissions, held: Record | None) -> Put:
+        """The change that keeps a namespace's permissions."""
+        value: dict[str, Json] = {"default": permissions.default, "allow": dict(permissions.allow)}
+        return self.noted(policy_scope(namespace), PERMISSIONS, value, held, category="policy", kind=Kind.SEMANTIC)
+
+    def noted(
+        self, scope: Scope, key: str, value: Json, held: Record | None, *, category: str, kind: Kind = Kind.WORKING
+    ) -> Put:
+        """The change that keeps a record of intent memory's own."""
+        draft = Draft(key=key, value=value, kind=kind, category=category)
+        put = self._put(self._admit(draft, scope, kind), held)
+        return put.replace(terms=())  # nobody searches for it
+
+    def _admitted(
+        self, scope: Scope, kind: Kind, key: str, value: Json, *, tags: Iterable[str], metadata: Mapping[str, Json],
+        pinned: bool, expires_at: datetime | None,
+    ) -> Admitted:  # fmt: skip
+        draft = Draft(
+            content=_said(value), category=ENTRY, kind=kind, key=key, value=value, tags=frozenset(tags),
+            metadata=metadata, pinned=pinned, expires_at=expires_at,
+        )  # fmt: skip
+        admitted = self._admit(draft, scope, kind)
+        size = len(admitted.record.value.encode()) if isinstance(admitted.record.value, str) else 0
+        if size > VALUE_BYTES:  # the blanks around a text are part of the value, but not of what is shown of it
+            raise InvalidInput(f"the value has {size} bytes; the limit is {VALUE_BYTES}")
+        return admitted
+
+    def _admit(self, draft: Draft, scope: Scope, kind: Kind) -> Admitted:
+        binding = Binding(
+            channel=Channel.AGENT, writes={kind: scope}, reads=(scope,), content_bytes=VALUE_BYTES, filed=False
+        )
+        now = self._clock()
+        return admit(draft, binding=binding, id=new_id(now), now=now, secret=self._secret())
+
+    def _end(self, draft: EntryDraft, tier: str) -> datetime | None:
+        """When an entry ends: the moment that is said, else after its ttl; each must be one that keeps it."""
+        after = self._expiry(draft.ttl, tier)
+        if draft.expires_at is not None and draft.expires_at <= self._clock():
+            raise InvalidInput(f"an entry that ends at {draft.expires_at} would keep nothing")
+        return draft.expires_at or after
+
+    def _expiry(self, ttl: Ttl, tier: str) -> datetime | None:
+        if ttl == TASK_LIFETIME and tier != "working":
+            raise InvalidInput(f"a ttl of {TASK_LIFETIME!r} is for working memory, not for {tier}")
+        length = lifetime(ttl)
+        try:
+            return None if length is None else self._clock() + length
+        except OverflowError:
+            raise InvalidInput(f"a ttl of {ttl!r} ends after the last day of the calendar") from None
+
+    def _put(self, admitted: Admitted, held: Record | None) -> Put:
+        record = admitted.record
+        if held is not None:
+            record = record.replace(id=held.id, created_at=held.created_at)
+        return Put(record=record, terms=admitted.terms, expect=held.version if held else 0)
+
+    def held(self, scope: Scope, kind: Kind, key: str) -> Record | None:
+        """The live entry with a key."""
+        where = self.where([scope], kinds=frozenset({kind}), keys=frozenset({self.name(key)}))
+        return next(iter(self._store.find(where, order=Order.NEWEST, limit=1)), None)
+
+    def name(self, key: str) -> str:
+        """A key as it is kept: cleaned, and without secrets."""
+        return Gate(self._secret()).text(key, what="the key")
+
+    def where(self, scopes: Iterable[Scope], **fields: Any) -> Filter:
+        """Entries, and nothing else that may lie there."""
+        return Filter(scopes=frozenset(scopes), at=self._clock(), categories=frozenset({ENTRY}), **fields)
+
+    # From puts to one transaction
+
+    def _made(self, planned: Sequence[Planned]) -> list[Change]:
+        adopting, vectors = self._vectors([one.record.content for one in planned])
+        puts = [one.put.replace(vector=next(vectors, None), tell=True) for one in planned]
+        lapsed = (
+            self.where({one.record.scope for one in planned}, states=frozenset({State.EXPIRED})) if planned else None
+        )
+        open_tasks = {one.task.id: one.task for one in planned if one.task}
+        return [
+            *adopting,
+            *(self._open(task) for task in open_tasks),
+            *([Delete(where=lapsed, tell=Happened.EXPIRED)] if lapsed else []),
+            *puts,
+            *self._room(planned),
+            *(cap for task in open_tasks.values() for cap in self._within(task, planned)),
+        ]
+
+    def _open(self, task: str) -> Require:
+        """Whatever is written to a task's working memory was written before the task ended."""
+        where = Filter(scopes=frozenset({task_scope(task)}), at=self._clock(), categories=frozenset({ACTIVE}))
+        return Require(where=where, count=1)
+
+    def _room(self, planned: Sequence[Planned]) -> Iterable[Change]:
+        """Episodic memory makes room, others do not; of what was just written nothing goes."""
+        new = [one for one in planned if one.is_new]
+        for scope, kind in dict.fromkeys((one.record.scope, one.record.kind) for one in new):
+            here = [one for one in new if (one.record.scope, one.record.kind) == (scope, kind)]
+            said = [one.max_entries for one in here if one.max_entries is not None]
+            most = min(said) if said else self._capacity if kind is Kind.EPISODIC else None
+            if most is None:
+                continue
+            where = self.where([scope], kinds=frozenset({kind}))
+            if kind is Kind.EPISODIC:
+                spare = tuple(one.record.id for one in planned)
+                yield Trim(where=where, keep=most, order=Order.EXPENDABLE, spare=spare, tell=True)
+            yield Cap(where=where, most=most)
+
+    def _within(self, task: Task, planned: Sequence[Planned]) -> Iterable[Cap]:
+        """The limits of a task, over all who work on it."""
+        policy = task.policy
+        if policy.max_entries is None and policy.max_total_size_kb is None:
+            return
+        own = {one.record.scope for one in planned if one.task and one.task.id == task.id}
+        roots = tuple(agent_scope(agent, task=task.id) for agent in task.agents)
+        grows = any(one.is_new for one in planned if one.task and one.task.id == task.id)
+        size = None if policy.max_total_size_kb is None else policy.max_total_size_kb * KIBIBYTE
+        yield Cap(where=self.where(own), below=roots, most=policy.max_entries if grows else None, most_bytes=size)
+
+    def _vectors(self, texts: Sequence[str]) -> tuple[Sequence[AdoptEmbedder], Iterator[Vector]]:
+        """The vectors of texts; a failing embedder blocks no write, and a vector catches up."""
+        if self._embedder is None or not texts:
+            return [], iter(())
+        try:
+            return [AdoptEmbedder(identity=self._embedder.identity)], iter(self._embedder.embed(texts))
+        except ProviderError:
+            return [], iter(())
+
+
+def stale(held: Record, version: int) -> Conflict:
+    """What is said to whoever knows an earlier version."""
+    message = f"the entry {held.key!r} is at version {held.version}, not {version}: it was changed meanwhile"
+    return Conflict(message, current=held.version, holder=held.id)
+
+
+def _expected(draft: EntryDraft, held: Record | None) -> None:
+    """Refuse a draft that expects another version than is there."""
+    if draft.version is not None and draft.version < 0:
+        raise InvalidInput(f"{draft.version} is not a version")
+    if held is None:
+        if draft.version:
+            raise Conflict(f"there is no entry {draft.key!r}, so it is not at version {draft.version}", current=0)
+        return
+    if draft.fresh or draft.version == 0:
+        raise Conflict(f"there is an entry {draft.key!r} already", current=held.version, holder=held.id)
+    if draft.version is not None and draft.version != held.version:
+        raise stale(held, draft.version)
+
+
+def _beside(fields: Mapping[str, Json], *, tier: str, writer: str) -> dict[str, Json]:
+    """What stands beside an entry's value; of shared knowledge also who wrote it last."""
+    for name, words in {"priority": PRIORITIES, "sensitivity": SENSITIVITIES}.items():
+        if fields.get(name) is not None:
+            one_of(str(fields[name]), words, f"a {name}")
+    curated: dict[str, Json] = {"curated_by": writer} if tier == "semantic" else {}
+    return {name: value for name, value in (dict(fields) | curated).items() if value is not None}
+
+
+def _said(value: Json) -> str:
+    """What an entry is found by and shown as: a text as it is, anything else as JSON, made at the gate."""
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) and value.strip() else ""

@@ -1,0 +1,270 @@
+"""What a ``memory://`` address leads to: an artifact, a list of them, or a record, whole.
+
+``memory://root`` is the summary, ``memory://root/PATH`` an artifact, ``memory://root/`` a list, ``memory://ID`` a
+record.  Artifacts are read from the store.  Where the file of one says something else, a person has edited it and its
+words count; secrets are taken out of them first, since nobody has done that yet.  Files are opened from the folder
+downwards, never through a link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+from commonplace.engine.admission import Gate
+from commonplace.engine.memory import Memory
+from commonplace.files.codec import encode
+from commonplace.files.disk import TEMPORARY
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import Forbidden, InvalidInput, NotFound, StoreError
+from commonplace.model.ids import is_prefix
+from commonplace.model.queries import DocumentFilter, State
+from commonplace.model.records import Channel, Record, Trust
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+from commonplace.text.cleaning import clean
+
+SCHEME = "memory://"
+ROOT = "root"
+SUMMARY = "memory_summary.md"
+FILE_BYTES = 1_048_576  # of an edited file: what no artifact reaches
+ARTIFACTS_MOST = 10_000  # that a list can have: skills and session summaries are bounded far below
+
+_TOP = frozenset({"MEMORY.md", SUMMARY, "learned.md", "raw_memories.md"})
+_FOLDERS = frozenset({"skills", "rollout_summaries"})
+_PART = re.compile(r"[A-Za-z0-9._-]{1,255}")
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+_LED_ASTRAY = frozenset({errno.ELOOP, errno.EMLINK})  # how systems say that a name is a link
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+
+
+class Shelf(Value):
+    """Where addresses are looked up."""
+
+    memory: Memory
+    scope: Scope | None  #: the project, whose artifacts are read; None: there are none
+    folder: str | None = None  #: where its artifacts lie as files
+    secret: Callable[[], bytes] = bytes  #: the key of redaction marks
+
+
+class Page(Value):
+    """What an address leads to."""
+
+    url: str  #: in its plain form
+    text: str  #: all of it
+    content_type: str
+    updated_at: datetime | None = None
+    channel: Channel | None = None  #: by which its words came in
+    trust: Trust | None = None
+    record: Record | None = None  #: if it is one
+    edited: bool = False  #: a person's words from the file, which the store does not have yet
+    notes: tuple[str, ...] = ()  #: what the reader should know, as sentences
+
+
+def read(shelf: Shelf, url: str) -> Page:
+    """Read what is at an address.
+
+    Raises ``InvalidInput`` for what is no address, ``Forbidden`` for one that leads out of the root, and ``NotFound``.
+    """
+    namespace, path = _parted(url)
+    if namespace != ROOT:
+        return _record_page(shelf, namespace, path, url)
+    if path is None:
+        path = SUMMARY
+    name = _inside(path, url)
+    if name == "" or name.endswith("/"):
+        return _listing(shelf, name, url)
+    return artifact(shelf, name) or _listing(shelf, f"{name}/", url)
+
+
+def artifact(shelf: Shelf, name: str) -> Page | None:
+    """An artifact by its path below the root; None if there is none."""
+    if shelf.scope is None:
+        return None
+    where = DocumentFilter(scopes=frozenset({shelf.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
+    kept = next(iter(shelf.memory.store.documents(where.replace(names=frozenset({name})), limit=1)), None)
+    return _edited(shelf, name, kept) or (_stored(kept) if kept else None)
+
+
+def address(name: str) -> str:
+    """The address of an artifact."""
+    return f"{SCHEME}{ROOT}" if name == SUMMARY else f"{SCHEME}{ROOT}/{name}"
+
+
+def content_type(name: str) -> str:
+    """What a program takes it for."""
+    return "text/markdown" if name.endswith(".md") else "text/plain"
+
+
+def _parted(url: str) -> tuple[str, str | None]:
+    """The namespace and the path behind it, still encoded; None: there is not even a slash."""
+    clean(url, what="the address")  # half a character names nothing
+    if not url.lower().startswith(SCHEME):
+        raise InvalidInput(f"{url!r} is not a memory:// address; memory://root is the summary")
+    namespace, slash, path = url[len(SCHEME) :].partition("/")
+    if not namespace:
+        raise InvalidInput(f"{url!r} needs a namespace: memory://root, or memory:// and the id of a record")
+    if namespace.lower() != ROOT and not is_prefix(namespace.lower()):
+        raise InvalidInput(f"{url!r} has an unknown namespace, {namespace!r}: there are root and the ids of records")
+    return namespace.lower(), path if slash else None
+
+
+def _inside(path: str, url: str) -> str:
+    """The path, decoded once, if it stays below the root however it is read."""
+    try:
+        name = unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{url!r} is not UTF-8 where it is percent-encoded") from None
+    if _ENCODED.search(name):
+        raise Forbidden(f"{url!r} is percent-encoded twice and so could escape memory root; it is refused")
+    parts = name.removesuffix("/").split("/")
+    if "\\" in name or ":" in name or not name.isprintable() or {"..", "."} & {*parts} or (name and "" in parts):
+        raise Forbidden(f"{url!r} escapes memory root and is refused")
+    return name
+
+
+def _record_page(shelf: Shelf, id: str, path: str | None, url: str) -> Page:
+    if path:
+        raise InvalidInput(f"{url!r} has a path behind the id of a record, which has none")
+    record = shelf.memory.get(id)
+    state = record.state(record.updated_at)
+    notes = {
+        State.ARCHIVED: ("this record is archived: it is kept as history and no longer holds",),
+        State.HELD: ("this record is held for a person's review: it is not to be relied on",),
+    }
+    return Page(
+        url=f"{SCHEME}{record.id}", text=encode(record).decode(), content_type="text/markdown", record=record,
+        updated_at=record.updated_at, channel=record.source.channel, trust=record.trust, notes=notes.get(state, ()),
+    )  # fmt: skip
+
+
+def _missing(shelf: Shelf, url: str) -> NotFound:
+    if shelf.scope is None:
+        return NotFound(f"{url!r} was not found: there is no project here; `commonplace init` makes one of this folder")
+    if not _below(shelf, ""):
+        return NotFound(f"{url!r} was not found: artifacts are not available yet, since nothing was consolidated here")
+    return NotFound(f"{url!r} was not found; memory://root/ lists what there is")
+
+
+def _stored(document: Document) -> Page:
+    return Page(
+        url=address(document.name), text=document.content or "", content_type=content_type(document.name),
+        updated_at=document.updated_at, channel=document.source.channel, trust=document.trust,
+    )  # fmt: skip
+
+
+# Files
+
+
+def _edited(shelf: Shelf, name: str, kept: Document | None) -> Page | None:
+    """What a person made of the file, if they did."""
+    if shelf.folder is None or not _is_artifact(name):
+        return None
+    found = _file(shelf.folder, name)
+    if found is None:
+        return None
+    said, moment = found
+    try:
+        text, _ = clean(said.decode("utf-8-sig"), what=name)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"the file of {address(name)} is not UTF-8; mend or remove {name!r}") from None
+    if kept and text == clean(kept.content or "", what=name)[0]:
+        return None
+    gate = Gate(shelf.secret())
+    return Page(
+        url=address(name), text=gate.text(text, what=name), content_type=content_type(name), updated_at=moment,
+        channel=Channel.FILE, trust=Trust.USER, edited=True,
+        notes=tuple(f"a secret ({finding.kind}) in {name!r} is not shown" for finding in gate.findings),
+    )  # fmt: skip
+
+
+def _is_artifact(name: str) -> bool:
+    """Whether a file of that name is one: the same folder holds records and settings, which have their own doors."""
+    first, *rest = name.split("/")
+    shaped = all(_PART.fullmatch(part) for part in (first, *rest))
+    return shaped and (first in _FOLDERS if rest else first in _TOP)
+
+
+def _file(folder: str, name: str) -> tuple[bytes, datetime] | None:
+    """A file's bytes and when it was last written; None if it is not there.  A link is refused at every step."""
+    *folders, last = name.split("/")
+    opened: list[int] = []
+    try:
+        opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        for part in folders:
+            opened.append(_step(opened[-1], part, os.O_DIRECTORY, name))
+        opened.append(_step(opened[-1], last, os.O_NONBLOCK, name))
+        return _bytes(opened[-1], name)
+    except Forbidden:
+        raise
+    except OSError as error:
+        if error.errno in _LED_ASTRAY:
+            raise _astray(name) from None
+        if error.errno in _NOT_THERE:
+            return None
+        raise StoreError(f"{os.path.join(folder, name)!r} cannot be read: {error.strerror}") from error
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _step(inside: int, part: str, flags: int, name: str) -> int:
+    if stat.S_ISLNK(os.stat(part, dir_fd=inside, follow_symlinks=False).st_mode):
+        raise _astray(name)
+    return os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=inside)
+
+
+def _astray(name: str) -> Forbidden:
+    return Forbidden(f"{address(name)} goes through a symbolic link and so could escape memory root; it is refused")
+
+
+def _bytes(descriptor: int, name: str) -> tuple[bytes, datetime] | None:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    if status.st_size > FILE_BYTES:
+        raise InvalidInput(f"the file of {address(name)} has {status.st_size} bytes; at most {FILE_BYTES} are read")
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read(FILE_BYTES), datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+# Lists
+
+
+def _listing(shelf: Shelf, folder: str, url: str) -> Page:
+    if not (inside := _below(shelf, folder)):
+        raise _missing(shelf, url)
+    names = sorted({folder + name.partition("/")[0] + ("/" if "/" in name else "") for name in inside})
+    text = "\n".join(f"{SCHEME}{ROOT}/{name}" for name in names)
+    return Page(url=f"{SCHEME}{ROOT}/{folder}", text=text, content_type="text/plain")
+
+
+def _below(shelf: Shelf, folder: str) -> list[str]:
+    """Every artifact in a folder and its folders, by its path from there."""
+    if shelf.scope is None:
+        return []
+    where = DocumentFilter(scopes=frozenset({shelf.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
+    kept = {document.name for document in shelf.memory.store.documents(where, limit=ARTIFACTS_MOST)}
+    names = kept | (set(_on_disk(shelf.folder)) if shelf.folder else set())
+    return sorted(name.removeprefix(folder) for name in names if name.startswith(folder) and name != folder)
+
+
+def _on_disk(root: str) -> Iterator[str]:
+    """The paths of artifacts that lie there as files; what is reached through a link is not ours."""
+    for top in _TOP:
+        if os.path.isfile(os.path.join(root, top)) and not os.path.islink(os.path.join(root, top)):
+            yield top
+    for top in _FOLDERS:
+        start = os.path.join(root, top)
+        for folder, _, names in os.walk(start) if not os.path.islink(start) else ():
+            for name in names:
+                path = os.path.join(folder, name)
+                plain = not os.path.islink(path) and not name.startswith(TEMPORARY)
+                relative = os.path.relpath(path, root).replace(os.sep, "/")
+                if plain and _is_artifact(relative):
+                    yield relative

@@ -1,0 +1,190 @@
+"""What a session is shown before it starts: the summary, the newest procedures, and what bears on its task.
+
+Everything here is read; what came of it is kept by ``receipts``.  The project's memory and the user's own are asked
+every time, together.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from commonplace.engine.admission import Gate
+from commonplace.files import disk as files
+from commonplace.files.recall import Brief
+from commonplace.learning.addresses import SCHEME, SUMMARY, Page, Shelf, artifact
+from commonplace.learning.brief_layout import OUTSIDE_PARTS, PROCEDURES, Guidance, Material, Text, balanced, guidance
+from commonplace.learning.brief_layout import SUMMARY as PLACE
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, StoreError
+from commonplace.model.queries import Hit
+from commonplace.model.records import Channel, Kind, Record, Trust
+from commonplace.model.values import Value
+from commonplace.text.words import plan
+
+RULES = "read_path.md"
+PROMPTS = "prompts"
+LESSONS = "learned.md"
+QUERY_CHARS = 4000  # of a task; the planner takes the first words of it that say something
+RULES_BYTES = 65_536
+DEEPER = 3  # times as many are asked for as are shown: some are set aside
+
+_FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+class Injection(Value):
+    """The block for one session, and what it was made from."""
+
+    guidance: Guidance
+    query: str  #: what memory was asked
+    budget: int | None = None
+    texts: tuple[Page, ...] = ()  #: the artifacts that are in it
+    notes: tuple[str, ...] = ()  #: what the caller should know, as sentences
+
+    @property
+    def text(self) -> str:
+        """The block; empty if there was nothing to say."""
+        return self.guidance.text
+
+
+def inject(
+    shelf: Shelf,
+    recall: Callable[..., Brief],
+    task: str = "",
+    *,
+    rules: str,
+    limit: int,
+    recall_budget: int | None = None,
+    budget: int | None = None,
+    summary_budget: int,
+    session: str | None = None,
+) -> Injection:
+    """Build the block for a task; without one the newest notes stand for what would bear on it.
+
+    ``recall`` is ``Here.recall``; ``budget`` is for all of it in tokens, ``summary_budget`` for the summary and the
+    lessons together.  Turns of the very session that asks are left out.
+    """
+    query = task.strip()[:QUERY_CHARS]
+    found = recall(query, limit=limit * DEEPER, budget=recall_budget, count=False)
+    others = [hit for hit in found.hits if not _is_of(hit, session)]
+    hits, passed = balanced(others, limit=limit)
+    procedures = _procedures(shelf, hits)
+    pages, troubles = _artifacts(shelf)
+    material = Material(
+        rules=rules, summary=_shown(pages.get(SUMMARY)), lessons=_shown(pages.get(LESSONS)),
+        procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
+        references=_references(hits, procedures),
+    )  # fmt: skip
+    block = guidance(material, secret=shelf.secret(), budget=budget, summary_budget=summary_budget)
+    in_it = {text.url for text in block.texts}
+    return Injection(
+        guidance=block, query=query, budget=budget,
+        texts=tuple(page for page in pages.values() if page.url in in_it),
+        notes=(*found.notes, *troubles, *_outsiders(passed), *block.notes),
+    )  # fmt: skip
+
+
+def rules_in(folder: str | None, *, secret: bytes = b"") -> str:
+    """The rules of the block: the project's own ``prompts/read_path.md`` before ours."""
+    own = _own_rules(folder) if folder else None
+    if own is None:
+        with open(os.path.join(os.path.dirname(__file__), PROMPTS, RULES), encoding="utf-8") as file:
+            return file.read()
+    file_name = os.path.join(folder or "", PROMPTS, RULES)
+    try:
+        text = own[:RULES_BYTES].decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not UTF-8 at byte {error.start}", file=file_name) from None
+    if PLACE not in text:
+        raise ConfigError(f"has no place for the summary: {PLACE} is missing", file=file_name)
+    return Gate(secret).text(text, what=file_name)
+
+
+def ticket_task(text: str) -> str:
+    """What a ticket asks of memory: its title, then its words; the frontmatter is not part of them."""
+    front = _FRONT.match(text)
+    title = _TITLE.search(front[1]) if front else None
+    body = _COMMENT.sub("", text[front.end() :] if front else text)
+    return "\n".join(part.strip() for part in (title[1].strip("\"'") if title else "", body) if part.strip())
+
+
+def _own_rules(folder: str) -> bytes | None:
+    path = os.path.join(PROMPTS, RULES)
+    try:
+        return files.read(folder, path)[0]
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{os.path.join(folder, path)!r} cannot be read: {error.strerror}") from error
+
+
+def _is_of(hit: Hit, session: str | None) -> bool:
+    return hit.chunk is not None and hit.chunk.document == session
+
+
+def _procedures(shelf: Shelf, hits: Sequence[Hit]) -> list[Record]:
+    """The newest procedures but those that were recalled; none that came from outside stands among them."""
+    recalled = {hit.id for hit in hits}
+    newest = shelf.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES * DEEPER)
+    known = [record for record in newest if record.trust > Trust.EXTERNAL and record.id not in recalled]
+    return known[:PROCEDURES]
+
+
+def _artifacts(shelf: Shelf) -> tuple[dict[str, Page], list[str]]:
+    """The summary and the lessons, as far as they can be read: a session starts all the same."""
+    pages: dict[str, Page] = {}
+    notes: list[str] = []
+    for name in (SUMMARY, LESSONS):
+        try:
+            page = artifact(shelf, name)
+        except (StoreError, InvalidInput, Forbidden) as error:  # a link, a foreign encoding, a disk
+            notes.append(f"{name} is not shown: {error}")
+            continue
+        if page and page.text.strip():
+            pages[name] = page
+            notes += page.notes
+    return pages, notes
+
+
+def _shown(page: Page | None) -> Text | None:
+    if page is None:
+        return None
+    trust = Trust.EXTERNAL if page.trust is None else page.trust
+    by = page.channel or Channel.IMPORT
+    return Text(url=page.url, text=page.text, updated_at=page.updated_at, by=by.value, trust=trust)
+
+
+def _references(hits: Sequence[Hit], procedures: Sequence[Record]) -> dict[str, str]:
+    """An address for every record, by which it can be opened and cited."""
+    records = [hit.record for hit in hits if hit.record] + list(procedures)
+    return {record.id: f"{SCHEME}{record.short}" for record in records}
+
+
+def _outsiders(passed: int) -> list[str]:
+    if not passed:
+        return []
+    return [f"{passed} notes from outside were left out: they may be one in {OUTSIDE_PARTS} of what is shown"]
+
+
+def described(injection: Injection) -> dict[str, Any]:
+    """The injection for programs: the block, and every item in it."""
+    block = injection.guidance
+    return {
+        "text": block.text,
+        "tokens": block.tokens,
+        "records": [
+            {"id": record.id, "version": record.version, "part": part, "address": f"{SCHEME}{record.id}"}
+            for part, records in _parts(block)
+            for record in records
+        ],
+        "chunks": [hit.id for hit in block.hits if hit.chunk],
+        "artifacts": [page.url for page in injection.texts],
+    }
+
+
+def _parts(block: Guidance) -> list[tuple[str, list[Record]]]:
+    recalled = [hit.record for hit in block.hits if hit.record]
+    return [("procedures", list(block.procedures)), ("recalled", recalled)]

@@ -1,0 +1,164 @@
+"""``commonplace consolidate``: what was learned becomes MEMORY.md, a summary and skills."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+from commonplace.app import App, here, learning_place, workplace
+from commonplace.cli.commands import Told
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import Session, counted, json_too, progress
+from commonplace.cli.terminal import near
+from commonplace.files import disk as files
+from commonplace.learning.consolidate import ConsolidateReport, committed, described, prepared
+from commonplace.learning.consolidate import consolidate as run
+from commonplace.learning.consolidate_receipts import undo as take_back
+from commonplace.model.errors import InvalidInput
+
+MANIFEST = "consolidate.json"  # what a folder of work was made from
+NOTHING_NEW = ("up to date",)  # reasons to skip that need nobody
+ANSWER_BYTES = 4_194_304
+
+
+@click.command(cls=Told)
+@click.option("--dry-run", is_flag=True, help="Show what would change, as a diff, and change nothing.")
+@click.option("--force", is_flag=True, help="Also if nothing is new; with --undo also over what was edited since.")
+@click.option("--undo", is_flag=True, help="Take the last consolidation back.")
+@click.option("--prepare", metavar="DIR", help="Write the work as files for a coding agent to think about.")
+@click.option("--commit", metavar="DIR", help="Check and keep the answers that an agent has put there.")
+@json_too
+def consolidate(
+    *, dry_run: bool, force: bool, undo: bool, prepare: str | None, commit: str | None, as_json: bool
+) -> int:
+    """Put what this project has learned together: MEMORY.md, memory_summary.md and skills.
+
+    What you wrote or changed in these files stays as you left it.  Nothing vanishes without a reason, every run leaves
+    a receipt, and the last one can be taken back.  The exit code is 1 if it failed.
+
+    Examples:
+      commonplace consolidate --dry-run
+      commonplace consolidate
+      commonplace consolidate --undo
+    """
+    if sum(map(bool, (undo, prepare, commit))) > 1:
+        raise InvalidInput("--undo, --prepare and --commit are three commands; give one of them")
+    if dry_run and (undo or prepare is not None):
+        raise InvalidInput("--dry-run shows what a consolidation would change; --undo and --prepare are done at once")
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        if undo:
+            return _undone(session, force=force)
+        if prepare is not None:
+            return _prepared(session, prepare)
+        with progress("Consolidating") as tell:
+            if commit is not None:
+                report = _committed(place, commit, dry_run=dry_run)
+            else:
+                report = run(learning_place(place), dry_run=dry_run, force=force, tell=tell)
+        return told(session, report)
+
+
+def told(session: Session, report: ConsolidateReport) -> int:
+    """Tell what came of it; the exit code says whether somebody has to look."""
+    left = (f"{name} was edited meanwhile, or cannot be read, and was left as it is" for name in report.left)
+    session.tell(*report.redactions, *left)
+    session.answer(_text(report), report_json(report))
+    needs = report.status == "failed" or (report.status == "skipped" and report.reason.startswith(_TROUBLE))
+    return ATTENTION if needs else OK
+
+
+_TROUBLE = ("out of tries", "waiting to be tried again")
+
+
+def _text(report: ConsolidateReport) -> str:
+    if report.status == "planned":
+        return report.diff or "Nothing would change"
+    if report.status in ("skipped", "failed"):
+        return f"{report.status.capitalize()}: {report.reason}"
+    lines = [described(report).capitalize()]
+    lines += [f"superseded: {one.old.content} -> {one.new.content} ({one.why})" for one in report.superseded]
+    lines += [f"dropped: {one.text} ({one.reason})" for one in report.dropped]
+    return "\n".join(lines)
+
+
+def report_json(report: ConsolidateReport) -> dict[str, Any]:
+    """A report for programs."""
+    plain = ("status", "reason", "mode", "model", "tokens_in", "tokens_out", "extractions", "records", "carried")
+    lists = ("written", "removed", "stale", "edited", "left", "disputed")
+    return (
+        {name: getattr(report, name) for name in plain}
+        | {name: list(getattr(report, name)) for name in lists}
+        | {
+            "seconds": round(report.seconds, 3),
+            "superseded": [{"old": one.old.id, "new": one.new.id, "why": one.why} for one in report.superseded],
+            "dropped": [{"text": one.text, "reason": one.reason, "by": one.by} for one in report.dropped],
+            "receipt": report.receipt,
+            "diff": report.diff,
+        }
+    )
+
+
+def _undone(session: Session, *, force: bool) -> int:
+    done = take_back(workplace(session.place), force=force)
+    session.tell(*(f"your own words in {name} stay" for name in done.theirs))
+    text = (
+        f"Took {done.receipt} back: {counted(len(done.written), 'artifact')} as before, "
+        f"{len(done.removed)} removed, {counted(len(done.restored), 'record')} live again"
+    )
+    fields = ("written", "removed", "restored", "unmarked", "theirs")
+    session.answer(text, {"receipt": done.receipt} | {name: list(getattr(done, name)) for name in fields})
+    return OK
+
+
+# Through a host's agent
+
+
+def _prepared(session: Session, folder: str) -> int:
+    made_from, questions = prepared(learning_place(session.place))
+    manifest = {"made_from": made_from, "parts": len(questions)}
+    for number, question in enumerate(questions, start=1):
+        body = f"{question.system}\n\n---\n\n{question.prompt}\n\n---\n\nWrite the answer to {answer_name(number)}.\n"
+        files.replace(folder, f"consolidate-{number}.md", body.encode())
+    files.replace(folder, MANIFEST, f"{json.dumps(manifest)}\n".encode())
+    text = (
+        f"Wrote {counted(len(questions), 'prompt')} to {near(os.path.abspath(folder))}; answer each consolidate-N.md "
+        f"in consolidate-N.json, then `commonplace consolidate --commit {folder}`"
+    )
+    session.answer(text, {"folder": folder, "parts": len(questions)})
+    return OK
+
+
+def answer_name(number: int) -> str:
+    """Where the answer to a prompt belongs."""
+    return f"consolidate-{number}.json"
+
+
+def _committed(place: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
+    manifest = _manifest(folder)
+    answers = [_read(folder, answer_name(number)) for number in range(1, manifest["parts"] + 1)]
+    return committed(learning_place(place), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run)
+
+
+def _manifest(folder: str) -> dict[str, Any]:
+    try:
+        said = json.loads(_read(folder, MANIFEST))
+    except ValueError:
+        said = None
+    if not isinstance(said, dict) or not isinstance(said.get("parts"), int) or "made_from" not in said:
+        raise InvalidInput(f"{os.path.join(folder, MANIFEST)!r} is not what --prepare wrote; prepare the work again")
+    return said
+
+
+def _read(folder: str, name: str) -> str:
+    path = os.path.join(folder, name)
+    try:
+        with open(path, "rb") as file:
+            return file.read(ANSWER_BYTES).decode()
+    except FileNotFoundError:
+        raise InvalidInput(f"{path!r} is missing: --prepare writes the work, an agent the answers") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path!r} cannot be read: {error}") from error

@@ -1,0 +1,125 @@
+"""``commonplace extract``: records from sessions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from commonplace.app import learning_place
+from commonplace.cli.commands import Told
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import counted, json_too, opened, progress
+from commonplace.cli.terminal import near
+from commonplace.learning.extract import ExtractReport, Left
+from commonplace.learning.extract import extract as extract_sessions
+from commonplace.learning.extract_host import commit as commit_answers
+from commonplace.learning.extract_host import prepare as prepare_work
+from commonplace.model.errors import InvalidInput
+from commonplace.model.jobs import Reason
+
+NAMES_SHOWN = 5
+
+
+@click.command(cls=Told)
+@click.option(
+    "--session", "names", metavar="ID", multiple=True, help="Only this one, however new or old; may be repeated."
+)
+@click.option("--exclude", metavar="ID", help="Leave this one alone: it is under way.")
+@click.option("--force", is_flag=True, help="Also what is up to date, too new or too old.")
+@click.option("--prepare", metavar="DIR", help="Write the work as files, for a coding agent to think about.")
+@click.option("--commit", metavar="DIR", help="Check and keep what the agent has answered there.")
+@json_too
+def extract(
+    *, names: Sequence[str], exclude: str | None, force: bool, prepare: str | None, commit: str | None, as_json: bool
+) -> int:
+    """Make records of what was learned in indexed sessions.
+
+    Sessions that changed since the last time, are at rest and not too old are looked at, in the way that memories.mode
+    says: by rules, with a model, or by your coding agent (--prepare, then --commit).  A failure loses nothing: it is
+    named, and the session is tried again later; the exit code is then 1.
+
+    Examples:
+      commonplace extract
+      commonplace extract --session 0b1c
+      commonplace extract --prepare work/
+      commonplace extract --commit work/
+    """
+    if prepare is not None and commit is not None:
+        raise InvalidInput("--prepare writes the work and --commit takes the answers; give one of them")
+    if commit is not None and (names or exclude or force):
+        raise InvalidInput("--commit takes what is in its folder; --session, --exclude and --force are for the others")
+    with opened(as_json=as_json) as session:
+        place = learning_place(session.place)
+        given: dict[str, Any] = {"only": names or None, "exclude": exclude, "force": force}
+        written: tuple[str, ...] = ()
+        with progress("Extracting sessions") as tell:
+            if commit is not None:
+                report = commit_answers(place, commit, tell=tell)
+            elif prepare is not None:
+                prepared = prepare_work(place, prepare, tell=tell, **given)
+                report, written = prepared.report, prepared.sessions
+            else:
+                report = extract_sessions(place, tell=tell, **given)
+        session.tell(*report.notes, *(f"{left.session}: {left.reason}" for left in report.failed))
+        session.answer("\n".join(_lines(report, prepare, written)), _json(report) | {"prepared": list(written)})
+    return OK if report.is_well else ATTENTION
+
+
+def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) -> Iterator[str]:
+    if folder is not None:
+        yield f"Prepared {counted(len(written), 'session')}" + (
+            f" in {near(folder)}; see README.md there" if written else ""
+        )
+    else:
+        sessions = len(report.done) + len(report.empty)
+        yield f"Extracted {counted(len(report.records), 'record')} from {counted(sessions, 'session')}"
+    for taken in report.done:
+        beside = [
+            *([f"{taken.held} held for review"] if taken.held else []),
+            *([f"{len(taken.replaced)} replaced"] if taken.replaced else []),
+            *([f"{len(taken.left_out)} left out: {', '.join(sorted(set(taken.left_out)))}"] if taken.left_out else []),
+        ]
+        yield f"  {taken.session}: {counted(len(taken.records), 'record')}" + (
+            f" ({'; '.join(beside)})" if beside else ""
+        )
+    if report.empty:
+        yield f"  nothing worth keeping: {_some(report.empty)}"
+    for reason, names in _by_reason(report.skipped).items():
+        yield f"  skipped, {reason}: {_some(names)}"
+    if report.failed:
+        yield f"  failed: {_some([left.session for left in report.failed])}"
+    for kind, count in sorted(report.redactions.items()):
+        yield f"  {counted(count, 'secret')} ({kind}) taken out"
+
+
+def _by_reason(skipped: Sequence[Left]) -> Mapping[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for left in skipped:
+        error = f" ({left.error})" if left.error and left.reason != Reason.UP_TO_DATE else ""
+        found[f"{left.reason}{error}"].append(left.session)
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _json(report: ExtractReport) -> dict[str, Any]:
+    return {
+        "done": [
+            {
+                "session": taken.session, "records": list(taken.records), "held": taken.held,
+                "replaced": list(taken.replaced), "left_out": list(taken.left_out),
+            }
+            for taken in report.done
+        ],
+        "empty": list(report.empty),
+        "skipped": [{"session": one.session, "reason": str(one.reason), "error": one.error} for one in report.skipped],
+        "failed": [{"session": one.session, "reason": one.reason} for one in report.failed],
+        "records": list(report.records),
+        "redactions": dict(report.redactions),
+    }  # fmt: skip

@@ -1,0 +1,187 @@
+"""``commonplace memory``: what this project learned, shown, cleared and asked for again; with a ROLE, that agent's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from commonplace.app import App, here, workplace
+from commonplace.cli.commands import Told, as_written
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import Session, confirmed, counted, json_too, opened
+from commonplace.learning.artifacts import SUMMARY, present, publish
+from commonplace.learning.brief import described
+from commonplace.learning.learn import clear as clear_all
+from commonplace.learning.learn import enqueue as ask_for
+from commonplace.model.errors import InvalidInput
+from commonplace.roles.memory_command import ROLE_COMMANDS, clear_role
+
+CLEARED = "Memory data cleared and system prompt refreshed."
+ENQUEUED = "Memory consolidation enqueued."
+EMPTY = "Memory payload is empty (memories disabled or no memory summary found)."
+USAGE = (
+    "Usage: commonplace memory view|clear|reset|enqueue|rebuild, or list|clear|export|import|consolidate|reembed ROLE"
+)
+
+
+class _Verbs(click.Group):
+    """A group that answers a word it does not know with what it knows."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See ``click.Group``."""
+        if args and self.get_command(ctx, args[0]) is None:
+            raise InvalidInput(f"{args[0]!r} is not one of them. {USAGE}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Verbs,
+    invoke_without_command=True,
+    help=as_written("""What this project learned from its sessions; without a word `view`.
+
+    With a ROLE, such as role.yaml, it is the memory of that agent: list, clear, export, import, consolidate, reembed.
+
+    Examples:
+      commonplace memory
+      commonplace memory rebuild
+      commonplace memory list role.yaml
+    """),
+)
+@click.pass_context
+def memory(context: click.Context) -> Any:
+    """What this project learned; see the help above."""
+    if context.invoked_subcommand is None:
+        return context.invoke(view, as_json=False)
+    return None
+
+
+@memory.command(cls=Told)
+@json_too
+def view(as_json: bool) -> None:
+    """Show what is injected when a session starts.
+
+    Example:
+      commonplace memory view
+    """
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        work = workplace(place)
+        publish(work)  # what a process that died had stored and not written
+        summary = present(work).get(SUMMARY)
+        if not work.learning.enabled or summary is None or not summary.text.strip():
+            session.tell(EMPTY)
+            session.answer("", {"text": "", "tokens": 0})
+            return
+        session.answer(*_payload(place))
+
+
+def _payload(place: App) -> tuple[str, dict[str, Any]]:
+    injection = place.inject("")
+    return injection.text, {"text": injection.text, **described(injection)}
+
+
+def _clear(yes: bool, records: str, as_json: bool) -> int:
+    with opened(as_json=as_json) as session:
+        every = records == "all"
+        what = "every record" if every else "records made of sessions"
+        question = f"Erase what this project learned for good: {what}, extractions, artifacts, receipts?"
+        if not yes and not confirmed(question):
+            return ATTENTION
+        done = clear_all(workplace(session.place), every=every)
+        session.erased(pending=done.pending)
+        stays = [] if every else ["records that people wrote, and"]
+        session.tell(
+            f"{counted(len(done.records), 'record')} and {counted(done.documents, 'document')} were erased; "
+            + " ".join([*stays, "indexed sessions stay"])
+            + (f"; your own words in {', '.join(done.kept)} too" if done.kept else "")
+        )
+        data = {"records": list(done.records), "documents": done.documents, "kept": list(done.kept)}
+        session.answer(CLEARED, data)
+    return OK
+
+
+def _enqueue(as_json: bool) -> None:
+    with here() as place:
+        session = Session(place, place.memory, as_json=as_json)
+        ask_for(workplace(place))
+        if not place.where.learning.enabled:
+            session.tell("learning is switched off here, so it waits until `memories.enabled` is true")
+        session.answer(ENQUEUED, {"enqueued": True})
+
+
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+_records = click.option(
+    "--records", type=click.Choice(["learned", "all"]), default="learned",
+    help="Which records go: those made of sessions, or also those that people wrote.",
+)  # fmt: skip
+
+
+@memory.command(cls=Told)
+@click.argument("role", required=False, metavar="[ROLE]")
+@click.option("--what", metavar="WHAT", help="With a ROLE: sessions, memories or all (the default).")
+@click.option("--type", "kind", metavar="TYPE", help="With a ROLE: only episodic, semantic or procedural memories.")
+@click.option("--force", is_flag=True, help="With a ROLE: do not ask.")
+@_yes
+@_records
+@json_too
+def clear(
+    *, role: str | None, what: str | None, kind: str | None, force: bool, yes: bool, records: str, as_json: bool
+) -> int:
+    """Delete all that this project learned: extractions, generated artifacts, receipts and records made of sessions.
+
+    Other projects are not touched.  Records and lines that people wrote stay, sessions stay indexed.
+
+    With a ROLE it is what that agent remembers, and only what is asked for: all of it, its sessions, its memories, or
+    the memories of one type.
+
+    Examples:
+      commonplace memory clear --yes
+      commonplace memory clear role.yaml --type episodic
+    """
+    if role is not None:
+        return clear_role(role, what=what or "all", kind=kind, force=force or yes, as_json=as_json)
+    if what or kind or force:
+        raise InvalidInput("--what, --type and --force are about the memory of a ROLE: say which, as in role.yaml")
+    return _clear(yes, records, as_json)
+
+
+@memory.command(cls=Told)
+@_yes
+@_records
+@json_too
+def reset(yes: bool, records: str, as_json: bool) -> int:
+    """Do the same as `clear`.
+
+    Example:
+      commonplace memory reset --yes --records all
+    """
+    return _clear(yes, records, as_json)
+
+
+@memory.command(cls=Told)
+@json_too
+def enqueue(as_json: bool) -> None:
+    """Let consolidation run at the next start-up, even if nothing has changed.
+
+    Example:
+      commonplace memory enqueue
+    """
+    _enqueue(as_json)
+
+
+@memory.command(cls=Told)
+@json_too
+def rebuild(as_json: bool) -> None:
+    """Do the same as `enqueue`.
+
+    Example:
+      commonplace memory rebuild
+    """
+    _enqueue(as_json)
+
+
+for _command in ROLE_COMMANDS:
+    memory.add_command(_command)

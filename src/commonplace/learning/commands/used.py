@@ -1,0 +1,116 @@
+"""``commonplace used``: what a session was shown, and what it made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from commonplace.app import here
+from commonplace.cli.commands import Told
+from commonplace.cli.session import Session, counted, json_too
+from commonplace.engine.rendering import iso
+from commonplace.learning.receipts import INJECTION, RECALL, Fate, Shown, Used
+from commonplace.learning.receipts import used as used_in
+from commonplace.text.cleaning import plain_line
+
+LINE_LETTERS = 80  # of what an item says
+
+
+@click.command(cls=Told)
+@click.argument("session", metavar="SESSION")
+@json_too
+def used(session: str, as_json: bool) -> None:
+    """Say what a session was shown, by `commonplace brief --session` or when it recalled, and what of it was used.
+
+    Cited is what the agent named: a record by its id, an artifact by its memory:// address or its path, a turn by its
+    reference.  Echoed is what it only repeated, which proves nothing.  The session has to be indexed for that.
+
+    Example:
+      commonplace used 0b1c
+    """
+    with here() as place:
+        told = Session(place, place.memory, as_json=as_json)
+        report = used_in(place.memory, session.removeprefix("session:"))
+        if not report.indexed:
+            told.tell(f"session {report.session!r} is not indexed, so what it used is not known")
+        told.answer(_text(report), _described(report))
+
+
+def _text(report: Used) -> str:
+    counts = _counts(report)
+    recalls = _times(report, RECALL, "recall")
+    head = f"Session {report.session}: " + "; ".join(
+        [_times(report, INJECTION, "brief"), *([recalls] if recalls else [])]
+    )
+    lines = [f"{_state(fate, report):8}{_line(fate)}" for fate in report.fates]
+    lines += [f"{'cited':8}{url}  (was not shown)" for url in report.others]
+    summed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    return "\n".join([head, *lines, summed])
+
+
+def _times(report: Used, what: str, name: str) -> str:
+    """How often, when and how much; recalls only if there were any."""
+    found = _of(report, what)
+    if not found and what == RECALL:
+        return ""
+    shown = ", ".join(f"{receipt.at:%Y-%m-%d} ({receipt.tokens} tokens)" for receipt in found)
+    return counted(len(found), name) + (f": {shown}" if shown else "")
+
+
+def _of(report: Used, what: str) -> list[Shown]:
+    return [receipt for receipt in report.shown if receipt.what == what]
+
+
+def _line(fate: Fate) -> str:
+    item = fate.item
+    version = f" version {item.version}" if item.version is not None else ""
+    now = "" if item.kind != "record" else _since(fate)
+    said = plain_line(fate.text or "")
+    said = said if len(said) <= LINE_LETTERS else said[: LINE_LETTERS - 1].rstrip() + "…"
+    turns = ", ".join(f"#{ref}" for ref in (*fate.cited, *fate.echoed))
+    return f"{item.id}{version}{now}" + (f"  {said}" if said else "") + (f"  (turn {turns})" if turns else "")
+
+
+def _since(fate: Fate) -> str:
+    if fate.current is None:
+        return ", since forgotten"
+    return "" if fate.current == fate.item.version else f", now {fate.current}"
+
+
+def _state(fate: Fate, report: Used) -> str:
+    if not report.indexed:
+        return "shown"
+    return "cited" if fate.cited else "echoed" if fate.echoed else "unused"
+
+
+def _counts(report: Used) -> dict[str, int]:
+    states = [_state(fate, report) for fate in report.fates]
+    known = {state: states.count(state) for state in ("cited", "echoed", "unused")} if report.indexed else {}
+    return {"shown": len(states), **known, "cited_unshown": len(report.others)}
+
+
+def _described(report: Used) -> dict[str, Any]:
+    return {
+        "session": report.session,
+        "indexed": report.indexed,
+        **{
+            name: [{"receipt": one.name, "at": iso(one.at), "tokens": one.tokens} for one in _of(report, what)]
+            for name, what in (("briefs", INJECTION), ("recalls", RECALL))
+        },
+        "items": [
+            {
+                "kind": fate.item.kind,
+                "id": fate.item.id,
+                "version": fate.item.version,
+                "current_version": fate.current,
+                "text": fate.text,
+                "state": _state(fate, report),
+                "cited_in": list(fate.cited),
+                "echoed_in": list(fate.echoed),
+            }
+            for fate in report.fates
+        ],
+        "cited_unshown": list(report.others),
+        "counts": _counts(report),
+    }

@@ -1,0 +1,339 @@
+"""What code demands of a proposal, whoever made it: its form, its names, and that nothing vanishes.  Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from commonplace.files.artifacts import checked
+from commonplace.learning.consolidate_rules import (
+    TITLE,
+    Line,
+    frontmatter,
+    heading,
+    same_bag,
+    same_meaning,
+    skill_name,
+    written,
+)
+from commonplace.learning.consolidate_text import Edits, digest, harmless, woven
+from commonplace.model.documents import Document
+from commonplace.model.errors import InvalidInput
+from commonplace.model.ids import SHORT
+from commonplace.model.records import Record
+from commonplace.model.values import Value
+from commonplace.text.blocks import INTRO, Block, Owned, blocks, references, unreferenced
+from commonplace.text.cleaning import estimate_tokens
+from commonplace.text.words import terms
+
+MEMORY_BYTES = 262_144  # of a MEMORY.md that a model writes
+FILE_BYTES = 65_536  # of a skill's file
+SKILLS_MOST = 64
+FILES_MOST = 32  # of one skill
+REQUIRED = {"memory_md", "memory_summary", "skills"}
+OPTIONAL = {"dropped", "superseded"}
+_SKILL_KEYS = {"name", "content", "scripts", "templates", "examples"}
+_ERASED = "a fact whose record was erased"
+_CUT = "[the rest is in MEMORY.md]"
+
+
+class Dropped(Value):
+    """A fact that is no longer in MEMORY.md, and why."""
+
+    text: str
+    reason: str
+    by: str = "code"  #: or "model": then it counts towards the loss limit
+
+
+class Reply(Value):
+    """What a model proposes, in the form that was asked for."""
+
+    memory: str
+    summary: str
+    skills: Mapping[str, str] = {}  #: text by path
+    dropped: tuple[Dropped, ...] = ()
+    superseded: tuple[tuple[str, str], ...] = ()  #: old and new, by the beginnings of their ids
+
+
+class Settled(Value):
+    """A MEMORY.md that may be kept, before a person's blocks are woven in."""
+
+    text: str
+    dropped: tuple[Dropped, ...] = ()
+    carried: tuple[str, ...] = ()  #: blocks that the proposal forgot and code put back
+
+
+# The form
+
+
+def reply_of(text: str) -> Reply:
+    """Read an answer strictly; one rescue: the JSON object inside of other words."""
+    said = _loaded(text)
+    unknown, missing = said.keys() - REQUIRED - OPTIONAL, REQUIRED - said.keys()
+    if unknown or missing:
+        what = f"the unknown key {min(unknown)[:40]!r}" if unknown else f"no {min(missing)!r}"
+        raise InvalidInput(f"the answer has {what}")
+    memory, summary = _text(said, "memory_md"), _text(said, "memory_summary")
+    if not memory or not summary:
+        raise InvalidInput("the answer has an empty memory_md or memory_summary")
+    if len(memory.encode()) > MEMORY_BYTES:
+        raise InvalidInput(f"the answer's memory_md has more than {MEMORY_BYTES} bytes")
+    return Reply(
+        memory=memory, summary=summary, skills=_skills(_list(said, "skills")),
+        dropped=tuple(_dropped(one) for one in _list(said, "dropped")),
+        superseded=tuple(_pair(one) for one in _list(said, "superseded")),
+    )  # fmt: skip
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    whole = text.strip()
+    start, end = whole.find("{"), whole.rfind("}")
+    for attempt in (whole, whole[start : end + 1] if 0 <= start < end else ""):
+        try:
+            said = json.loads(attempt)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(said, dict):
+            return said
+    raise InvalidInput("the answer is empty" if not whole else "the answer is not a JSON object")
+
+
+def _text(said: Mapping[str, Any], key: str) -> str:
+    value = said.get(key, "")
+    if not isinstance(value, str):
+        raise InvalidInput(f"{key!r} of the answer should be text")
+    return value.strip()
+
+
+def _list(said: Mapping[str, Any], key: str) -> list[Any]:
+    value = said.get(key, [])
+    if not isinstance(value, list):
+        raise InvalidInput(f"{key!r} of the answer should be a list")
+    return value
+
+
+def _fields(value: Any, what: str, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    if not isinstance(value, dict) or not set(required) <= value.keys() <= {*required, *optional}:
+        raise InvalidInput(f"{what} of the answer should have {', '.join(sorted(required))} and nothing unknown")
+    return value
+
+
+def _dropped(value: Any) -> Dropped:
+    said = _fields(value, "an entry of 'dropped'", {"fact", "reason"})
+    fact, reason = _text(said, "fact"), _text(said, "reason")
+    if not fact or not reason:
+        raise InvalidInput("an entry of 'dropped' of the answer lacks its fact or its reason")
+    return Dropped(text=fact, reason=reason, by="model")
+
+
+def _pair(value: Any) -> tuple[str, str]:
+    said = _fields(value, "an entry of 'superseded'", {"old", "new"})
+    return _text(said, "old").removeprefix("record ")[:SHORT], _text(said, "new").removeprefix("record ")[:SHORT]
+
+
+# Skills
+
+
+def _skills(said: Sequence[Any]) -> dict[str, str]:
+    if len(said) > SKILLS_MOST:
+        raise InvalidInput(f"the answer has more than {SKILLS_MOST} skills")
+    found: dict[str, str] = {}
+    for one in said:
+        skill = _fields(one, "a skill", {"name"}, _SKILL_KEYS)
+        name, content = skill_name(_text(skill, "name")), _text(skill, "content")
+        if content:  # without it there is no skill
+            found |= {f"skills/{name}/SKILL.md": _limited(with_frontmatter(name, content), name)}
+            found |= _files(name, skill)
+    return found
+
+
+def _files(name: str, skill: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for folder in ("scripts", "templates", "examples"):
+        for value in _list(skill, folder):
+            file = _fields(value, f"a file of the skill {name!r}", {"path", "content"})
+            path = _text(file, "path").removeprefix(f"{folder}/")
+            found[checked(f"skills/{name}/{folder}/{path}")] = _limited(_text(file, "content"), path)
+    if len(found) > FILES_MOST:
+        raise InvalidInput(f"the skill {name!r} of the answer has more than {FILES_MOST} files")
+    return found
+
+
+def _limited(text: str, what: str) -> str:
+    if len(text.encode()) > FILE_BYTES:
+        raise InvalidInput(f"{what!r} of the answer has more than {FILE_BYTES} bytes")
+    return harmless(text)
+
+
+def with_frontmatter(name: str, content: str) -> str:
+    """A skill with a head of ours: whatever else a model put into its own, such as rights to tools, is left out."""
+    head = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|\Z)", content, re.DOTALL)
+    body = content[head.end() :].strip() if head else content
+    told = re.search(r"^description:[ \t]*(.+)$", head[1], re.MULTILINE) if head else None
+    description = told[1].strip().strip("\"'") if told else body.lstrip("# ").split("\n")[0]
+    return f"{frontmatter(name, description)}\n{body}".rstrip()
+
+
+# Nothing vanishes
+
+
+def settled(
+    reply: Reply, *, old: str, edits: Edits, records: Mapping[str, Record], lines: Sequence[Line],
+    left_out: Mapping[str, str], limit: int | None, prose: Sequence[Document] = (),
+) -> Settled:  # fmt: skip
+    """Make a proposal whole, or refuse it.
+
+    ``old`` is the present MEMORY.md, ``records`` are all of the project by the beginnings of their ids, ``lines`` what
+    is live.  ``limit`` is the share of old facts in percent that a proposal may drop with a reason; what it only forgot
+    is put back.
+    """
+    text = known_only(titled(harmless(reply.memory)), records)
+    made = _Made(text)
+    facts = facts_of(old, edits)
+    live = {record.short for line in lines for record in line.records}
+    gone: list[Dropped] = []
+    forgotten: list[Block] = []
+    for fact in facts:
+        if not made.tells(fact.text):
+            ended = _ended(fact, records, live, prose)
+            said = ended or _said(fact, reply.dropped)
+            gone += [said] if said else []
+            forgotten += [] if said else [fact]
+    _within(limit, sum(one.by == "model" for one in gone), len(facts))
+    back = tuple(_put_back(fact) for fact in forgotten)
+    text = woven(text, Edits(owned=back))
+    made = _Made(text) if back else made
+    told = {name for one in gone for name in references(one.text)}
+    unsaid = [line for line in lines if line.records[0].short not in told and not made.tells(written(line))]
+    dropped_new = _dropped_lines(unsaid, reply.dropped)
+    added = tuple(
+        _added(line)
+        for line in unsaid
+        if line.records[0].short not in dropped_new
+        and left_out.get(line.records[0].short) != digest(line.records[0].content)
+    )
+    return Settled(
+        text=woven(text, Edits(owned=added)), dropped=(*gone, *dropped_new.values()),
+        carried=tuple(one.text for one in (*back, *added)),
+    )  # fmt: skip
+
+
+def titled(text: str) -> str:
+    """A MEMORY.md with our title and our first sentence."""
+    found = blocks(text)
+    rest = [block.text for block in found if block.level != 1 and block.text != INTRO]
+    return "\n\n".join([TITLE, INTRO, *rest]) if rest else ""
+
+
+def known_only(text: str, records: Mapping[str, Record]) -> str:
+    """A text without references to records that are not this project's."""
+    for name in sorted(references(text) - records.keys()):
+        text = re.sub(rf"record {name}(?:; ?)?", "", text)
+    return text.replace(" ()", "")
+
+
+def facts_of(text: str, edits: Edits) -> list[Block]:
+    """The blocks of ours that say something."""
+    theirs = set(edits.texts)
+    return [
+        block
+        for block in blocks(text, edits.owned)
+        if not block.level and block.text != INTRO and block.text not in theirs
+    ]
+
+
+class _Made:
+    """What a proposed MEMORY.md tells of."""
+
+    def __init__(self, text: str) -> None:
+        said = [block.text for block in blocks(text) if not block.level]
+        self.named = {name for one in said for name in references(one)}
+        self.words = {digest(unreferenced(one)) for one in said}
+        self.bags = [frozenset(terms(unreferenced(one))) for one in said]
+
+    def tells(self, fact: str) -> bool:
+        """Whether a fact is still there: every record that it names, or its words."""
+        names = references(fact)
+        if names and names <= self.named:
+            return True
+        own = unreferenced(fact)
+        bag = frozenset(terms(own))
+        return digest(own) in self.words or any(same_bag(bag, other) for other in self.bags)
+
+
+def _ended(
+    fact: Block, records: Mapping[str, Record], live: Collection[str], prose: Sequence[Document]
+) -> Dropped | None:
+    """Why a fact has ended by itself: none of its records is live any more, or its session is out of reach."""
+    names = references(fact.text)
+    if names and not names & set(live):
+        reasons = sorted({_why(records.get(name)) for name in names})
+        text = fact.text if names <= records.keys() else _ERASED  # forgotten means that nobody repeats it
+        return Dropped(text=text, reason="; ".join(reasons))
+    if fact.path[-1:] == ("## From sessions",):
+        told = re.search(r"\(session:([^()]*)\)\s*$", fact.text)
+        if told and told[1] not in {one.name for one in prose}:
+            return Dropped(text=fact.text, reason="its session is told by its records, was cleared or is out of reach")
+    return None
+
+
+def _why(record: Record | None) -> str:
+    if record is None:
+        return "the record was erased"
+    if record.superseded_by:
+        return f"superseded by record {record.superseded_by[:SHORT]}"
+    if record.archived_at:
+        return "the record was archived"
+    return "the record waits for review" if record.held else "the record has expired"
+
+
+def _said(fact: Block, dropped: Sequence[Dropped]) -> Dropped | None:
+    names, own = references(fact.text), unreferenced(fact.text)
+    for one in dropped:
+        by_name = names and (references(one.text) | {one.text[:SHORT]}) & names
+        if by_name or same_meaning(own, unreferenced(one.text)):
+            return one.replace(text=fact.text)
+    return None
+
+
+def _dropped_lines(lines: Sequence[Line], dropped: Sequence[Dropped]) -> dict[str, Dropped]:
+    """Records that a proposal leaves out of MEMORY.md with a reason; in the store they stay."""
+    found: dict[str, Dropped] = {}
+    for line in lines:
+        item = written(line)
+        if said := _said(Block(path=(), text=item), dropped):
+            found[line.records[0].short] = said.replace(text=item)
+    return found
+
+
+def _within(limit: int | None, dropped: int, facts: int) -> None:
+    if limit is not None and dropped * 100 > limit * facts:
+        raise InvalidInput(
+            f"the proposal would drop {dropped} of {facts} facts of MEMORY.md; the limit is {limit} percent"
+        )
+
+
+_END = "\0"  # no block says this: what is put after it comes last
+
+
+def _put_back(fact: Block) -> Owned:
+    return Owned(path=fact.path, after=_END, text=fact.text)
+
+
+def _added(line: Line) -> Owned:
+    return Owned(path=(TITLE, f"## {heading(line.records[0].category)}"), after=_END, text=written(line))
+
+
+def shortened(text: str, *, most: int) -> str:
+    """A summary within its limit of tokens, cut at the end of a block and marked."""
+    if estimate_tokens(text) <= most:
+        return text
+    kept = ""
+    for block in blocks(text):
+        longer = f"{kept}\n{block.text}" if kept and block.is_item else f"{kept}\n\n{block.text}".strip()
+        if estimate_tokens(f"{longer}\n\n{_CUT}") > most:
+            break
+        kept = longer
+    return f"{kept}\n\n{_CUT}".strip() if kept else text[: most * 2]

@@ -1,0 +1,196 @@
+"""Consolidation by a model or a host's agent: work in parts, so that all of it is seen, and answers put together.
+
+A part shows so much that its answer fits into what a model may say.  What is remembered now is shown as well, and only
+the facts that were shown can be lost by an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from commonplace.config.learning_settings import Learning
+from commonplace.engine.rendering import fenced, keyed_digest
+from commonplace.learning.consolidate_checks import Dropped, Reply, reply_of, titled
+from commonplace.learning.consolidate_rules import TITLE, Line, heading, written
+from commonplace.learning.consolidate_text import Edits, harmless, woven
+from commonplace.model.documents import Document
+from commonplace.model.ports import Answer, Model, Tell
+from commonplace.model.values import Value
+from commonplace.text.blocks import Block, Owned, blocks, joined
+from commonplace.text.cleaning import chunks, estimate_tokens, plain_line
+
+PROMPT = "consolidation.md"
+OUTPUT_TOKENS = 8192  # of one answer
+INPUT_TOKENS = 20_000  # of one part
+LEAST_WINDOW = 2048
+REPEATED = 0.6  # of an answer: the share for MEMORY.md, which has to hold what was shown of it
+_BREAK = re.compile(r"^---\s*$", re.MULTILINE)
+_VARIABLE = re.compile(r"\{\{(\w+)\}\}")
+_END = "\0"
+
+
+class Part(Value):
+    """What one question shows."""
+
+    memory: tuple[Block, ...] = ()  #: facts that the answer has to repeat
+    sessions: tuple[tuple[str, str], ...] = ()  #: raw memories by session
+    summaries: tuple[tuple[str, str], ...] = ()
+    repeated: int = 0  #: tokens of the first
+    tokens: int = 0  #: of all
+
+
+class Asked(Value):
+    """One question, ready to be put."""
+
+    system: str
+    prompt: str
+    most: int  #: tokens of the answer
+
+
+class Thought(Value):
+    """What came of asking."""
+
+    reply: Reply
+    model: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+def parts_of(
+    facts: Sequence[Block], new: Sequence[Line], extractions: Sequence[Document], *, room: int, answer: int
+) -> list[Part]:
+    """Cut all there is into parts, related facts side by side; nothing is left out, however much there is."""
+    done: list[Part] = []
+    part = Part()
+    repeat = max(64, int(answer * REPEATED))
+    for what in _items(facts, new, extractions, most=max(64, room)):
+        cost = estimate_tokens(what.text if isinstance(what, Block) else what[2])
+        repeats = cost if isinstance(what, Block) else 0
+        if part.tokens and (part.tokens + cost > room or part.repeated + repeats > repeat):
+            done.append(part)
+            part = Part()
+        part = _with(part, what).replace(tokens=part.tokens + cost, repeated=part.repeated + repeats)
+    return [*done, part] if part.tokens or not done else done
+
+
+def _with(part: Part, what: Block | tuple[str, str, str]) -> Part:
+    if isinstance(what, Block):
+        return part.replace(memory=(*part.memory, what))
+    field, session, text = what
+    return part.replace(**{field: (*getattr(part, field), (session, text))})
+
+
+def _items(
+    facts: Sequence[Block], new: Sequence[Line], extractions: Sequence[Document], *, most: int
+) -> Iterator[Block | tuple[str, str, str]]:
+    fresh = [Block(path=(TITLE, f"## {heading(line.records[0].category)}"), text=written(line)) for line in new]
+    order = list(dict.fromkeys(block.path for block in (*facts, *fresh)))
+    yield from sorted((*facts, *fresh), key=lambda block: order.index(block.path))
+    for one in extractions:
+        told = one.metadata.get("summary")
+        for field, text in (("sessions", one.content or ""), ("summaries", str(told or ""))):
+            for piece in chunks(text.strip(), most=most * 2):  # two characters a token: also where letters are dense
+                yield field, one.name, piece
+
+
+def asked(
+    part: Part, *, number: int, of: int, template: str, summary: str, skills: Sequence[str], learning: Learning,
+    most: int, secret: bytes,
+) -> Asked:  # fmt: skip
+    """Put a part into the words of the prompt file: above its line of dashes for the system, below it the question."""
+    values = {
+        "part": str(number),
+        "parts": str(of),
+        "summary_tokens": str(learning.summary_injection_token_limit),
+        "memory_md": _data(_shown(part.memory), secret),
+        "memory_summary": _data(summary, secret),
+        "skills": ", ".join(skills) or "none",
+        "raw_memories": _data(_by_session(part.sessions), secret),
+        "rollout_summaries": _data(_by_session(part.summaries), secret),
+    }
+    head, *rest = _BREAK.split(template, maxsplit=1)
+    system, body = (head, rest[0]) if rest else ("", head)
+    return Asked(system=_filled(system, values), prompt=_filled(body, values), most=most)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Every variable once: what stands in a value is no variable."""
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text).strip()
+
+
+def _data(text: str, secret: bytes) -> str:
+    return fenced(text, seal=keyed_digest(text, secret)) if text else "(nothing)"
+
+
+def _shown(facts: Sequence[Block]) -> str:
+    owned = tuple(Owned(path=fact.path, after=_END, text=fact.text) for fact in facts)
+    return woven("", Edits(owned=owned))
+
+
+def _by_session(texts: Sequence[tuple[str, str]]) -> str:
+    return "\n\n".join(f"## {plain_line(name)}\n\n{harmless(text)}" for name, text in texts)
+
+
+def room_of(model: Model, template: str, summary: str, learning: Learning) -> tuple[int, int]:
+    """How many tokens a part may show, and how many an answer may have."""
+    window = max(LEAST_WINDOW, model.window or learning.fallback_token_limit)
+    answer = min(OUTPUT_TOKENS, max(512, window // 4))
+    around = estimate_tokens(template) + estimate_tokens(summary)
+    return max(256, min(INPUT_TOKENS, int(window * learning.rollout_payload_percent) - around)), answer
+
+
+def thought(model: Model, questions: Callable[[str], list[Asked]], parts: int, *, summary: str, tell: Tell) -> Thought:
+    """Ask part after part, each with the summary that the one before has left."""
+    replies: list[Reply] = []
+    answers: list[Answer] = []
+    for number in range(parts):
+        tell(number, parts)
+        question = questions(replies[-1].summary if replies else summary)[number]
+        answers.append(model.ask(question.system, question.prompt, most=question.most, effort="medium"))
+        replies.append(reply_of(answers[-1].text))
+    tell(parts, parts)
+    return Thought(
+        reply=together(replies), model=answers[-1].model, tokens_in=sum(one.tokens_in for one in answers),
+        tokens_out=sum(one.tokens_out for one in answers),
+    )  # fmt: skip
+
+
+def together(replies: Sequence[Reply]) -> Reply:
+    """One proposal of several: sections of one name become one, the last summary holds."""
+    first, *others = replies
+    if not others:
+        return first
+    memory = titled(first.memory)
+    seen = {block.text for block in blocks(memory)}
+    added: list[Owned] = []
+    for reply in others:
+        for block in blocks(titled(reply.memory)):
+            if not block.level and block.text not in seen:
+                seen.add(block.text)
+                added.append(Owned(path=block.path[:2], after=_END, text=block.text))
+    skills = {path: text for reply in replies for path, text in reply.skills.items()}
+    dropped: list[Dropped] = [one for reply in replies for one in reply.dropped]
+    return Reply(
+        memory=_combined(memory, added), summary=replies[-1].summary, skills=skills, dropped=tuple(dropped),
+        superseded=tuple(pair for reply in replies for pair in reply.superseded),
+    )  # fmt: skip
+
+
+def _combined(text: str, added: Sequence[Owned]) -> str:
+    """Not woven as a person's blocks are: what names the same record twice is kept twice."""
+    merged: dict[tuple[str, ...], list[Block]] = {}
+    for block in blocks(text):
+        if not block.level:
+            merged.setdefault(block.path, []).append(block)
+    for one in added:
+        merged.setdefault(one.path, []).append(Block(path=one.path, text=one.text))
+    shown: list[Block] = []
+    said: set[tuple[str, ...]] = set()
+    for path, inside in merged.items():
+        for depth, line in enumerate(path):
+            if path[: depth + 1] not in said:
+                said.add(path[: depth + 1])
+                shown.append(Block(path=path[:depth], text=line))
+        shown += inside
+    return joined(shown)

@@ -1,0 +1,280 @@
+"""Receipts of consolidations: what went in, what came out, and what it takes to take one back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from commonplace.learning.artifacts import (
+    EVERYTHING,
+    Held,
+    edits_in,
+    edits_json,
+    ours,
+    present,
+    publish,
+    taken_in,
+)
+from commonplace.learning.consolidate_text import woven
+from commonplace.learning.workspace import Workplace
+from commonplace.model.changes import (
+    Change,
+    Consolidated,
+    DeleteDocuments,
+    Enqueue,
+    Finish,
+    PutDocument,
+    Require,
+    Restore,
+)
+from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.ids import SHORT, new_id
+from commonplace.model.jobs import Claim, Job
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.model.records import EMPTY, Channel, Json, Record
+from commonplace.model.values import Value
+from commonplace.text.blocks import blocks, joined, references
+
+PREFIX = "consolidation/"
+KIND, KEY = "consolidate", "memory"  # the job of a project
+TRIES = 3  # of an undo whose records others erase between the look and the commit
+KEEP = 20  # receipts: so many consolidations can be looked at; only the last can be taken back
+
+
+class Undone(Value):
+    """What was taken back."""
+
+    receipt: str  #: of the consolidation that was taken back
+    written: tuple[str, ...]  #: artifacts that are as they were before it
+    removed: tuple[str, ...]  #: artifacts that it had made
+    restored: tuple[str, ...]  #: ids of the records that it had replaced
+    unmarked: tuple[str, ...] = ()  #: ids of the records that it had taken up, and that wait for the next one again
+    theirs: tuple[str, ...] = ()  #: artifacts in which a person's words stay
+
+
+def job(place: Workplace, watermark: int = 0) -> Job:
+    """The one job of consolidation in the project."""
+    return Job(scope=place.scope, kind=KIND, key=KEY, watermark=watermark)
+
+
+def receipts(place: Workplace) -> list[Document]:
+    """The receipts of consolidations, newest first."""
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.RECEIPT.value}))
+    found = [one for one in place.store.documents(where, limit=EVERYTHING) if one.name.startswith(PREFIX)]
+    return sorted(found, key=lambda one: one.name, reverse=True)
+
+
+def kept(
+    place: Workplace,
+    text: str,
+    told: Mapping[str, Json],
+    earlier: Sequence[Document],
+    clean: Mapping[str, Json] = EMPTY,
+) -> list[Change]:
+    """The changes that keep a receipt and let go of the oldest; ``clean`` is from the store, and not redacted again."""
+    name = f"{PREFIX}{new_id(place.clock())}"
+    put = place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, told)
+    document = put.document.replace(metadata={**put.document.metadata, **clean})
+    changes: list[Change] = [PutDocument(document=document)]
+    stale = frozenset(one.name for one in earlier[KEEP - 1 :])
+    return changes + ([DeleteDocuments(where=_named(place, DocumentKind.RECEIPT, stale))] if stale else [])
+
+
+def _named(place: Workplace, kind: DocumentKind, names: Collection[str]) -> DocumentFilter:
+    return DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}), names=frozenset(names))
+
+
+def without(place: Workplace, names: Collection[str]) -> DeleteDocuments:
+    """The change that erases these artifacts."""
+    return DeleteDocuments(where=_named(place, DocumentKind.ARTIFACT, names))
+
+
+def unerased(place: Workplace, records: Collection[Record]) -> Require:
+    """Refuses what was made of records of which somebody has erased one meanwhile: forgotten is forgotten."""
+    ids = frozenset(one.id for one in records)
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)
+    return Require(where=where, count=len(ids))
+
+
+def before_texts(found: Iterable[Document]) -> list[str]:
+    """Texts that artifacts once had: a file that nobody got to write may still have one."""
+    told: list[Any] = [one.metadata.get("before") for one in found]
+    return [was["text"] for before in told if isinstance(before, dict) for was in before.values() if was]
+
+
+def as_before(held: Held | None, known: Collection[str]) -> Json:
+    """An artifact as it was in the store, to be put back; without what names a record that was erased."""
+    if held is None or held.stored is None:
+        return None
+    return {"text": _less(held.stored, known), "metadata": dict(held.metadata)}
+
+
+def scrubbed(place: Workplace, found: Sequence[Document], known: Collection[str]) -> list[Change]:
+    """Receipts without what names a record that was erased: forgotten means gone from here, too."""
+    changes: list[Change] = []
+    for one in found:
+        before: Any = one.metadata.get("before") or {}
+        dropped: Any = one.metadata.get("dropped") or []
+        clean = {name: was and was | {"text": _less(was["text"], known)} for name, was in before.items()}
+        left = [entry for entry in dropped if references(entry["text"]) <= set(known)]
+        if clean != before or left != dropped:
+            told = dict(one.metadata) | {"before": clean, "dropped": left}
+            put = place.document(DocumentKind.RECEIPT, one.name, one.content or "", Channel.CONSOLIDATION, told)
+            changes.append(PutDocument(document=put.document.replace(updated_at=one.updated_at)))
+    return changes
+
+
+def _less(text: str, known: Collection[str]) -> str:
+    if references(text) <= set(known):
+        return text
+    return joined([block for block in blocks(text) if references(block.text) <= set(known)])
+
+
+# Taking back
+
+
+def undo(place: Workplace, *, force: bool = False) -> Undone:
+    """Take the last consolidation back: artifacts as they were, replaced records live again, the others unmarked.
+
+    What a person has written into artifacts stays, also what that consolidation has taken in.  Leaves its own receipt.
+
+    Raises ``NotFound`` if there is none, ``Conflict`` if a person has edited since or another process is at work.
+    """
+    found = receipts(place)
+    last = _last(found)
+    held = present(place, before_texts(found))
+    changed = tuple(name for name, one in held.items() if one.edited)
+    if changed and not force:
+        raise Conflict(f"{', '.join(changed)} was edited since; --force takes the consolidation back all the same")
+    claim = claimed(place)
+    for left in reversed(range(TRIES)):
+        try:
+            done = _taken_back(place, last, held, found, claim)
+            break
+        except NotFound:  # somebody has erased one of its records meanwhile: look again
+            if not left:
+                raise
+    publish(place)
+    return done
+
+
+def _taken_back(
+    place: Workplace, last: Document, held: Mapping[str, Held], found: Sequence[Document], claim: Claim
+) -> Undone:
+    told: Any = last.metadata
+    back = {name: _as_it_was(was, held.get(name)) for name, was in told["before"].items()}
+    put = {name: was for name, was in back.items() if was is not None}
+    gone = sorted(back.keys() - put.keys())
+    again, marked = _replaced(place, told["superseded"]), _marked(place, told.get("marked"))
+    changes: list[Change] = [_put_back(place, name, was) for name, was in sorted(put.items())]
+    changes += [without(place, gone)] if gone else []
+    changes += [Consolidated(ids=marked, at=None)] if marked else []
+    changes += [*_restored(place, again), *taken_in(place, held.values())]
+    receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
+    receipt |= {"fingerprint": live_after(place, restored=again), "restored": [record.id for record in again]}
+    text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
+    place.store.apply([*changes, *kept(place, text, receipt, found), Finish(claim=claim, at=place.clock())])
+    return Undone(
+        receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
+        restored=tuple(record.id for record in again), unmarked=marked,
+        theirs=tuple(name for name in sorted(put) if name in held and held[name].by_hand),
+    )  # fmt: skip
+
+
+def _as_it_was(was: Mapping[str, Any] | None, held: Held | None) -> Mapping[str, Any] | None:
+    """An artifact as it was before, with what a person has written in it by now; None: it was not there."""
+    if held is None or not (held.by_hand or held.edits.struck):
+        return was
+    if held.whole:
+        return {"text": held.text, "metadata": {"by_hand": True}}
+    before = was or {"text": "", "metadata": {}}
+    text = woven(ours(before["text"], edits_in(before["metadata"])), held.edits)
+    beside = {name: value for name, value in before["metadata"].items() if name not in ("owned", "struck")}
+    return {"text": text, "metadata": beside | edits_json(held.edits)} if text else None
+
+
+def _last(found: Sequence[Document]) -> Document:
+    undone = {one.metadata.get("undid") for one in found}
+    for one in found:
+        if one.metadata.get("what") == "consolidation" and one.name not in undone and one.metadata.get("before"):
+            return one
+    raise NotFound("there is no consolidation to take back")
+
+
+def claimed(place: Workplace) -> Claim:
+    """Hold the job: no consolidation can publish what this takes back."""
+    now = place.clock()
+    if any(one.leased for one in place.store.jobs([place.scope], now=now) if one.job.kind == KIND):
+        raise Conflict("a consolidation of this project is running; try again when it has ended")
+    place.store.apply([Enqueue(job=job(place), force=True)])
+    claim = place.store.claim(job(place), lease=timedelta(seconds=place.learning.phase2_lease_seconds), now=now)
+    if not isinstance(claim, Claim):
+        raise Conflict(f"the consolidation of this project is {claim.reason.value}; try again when it has ended")
+    return claim
+
+
+def _put_back(place: Workplace, name: str, was: Mapping[str, Any]) -> PutDocument:
+    return place.document(DocumentKind.ARTIFACT, name, was["text"], Channel.CONSOLIDATION, was["metadata"])
+
+
+def _replaced(place: Workplace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
+    """Of the records that were replaced those that still are, by the same one."""
+    pairs = [(place.store.get(one["old"]), one["new"]) for one in superseded]
+    return [record for record, by in pairs if record is not None and record.superseded_by == by]
+
+
+def _marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Of the records that were marked those that still bear this mark: what changed since has lost it by itself."""
+    if told is None or not told["ids"]:  # a receipt from before marks were told
+        return ()
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=frozenset(told["ids"]))
+    found = place.store.find(where, order=Order.ID, limit=EVERYTHING)
+    return tuple(one.id for one in found if one.consolidated_at and one.consolidated_at.isoformat() == told["at"])
+
+
+def _restored(place: Workplace, records: Sequence[Record]) -> list[Change]:
+    if not records:
+        return []
+    ids = frozenset(record.id for record in records)
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)
+    return [Restore(where=where, at=place.clock())]
+
+
+# What was there
+
+
+def live_after(place: Workplace, *, restored: Sequence[Record] = ()) -> str:
+    """A digest of everything that consolidation reads, as it will be when these records are back."""
+    return fingerprint(records_of(place), extractions_of(place), restored=restored)
+
+
+def fingerprint(
+    records: Sequence[Record], extractions: Sequence[Document], *, without: Collection[str] = (),
+    restored: Sequence[Record] = (),
+) -> str:  # fmt: skip
+    """A digest of what was read, as it will be when these records are replaced or back."""
+    live = [f"{one.id}@{one.version}" for one in records if one.id not in without]
+    live += [f"{one.id}@{one.version + 1}" for one in restored]
+    told = [f"{one.name}={one.digest}" for one in extractions]
+    return sha256("\n".join([*sorted(live), "", *sorted(told)]).encode()).hexdigest()
+
+
+def records_of(place: Workplace) -> list[Record]:
+    """The live records of the project, and of nothing else."""
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock())
+    return place.store.find(where, order=Order.ID, limit=EVERYTHING)
+
+
+def extractions_of(place: Workplace) -> list[Document]:
+    """What was made of sessions, newest first, as many as one consolidation reads."""
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION.value}))
+    return place.store.documents(where, limit=place.learning.max_raw_memories_for_global)
+
+
+def all_records(place: Workplace) -> dict[str, Record]:
+    """Every record of the project in whatever state, by the beginning of its id."""
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE)
+    return {one.id[:SHORT]: one for one in place.store.find(where, order=Order.ID, limit=EVERYTHING)}

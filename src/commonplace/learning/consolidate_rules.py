@@ -1,0 +1,404 @@
+"""Consolidation without a model: records grouped, duplicates linked, replaced facts found, artifacts assembled.  Pure.
+
+Similarity links and proposes; only equal words make one line of two records, and whether a fact replaces another is
+decided from subject, key, date and trust alone (``decide_supersession``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from commonplace.engine.rendering import iso
+from commonplace.learning.consolidate_text import harmless
+from commonplace.model.documents import Document
+from commonplace.model.ids import SHORT
+from commonplace.model.records import Kind, Record
+from commonplace.model.values import Value
+from commonplace.redact.redaction import redact
+from commonplace.text.blocks import INTRO
+from commonplace.text.cleaning import estimate_tokens, one_line, plain_line
+from commonplace.text.words import terms
+
+NEAR = 0.8  # Jaccard of terms from which on two records are linked as near duplicates
+ALIKE = 0.3  # ... from which on a later fact about the same subject is proposed as a replacement
+ORDER = ("decisions", "principles", "preferences", "procedures", "incidents")  # as people ask for them; others follow
+SUMMARY_CHARS = 400  # of one record in the summary; a cut is marked, and MEMORY.md has the whole
+SKILL_NAME_CHARS = 64  # as Agent Skills say
+SKILL_DESCRIPTION_CHARS = 1024
+STEPS = 2  # of a procedure that is worth a skill
+SLUG_CHARS = 20
+SHOWN_EVIDENCE = 3  # references in a line; the record has all
+
+_CHANGE = re.compile(
+    r"\b(?:switch(?:ed)?|instead|no longer|not any ?more|moved|migrat\w+|replac\w+|changed|now|from now on)\b",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*+])\s+\S", re.MULTILINE)
+_INLINE_STEP = re.compile(r"(?:^|\s)\(?\d{1,2}[.)]\s")
+_COMMAND = re.compile(r"^\s*\$ \S|`[^`\n]{3,}`", re.MULTILINE)
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_NEGATIONS = frozenset({"no", "not", "never", "dont", "without", "avoid", "cannot", "cant", "must", "stop"})
+
+TITLE, SUMMARY_TITLE = "# Memory", "# Memory summary"
+
+
+class Supersession(Value):
+    """A fact that replaces another one."""
+
+    old: Record
+    new: Record
+    why: str  #: in one sentence, without names
+
+
+class Line(Value):
+    """What one or more records say in the same words, with what is known about them."""
+
+    records: tuple[Record, ...]  #: the oldest first
+    near: tuple[str, ...] = ()  #: short ids of records that say nearly the same
+    stale: tuple[str, ...] = ()  #: short ids of the replaced records from which alone it was derived
+    disputed: tuple[str, ...] = ()  #: short ids of records that it would replace, were it trusted as much
+
+
+# What replaces what
+
+
+def decide_supersession(old: Record, new: Record) -> Supersession | None:
+    """Whether the new record replaces the old one: same subject or key, later, and not trusted less."""
+    if not _about_the_same(old, new) or said_at(new) <= said_at(old) or new.trust < old.trust or old.pinned:
+        return None
+    what = "key" if old.key is not None and old.key == new.key else "subject"
+    return Supersession(old=old, new=new, why=f"a later fact has the same {what}")
+
+
+def _about_the_same(old: Record, new: Record) -> bool:
+    if old.id == new.id or old.scope != new.scope or old.content == new.content:
+        return False
+    same_key = old.key is not None and old.key == new.key
+    return same_key or (subject(old) is not None and subject(old) == subject(new) and old.category == new.category)
+
+
+def said_at(record: Record) -> datetime:
+    """When it was true or happened, as far as is known."""
+    return record.occurred_at or record.created_at
+
+
+def subject(record: Record) -> str | None:
+    """What it is about, as whoever wrote it said."""
+    said = record.metadata.get("subject")
+    return said if isinstance(said, str) and said else None
+
+
+def proposed(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Pairs of which the second seems to replace the first: by key, or by subject and likeness."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        if record.key is not None:
+            groups.setdefault(("key", record.key), []).append(record)
+        if about := subject(record):
+            groups.setdefault(("subject", record.category, about), []).append(record)
+    pairs: list[tuple[Record, Record]] = []
+    for (what, *_), group in sorted(groups.items()):
+        ordered = sorted(group, key=lambda one: (said_at(one), one.id))
+        pairs += [
+            (old, new)
+            for number, old in enumerate(ordered)
+            for new in ordered[number + 1 :]
+            if what == "key" or _seems_to_replace(old, new)
+        ]
+    return pairs
+
+
+def _seems_to_replace(old: Record, new: Record) -> bool:
+    """A decision about a subject ends the one before; other facts have to look like it, or speak of a change."""
+    if old.category == "decisions" or _CHANGE.search(new.content):
+        return True
+    return likeness(old.content, new.content) >= ALIKE
+
+
+def superseded(
+    records: Sequence[Record], further: Iterable[tuple[Record, Record]] = ()
+) -> tuple[list[Supersession], list[tuple[Record, Record]]]:
+    """What replaces what, each old record by the latest one; and proposals that were turned down for lack of trust."""
+    decided: dict[str, Supersession] = {}
+    disputed: list[tuple[Record, Record]] = []
+    for old, new in [*proposed(records), *further]:
+        found = decide_supersession(old, new)
+        if found is not None:
+            held = decided.get(old.id)
+            if held is None or (said_at(new), new.id) > (said_at(held.new), held.new.id):
+                decided[old.id] = found
+        elif _about_the_same(old, new) and new.trust < old.trust:
+            disputed.append((old, new))
+    return [decided[name] for name in sorted(decided)], disputed
+
+
+# Likeness
+
+
+def likeness(one: str, other: str) -> float:
+    """How alike two texts are: terms in common, of all terms of both; 0..1."""
+    return _jaccard(frozenset(terms(one)), frozenset(terms(other)))
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of texts that say nearly the same; only those that share a rare term are compared."""
+    bags = [frozenset(terms(text)) for text in texts]
+    where: dict[str, list[int]] = {}
+    for number, bag in enumerate(bags):
+        for term in bag:
+            where.setdefault(term, []).append(number)
+    seen: set[tuple[int, int]] = set()
+    for number, bag in enumerate(bags):
+        rare = sorted(bag, key=lambda term: (len(where[term]), term))[: max(1, round(len(bag) * (1 - NEAR)) + 1)]
+        least, most = NEAR * len(bag), len(bag) / NEAR  # beyond that they cannot have enough in common
+        for other in {candidate for term in rare for candidate in where[term] if candidate != number}:
+            pair = (min(number, other), max(number, other))
+            if least <= len(bags[other]) <= most and pair not in seen and _jaccard(bag, bags[other]) >= NEAR:
+                seen.add(pair)
+    yield from sorted(seen)
+
+
+def same_meaning(one: str, other: str) -> bool:
+    """Whether two texts are near-identical: alike, with the same numbers and the same denials."""
+    return same_bag(frozenset(terms(one)), frozenset(terms(other)))
+
+
+def same_bag(one: frozenset[str], other: frozenset[str]) -> bool:
+    """The same of texts that were cut into terms already."""
+    return _jaccard(one, other) >= NEAR and not any(
+        term in _NEGATIONS or any(letter.isdigit() for letter in term) for term in one ^ other
+    )
+
+
+# Lines
+
+
+def lines_of(
+    records: Sequence[Record], *, stale: Mapping[str, Sequence[str]], disputed: Iterable[tuple[Record, Record]]
+) -> list[Line]:
+    """One line for what is said in the same words within a category; near ones know of each other."""
+    same: dict[tuple[str, str], list[Record]] = {}
+    for record in sorted(records, key=lambda one: (said_at(one), one.id)):
+        same.setdefault((record.category, record.content), []).append(record)
+    lines = [Line(records=tuple(group)) for group in same.values()]
+    near: dict[int, list[str]] = {}
+    for one, other in near_pairs([line.records[0].content for line in lines]):
+        near.setdefault(one, []).append(lines[other].records[0].short)
+        near.setdefault(other, []).append(lines[one].records[0].short)
+    beaten: dict[str, list[str]] = {}
+    for old, new in disputed:
+        beaten.setdefault(new.id, []).append(old.short)
+    return [
+        line.replace(
+            near=tuple(near.get(number, ())),
+            stale=tuple(name[:SHORT] for name in stale.get(line.records[0].id, ())),
+            disputed=tuple(sorted(set(beaten.get(line.records[0].id, ())))),
+        )
+        for number, line in enumerate(lines)
+    ]
+
+
+def written(line: Line) -> str:
+    """A line as an item of a list: the words whole, then where they come from."""
+    said = [harmless(part) for part in _indented(line.records[0].content)]
+    beside = f"({'; '.join(_beside(line))})"
+    if len(said) == 1:
+        return f"- {said[0]} {beside}"
+    return "\n".join([f"- {said[0]}", *(f"  {part}" if part else "" for part in said[1:]), f"  {beside}"])
+
+
+def _indented(content: str) -> list[str]:
+    """Every line of a text, with its own indentation and nothing that cannot be seen."""
+    parts = []
+    for part in content.split("\n"):
+        shown = plain_line(part)
+        lead = part[: len(part) - len(part.lstrip(" \t"))].replace("\t", "    ") if shown else ""
+        parts.append(lead + shown)
+    return parts
+
+
+def _beside(line: Line) -> Iterator[str]:
+    first = line.records[0]
+    yield from (f"record {record.short}" for record in line.records)
+    evidence = [ref for record in line.records for ref in evidence_of(record)]
+    yield from (harmless(one_line(ref).replace("(", "").replace(")", "")) for ref in evidence[:SHOWN_EVIDENCE])
+    yield f"{said_at(first):%Y-%m-%d}"
+    yield f"trust {first.trust.name.lower()}"
+    if line.near:
+        yield "nearly the same as " + ", ".join(f"{name}" for name in line.near)
+    if line.disputed:
+        yield "contradicts " + ", ".join(line.disputed) + ", trusted more"
+    if line.stale:
+        yield "stale: derived only from " + ", ".join(line.stale) + ", since replaced"
+
+
+def evidence_of(record: Record) -> list[str]:
+    """Where it was said."""
+    found = record.metadata.get("evidence")
+    return [str(ref) for ref in found] if isinstance(found, list) else []
+
+
+# Artifacts
+
+
+def memory_md(lines: Sequence[Line], prose: Sequence[Document] = ()) -> str:
+    """The long-term document: every line under its category and, where several share one, its subject."""
+    parts: list[str] = []
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(line.records[0].category, []).append(line)
+    for category in sorted(groups, key=_place):
+        parts.append(f"## {heading(category)}")
+        parts += _by_subject(groups[category])
+    if prose:
+        parts.append("## From sessions")
+        parts.append("\n".join(_prose(one) for one in prose))
+    return "\n\n".join([TITLE, INTRO, *parts]) if parts else ""
+
+
+def _place(category: str) -> tuple[int, str]:
+    return (ORDER.index(category) if category in ORDER else len(ORDER), category)
+
+
+def heading(category: str) -> str:
+    """A category as people write it."""
+    return category.replace("_", " ").capitalize()
+
+
+def _by_subject(lines: Sequence[Line]) -> Iterator[str]:
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(plain_line(subject(line.records[0]) or ""), []).append(line)
+    shared = sorted(name for name, group in groups.items() if name and len(group) > 1)
+    loose = [line for line in lines if plain_line(subject(line.records[0]) or "") not in shared]
+    if loose:
+        yield "\n".join(written(line) for line in loose)
+    for name in shared:
+        yield f"### {harmless(name)}"
+        yield "\n".join(written(line) for line in groups[name])
+
+
+def _prose(extraction: Document) -> str:
+    parts = [harmless(part) for part in _indented((extraction.content or "").strip())]
+    reference = f"(session:{plain_line(extraction.name).replace('(', '').replace(')', '')})"
+    return "\n".join([f"- {parts[0]}", *(f"  {part}" if part else "" for part in parts[1:]), f"  {reference}"])
+
+
+def summary_md(lines: Sequence[Line], *, most: int) -> str:
+    """The compact text: pinned first, then what was recalled most, then the newest; within the limit of tokens."""
+    ranked = sorted(lines, key=_worth)
+    shown = [SUMMARY_TITLE, ""]
+    left = most - estimate_tokens(f"{SUMMARY_TITLE}\n\n")
+    for line in ranked:
+        item = _summary_item(line.records[0])
+        cost = estimate_tokens(item + "\n")
+        if cost <= left:
+            shown.append(item)
+            left -= cost
+    return "\n".join(shown) if len(shown) > 2 else ""  # noqa: PLR2004 - the title and the line under it
+
+
+def _worth(line: Line) -> tuple[bool, int, float, str]:
+    pinned = any(record.pinned for record in line.records)
+    used = sum(record.usage.recalls for record in line.records)
+    newest = max(line.records, key=lambda record: (said_at(record), record.id))
+    return not pinned, -used, -said_at(newest).timestamp(), newest.id
+
+
+def _summary_item(record: Record) -> str:
+    text = harmless(plain_line(record.content))
+    cut = text if len(text) <= SUMMARY_CHARS else f"{text[:SUMMARY_CHARS].rstrip()} [cut; MEMORY.md has the whole]"
+    return f"- {record.category}: {cut} (record {record.short})"
+
+
+def skills_of(records: Sequence[Record]) -> dict[str, str]:
+    """A playbook for each procedure that has steps, by its path."""
+    found: dict[str, str] = {}
+    for record in sorted(records, key=lambda one: one.id):
+        if record.kind is Kind.PROCEDURAL and steps(record.content) >= STEPS:
+            name = _free_name(skill_name(record.key or subject(record) or _first_words(record.content)), found)
+            found[f"skills/{name}/SKILL.md"] = _skill(name, record)
+    return found
+
+
+def steps(text: str) -> int:
+    """How many steps or commands a text tells of."""
+    inside = sum(len(block.strip().splitlines()) for block in _FENCED.findall(text))
+    numbered = max(len(_NUMBERED.findall(text)), len(_INLINE_STEP.findall(text)))
+    return max(numbered, inside + len(_COMMAND.findall(_FENCED.sub("", text))))
+
+
+def skill_name(text: str) -> str:
+    """A name as Agent Skills have it: small letters, digits and single hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:SKILL_NAME_CHARS].strip("-") or "procedure"
+
+
+def _first_words(text: str) -> str:
+    """What it is called before it begins: up to six words, not beyond a colon or the end of a sentence."""
+    title = re.split(r"[:.\n(]", text, maxsplit=1)[0]
+    return " ".join(re.findall(r"[A-Za-z0-9]+", title)[:6])
+
+
+def _free_name(name: str, taken: Mapping[str, str]) -> str:
+    number, candidate = 1, name
+    while f"skills/{candidate}/SKILL.md" in taken:
+        number += 1
+        candidate = f"{name[: SKILL_NAME_CHARS - 5]}-{number}"
+    return candidate
+
+
+def _skill(name: str, record: Record) -> str:
+    beside = "; ".join(_beside(Line(records=(record,))))
+    body = "\n".join(harmless(part) for part in _indented(record.content))
+    return f"{frontmatter(name, record.content)}\n{body}\n\nSource: {beside}"
+
+
+def frontmatter(name: str, description: str) -> str:
+    """The head of a skill; the description is one line of plain text."""
+    line = re.sub(r"[<>`]", "", plain_line(description)).replace(" ⏎ ", " ")[:SKILL_DESCRIPTION_CHARS].strip()
+    return f"---\nname: {name}\ndescription: {json.dumps(line or name, ensure_ascii=False)}\n---\n"
+
+
+# What is written of each session
+
+
+def raw_memories_md(extractions: Sequence[Document]) -> str:
+    """What was made of each session, one after the other."""
+    parts = [
+        f"## {plain_line(one.name)}\n\n{harmless((one.content or '').strip()) or 'Nothing.'}" for one in extractions
+    ]
+    return "\n\n".join(["# Raw Memories", *(parts or ["No raw memories yet."])])
+
+
+def rollout_summaries(extractions: Sequence[Document]) -> dict[str, str]:
+    """A synopsis of each session, by its path."""
+    found: dict[str, str] = {}
+    for one in extractions:
+        told = one.metadata.get("summary")
+        head = f"thread_id: {plain_line(one.name)}\nupdated_at: {iso(one.updated_at)}"
+        found[_rollout_path(one)] = f"{head}\n\n{harmless(str(told or '').strip())}".rstrip()
+    return found
+
+
+def _rollout_path(extraction: Document) -> str:
+    said = extraction.metadata.get("slug")
+    plain = str(said) if said and not redact(str(said)).findings else ""  # small letters would hide a secret
+    slug = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")[:SLUG_CHARS].strip("_")
+    return f"rollout_summaries/{safe_part(extraction.name)}{'-' + slug if slug else ''}.md"
+
+
+def safe_part(name: str) -> str:
+    """A name as one part of a path; names that differ stay different."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80]
+    if plain == name:
+        return plain
+    from hashlib import sha256  # noqa: PLC0415 - nearly every session is named by plain letters
+
+    return f"{plain or 'session'}-{sha256(name.encode()).hexdigest()[:8]}"

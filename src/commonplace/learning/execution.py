@@ -1,0 +1,76 @@
+"""One execution of an agent, with its memory around it: recall before it; index, then extract, after it.
+
+Whoever runs an agent puts its run inside.  Trouble with memory is told and never ends the execution.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Self
+
+from commonplace.app import App, workplace
+from commonplace.engine.transcripts import Turn
+from commonplace.learning.extract import extract
+from commonplace.learning.receipts import kept_quietly
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import CommonplaceError
+from commonplace.model.ids import new_id
+
+
+class Execution:
+    """A run that starts with what is known and leaves behind what was learned.
+
+    ``brief`` is for the agent's prompt; ``say`` takes down what was said; ``notes`` tells what memory had trouble with.
+    """
+
+    def __init__(self, place: App, task: str, *, session: str | None = None, budget: int | None = None) -> None:
+        """Prepare an execution of a task: a ticket's description, or whatever is to be done."""
+        self.place = place
+        self.task = task
+        self.session = session or new_id(place.clock())
+        self.brief = ""
+        self.records: tuple[str, ...] = ()  #: ids of what was extracted, after the end
+        self.notes: list[str] = []
+        self._budget = budget
+        self._turns: list[Turn] = []
+
+    def __enter__(self) -> Self:
+        try:
+            injection = self.place.inject(self.task, budget=self._budget, session=self.session)
+        except CommonplaceError as error:
+            self.notes.append(f"nothing was recalled: {error}")
+            return self
+        self.brief = injection.text
+        self.notes += injection.notes
+        if injection.text:
+            self.notes += kept_quietly(
+                self.place.store, injection, session=self.session, scope=self.place.memory.binding.reads[0],
+                secret=self.place.secret(), now=self.place.clock(),
+            )[1]  # fmt: skip
+        return self
+
+    def say(self, speaker: str, text: str, *, at: datetime | None = None) -> None:
+        """Take down a turn: of the ``user``, the ``assistant``, a ``tool``, or somebody by name."""
+        ref = str(len(self._turns) + 1)
+        self._turns.append(Turn(ref=ref, text=text, speaker=speaker, occurred_at=at or self.place.clock()))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Index what was said; if the execution came to its end, extract what was learned, where that is on."""
+        try:
+            self._index()
+            if kind is None and self.place.where.learning.enabled:
+                self._extract()
+        except CommonplaceError as error:
+            self.notes.append(f"the session was not taken in: {error}")
+
+    def _index(self) -> None:
+        if self._turns:
+            found = self.place.memory.index(DocumentKind.SESSION, self.session, self._turns)
+            self.notes += [f"a secret ({finding.kind}) was taken out of the session" for finding in found]
+
+    def _extract(self) -> None:
+        if not self._turns or self.place.where.learning.mode == "host":
+            return
+        report = extract(workplace(self.place), only=[self.session])
+        self.records = report.records
+        self.notes += [f"{left.session} was not extracted: {left.reason}" for left in report.failed]

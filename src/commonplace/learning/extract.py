@@ -1,0 +1,431 @@
+"""Extraction: claim, read, think, admit, apply, for each session that changed and is at rest.
+
+Records, the raw memory, the request to consolidate and the end of the job land together or not at all.  A worker that
+lost its lease has written nothing; what fails is told, kept with its reason, and tried again later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TypeAlias
+
+from commonplace.engine.admission import Gate
+from commonplace.engine.forgetting import Erasure, unsaid, unsaid_sentences
+from commonplace.engine.rendering import keyed_digest
+from commonplace.engine.transcripts import TOOL, Turn, turns_of
+from commonplace.learning.extract_gate import Gated, gated, said
+from commonplace.learning.extractors import Thought, Transcript, by_model, by_rules
+from commonplace.learning.workspace import Workplace
+from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Fail, Finish, Heartbeat
+from commonplace.model.documents import Chunk, Document, DocumentKind
+from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError, StoreError
+from commonplace.model.jobs import Claim, Job, Reason, Skipped
+from commonplace.model.ports import Tell, silent
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Json
+from commonplace.model.values import Value
+from commonplace.redact.redaction import Finding
+from commonplace.text.cleaning import slug
+
+JOB = "extract"
+CONSOLIDATE = ("consolidate", "memory")  # the kind and the key of the job that follows
+PAGE = 1000  # chunks that are read at once
+TOKEN_CHARS = 4  # at most, as tokens are counted here
+RULES_CHARS = 2_000_000  # of each end of a session: more than anybody types, and a bound all the same
+CHECK_CHARS = 4000  # of what a tool said: rules look at its end alone, for whether a check has passed
+OUTSIDE_CHARS = 200
+SLUG_CHARS = 40
+ERROR_CHARS = 500
+BEATS = 3  # in one lease: two may be missed
+GATE_TRIES = 20  # to judge and write while others write as well; each failure means that somebody else got on
+
+Think: TypeAlias = Callable[[Transcript], Thought]
+
+
+class Taken(Value):
+    """What came of one session."""
+
+    session: str
+    records: tuple[str, ...]  #: ids of what was kept
+    held: int = 0  #: of them wait for a person
+    replaced: tuple[str, ...] = ()  #: ids of records that they replace
+    left_out: tuple[str, ...] = ()  #: why, for each proposal that came to nothing
+    redactions: tuple[Finding, ...] = ()
+
+
+class Left(Value):
+    """A session that was not taken, or not to its end, and why."""
+
+    session: str
+    reason: str
+    error: str | None = None  #: of the last try, if one failed
+
+
+class ExtractReport(Value):
+    """What one run did."""
+
+    done: tuple[Taken, ...] = ()
+    empty: tuple[str, ...] = ()  #: sessions with no output, which is a success
+    skipped: tuple[Left, ...] = ()
+    failed: tuple[Left, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> tuple[str, ...]:
+        """Ids of everything that was kept."""
+        return tuple(kept for taken in self.done for kept in taken.records)
+
+    @property
+    def redactions(self) -> Mapping[str, int]:
+        """How many secrets of which kind were taken out."""
+        return Counter(finding.kind for taken in self.done for finding in taken.redactions)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing failed, now or so often that it is not tried any more."""
+        return not self.failed and all(left.reason != Reason.EXHAUSTED for left in self.skipped)
+
+
+def extract(
+    place: Workplace,
+    *,
+    exclude: str | None = None,
+    only: Collection[str] | None = None,
+    force: bool = False,
+    tell: Tell = silent,
+) -> ExtractReport:
+    """Make records of sessions that changed since they were last looked at, are at rest and not too old.
+
+    ``only`` names sessions that are known to be over: their age does not matter.  ``force`` takes also those that are
+    up to date.  ``exclude`` is the session that is under way.
+    """
+    think = thinker(place)
+    run = Run(place, chosen(place, exclude=exclude, only=only, force=force), tell)
+    at_once = place.learning.stage1_concurrency if place.learning.mode == "model" else 1
+    workers = min(at_once, len(run.waiting)) or 1
+    with ThreadPoolExecutor(workers, thread_name_prefix="extract") as pool:
+        for done in [pool.submit(run.work, think) for _ in range(workers)]:
+            done.result()
+    return run.report()
+
+
+def thinker(place: Workplace) -> Think:
+    """The way to think that the settings choose.  Raises ``ConfigError`` before anything is claimed."""
+    learning = place.learning
+    if learning.mode == "host":
+        raise InvalidInput("memories.mode is host: `commonplace extract --prepare DIR` writes the work for your agent")
+    if learning.mode == "rules":
+        return lambda transcript: by_rules(transcript, most=learning.max_records_per_session)
+    model = place.model("default")
+    return lambda transcript: by_model(transcript, model, learning, place.prompt)
+
+
+class Choice(Value):
+    """Which sessions a run looks at."""
+
+    sessions: tuple[Document, ...]  #: to be claimed, newest first
+    skipped: tuple[Left, ...]
+    notes: tuple[str, ...] = ()
+    force: bool = False
+
+
+def chosen(place: Workplace, *, exclude: str | None, only: Collection[str] | None, force: bool) -> Choice:
+    """The project's newest sessions that are due, and why the others are not."""
+    learning = place.learning
+    limit = learning.thread_scan_limit if only is None else len(only)
+    names = None if only is None else frozenset(only)
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.SESSION}), names=names)
+    seen = place.store.documents(where, limit=limit + 1)
+    if missing := (names or frozenset()) - {document.name for document in seen}:
+        raise NotFound(f"there is no session {min(missing)!r}; `commonplace index` takes one in")
+    done = {
+        state.job.key: state.done
+        for state in place.store.jobs([place.scope], now=place.clock())
+        if state.job.kind == JOB
+    }
+    reasons = {
+        document.name: _passed_over(
+            place, document, done.get(document.name), exclude=exclude, named=bool(only), force=force
+        )
+        for document in seen[:limit]
+    }
+    more = (f"only the newest {limit} sessions were looked at",) if len(seen) > limit else ()
+    return Choice(
+        sessions=tuple(document for document in seen[:limit] if reasons[document.name] is None),
+        skipped=tuple(Left(session=name, reason=reason) for name, reason in reasons.items() if reason),
+        notes=more, force=force,
+    )  # fmt: skip
+
+
+def _passed_over(
+    place: Workplace, document: Document, done: int | None, *, exclude: str | None, named: bool, force: bool
+) -> str | None:
+    """Why a session is not due; None if it is."""
+    if document.name == exclude:
+        return "under way"
+    if not force and done is not None and done >= watermark(document):
+        return Reason.UP_TO_DATE
+    if named or force:
+        return None
+    rest, learning = place.clock() - document.updated_at, place.learning
+    if rest > timedelta(days=learning.max_rollout_age_days):
+        return f"older than {learning.max_rollout_age_days} days"
+    if rest < timedelta(hours=learning.min_rollout_idle_hours):
+        return f"active in the last {learning.min_rollout_idle_hours} hours"
+    return None
+
+
+def watermark(document: Document) -> int:
+    """How new a session is: it rises whenever more of it, or something else, is indexed."""
+    revision = document.metadata.get("revision")
+    return revision if isinstance(revision, int) else int(document.updated_at.timestamp() * 1_000_000)
+
+
+class Run:
+    """One run: what waits, what is claimed, what came of it.  Several threads may work in it."""
+
+    def __init__(self, place: Workplace, choice: Choice, tell: Tell = silent) -> None:
+        self._place, self._tell, self._force = place, tell, choice.force
+        self.waiting = list(choice.sessions)
+        self._all = len(self.waiting)
+        self._claimed = 0
+        self._guard = threading.Lock()
+        self._done: list[Taken] = []
+        self._empty: list[str] = []
+        self._skipped = list(choice.skipped)
+        self._failed: list[Left] = []
+        self._notes = list(choice.notes)
+
+    def work(self, think: Think) -> None:
+        """Take session after session until none is left."""
+        lease = timedelta(seconds=self._place.learning.stage1_lease_seconds)
+        while found := self.next(lease):
+            claim, document = found
+            with kept_alive(self._place, claim, lease):
+                self._one(claim, document, think)
+            self._tell(self._all - len(self.waiting), self._all)
+
+    def next(self, lease: timedelta) -> tuple[Claim, Document] | None:
+        """Claim the next session; only what is really taken counts against the cap."""
+        most = self._place.learning.max_rollouts_per_startup
+        with self._guard:
+            while self.waiting:
+                if self._claimed >= most:
+                    reason = f"left for the next run: one takes {most} sessions"
+                    self._skipped += [Left(session=document.name, reason=reason) for document in self.waiting]
+                    self.waiting.clear()
+                    return None
+                document = self.waiting.pop(0)
+                claim = self._claim(document, lease)
+                if isinstance(claim, Claim):
+                    self._claimed += 1
+                    return claim, document
+                self._skipped.append(Left(session=document.name, reason=claim.reason, error=claim.error))
+        return None
+
+    def _claim(self, document: Document, lease: timedelta) -> Claim | Skipped:
+        store = self._place.store
+        job = Job(scope=self._place.scope, kind=JOB, key=document.name, watermark=watermark(document))
+        if self._force:
+            store.apply([Enqueue(job=job, force=True)])
+        return store.claim(job, lease=lease, now=self._place.clock())
+
+    def _one(self, claim: Claim, document: Document, think: Think) -> None:
+        """Read, think, admit, apply; what fails is kept with its reason and tried again later."""
+        try:
+            thought = think(transcript_of(self._place, document))
+            self.keep(claim, document, thought)
+        except LeaseLost as error:
+            self._failed.append(Left(session=document.name, reason=str(error)))
+        except (ProviderError, InvalidInput, Conflict, NotFound) as error:
+            self._fail(claim, document, error)
+
+    def keep(self, claim: Claim, document: Document, thought: Thought) -> None:
+        """Let everything that came of a session land at once; raises ``LeaseLost`` if somebody else has taken it."""
+        taken = self._kept(claim, document, thought)
+        if taken is None:
+            self._empty.append(document.name)
+        else:
+            self._done.append(taken)
+
+    def _kept(self, claim: Claim, document: Document, thought: Thought) -> Taken | None:
+        """Judge and write; if others have written in between, judge again by what is there now."""
+        for left in reversed(range(GATE_TRIES)):
+            taken, changes = kept(self._place, claim, document, thought)
+            try:
+                self._place.store.apply(changes)
+                break
+            except Conflict:
+                if not left:
+                    raise
+        return taken
+
+    def _fail(self, claim: Claim, document: Document, error: Exception) -> None:
+        place, name = self._place, document.name
+        reason = Gate(place.secret()).text(f"{error}", what="the error")[:ERROR_CHARS]
+        again = place.clock() + timedelta(seconds=place.learning.stage1_retry_delay_seconds)
+        try:
+            place.store.apply([Fail(claim=claim, error=reason, retry_at=again, at=place.clock())])
+        except LeaseLost as lost:
+            reason = f"{reason}; {lost}"
+        self._failed.append(Left(session=name, reason=reason))
+
+    def refuse(self, session: str, reason: str) -> None:
+        """Note that a session's work could not be taken."""
+        self._failed.append(Left(session=session, reason=reason))
+
+    def skip(self, session: str, reason: str) -> None:
+        """Note that a session has nothing to take yet."""
+        self._skipped.append(Left(session=session, reason=reason))
+
+    def report(self) -> ExtractReport:
+        """What was done, by name."""
+        return ExtractReport(
+            done=tuple(sorted(self._done, key=lambda taken: taken.session)), empty=tuple(sorted(self._empty)),
+            skipped=tuple(sorted(self._skipped, key=lambda left: left.session)),
+            failed=tuple(sorted(self._failed, key=lambda left: left.session)), notes=tuple(self._notes),
+        )  # fmt: skip
+
+
+def transcript_of(place: Workplace, document: Document) -> Transcript:
+    """A session as it was indexed: redacted, filtered, without what memory injected.
+
+    Of one that is too long its beginning and its end are held, more of both than a model is ever shown: however long a
+    session is, memory stays bounded.
+    """
+    by_rules = place.learning.mode == "rules"
+    ends = _Ends(RULES_CHARS if by_rules else place.learning.phase1_input_token_limit * TOKEN_CHARS)
+    for turn in _turns(place, document):
+        ends.add(turn.replace(text=turn.text[-CHECK_CHARS:]) if by_rules and turn.speaker == TOOL else turn)
+    return Transcript(name=document.name, turns=ends.turns)
+
+
+def _turns(place: Workplace, document: Document) -> Iterator[Turn]:
+    """The turns of a session one by one, read page by page; a turn may begin on one page and end on another."""
+    where = DocumentFilter(
+        scopes=frozenset({document.scope}), kinds=frozenset({document.kind}), names=frozenset({document.name})
+    )
+    last: Chunk | None = None
+    held: Turn | None = None
+    while page := place.store.chunks(where, limit=PAGE, after=last.seq if last else -1):
+        found = turns_of([last, *page] if last else page)
+        if last and held:
+            held = held.replace(text=held.text + found.pop(0).text[len(last.text) :])
+        if held and found:
+            yield held
+        yield from found[:-1]
+        held, last = (found[-1] if found else held), page[-1]
+    if held:
+        yield held
+
+
+class _Ends:
+    """The first turns and the last ones, each up to so many characters."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._first: list[Turn] = []
+        self._last: deque[Turn] = deque()
+        self._first_chars = self._last_chars = 0
+        self._outside: tuple[Turn, ...] = ()
+
+    def add(self, turn: Turn) -> None:
+        """Take the next turn, and let go of one in the middle if there are too many."""
+        if self._first_chars < self._most:
+            self._first.append(turn)
+            self._first_chars += len(turn.text)
+            return
+        self._last.append(turn)
+        self._last_chars += len(turn.text)
+        while self._last_chars - len(self._last[0].text) >= self._most:
+            gone = self._last.popleft()
+            self._last_chars -= len(gone.text)
+            if gone.speaker == TOOL and not self._outside:  # that a tool has spoken lowers trust, wherever it was
+                self._outside = (gone.replace(text=gone.text[:OUTSIDE_CHARS]),)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """What is held, in order."""
+        return (*self._first, *self._outside, *self._last)
+
+
+def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -> tuple[Taken | None, Sequence[Change]]:
+    """The changes that end a job well; None in the place of what was kept if there is no output."""
+    extraction = DocumentFilter(
+        scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION}), names=frozenset({document.name})
+    )
+    earlier = next(iter(place.store.documents(extraction, limit=1)), None)
+    kind, key = CONSOLIDATE
+    due = Job(scope=place.scope, kind=kind, key=key, watermark=claim.job.watermark)
+    end = Finish(claim=claim, at=place.clock())
+    if thought.is_empty:
+        gone: list[Change] = [DeleteDocuments(where=extraction), Enqueue(job=due, force=True)] if earlier else []
+        return None, [*gone, end]
+    passed = gated(place, document.name, thought.proposals, earlier=earlier)
+    thought = _without_forgotten(thought, passed.unsayable)
+    text = place.document(
+        DocumentKind.EXTRACTION, document.name, thought.raw, Channel.EXTRACTION,
+        _about(place, claim, thought, passed, earlier),
+    )  # fmt: skip
+    taken = Taken(
+        session=document.name, records=tuple(record.id for record in passed.records), held=passed.held,
+        replaced=passed.replaced, left_out=passed.left_out, redactions=passed.redactions,
+    )  # fmt: skip
+    return taken, [*passed.changes, text, Enqueue(job=due), end]
+
+
+def _without_forgotten(thought: Thought, words: frozenset[str]) -> Thought:
+    """What was thought, without the words of what a person has forgotten: they may still stand in the transcript."""
+    if not words:
+        return thought
+    erasure = Erasure.of((), words=words)
+    told = thought.slug if thought.slug and not erasure.is_in(thought.slug.replace("_", " ")) else None
+    return thought.replace(
+        raw=unsaid(thought.raw, erasure), summary=unsaid_sentences(thought.summary, erasure), slug=told
+    )
+
+
+def _about(
+    place: Workplace, claim: Claim, thought: Thought, passed: Gated, earlier: Document | None
+) -> Mapping[str, Json]:
+    """What is known about an extraction beside its text; digests tell forgotten facts, and nothing else, again."""
+    before = earlier.metadata.get("digests") if earlier else None
+    secret = place.secret()
+    digests: dict[str, Json] = {record.id: keyed_digest(said(record), secret) for record in passed.records}
+    return {
+        "summary": thought.summary,
+        "slug": slug(thought.slug)[:SLUG_CHARS] if thought.slug else None,
+        "mode": thought.mode,
+        "model": thought.model,
+        "watermark": claim.job.watermark,
+        "records": list[Json](dict.fromkeys([*(record.id for record in passed.records), *passed.again])),
+        "digests": (before if isinstance(before, dict) else {}) | digests,
+        "tokens_in": thought.tokens_in,
+        "tokens_out": thought.tokens_out,
+    }
+
+
+@contextmanager
+def kept_alive(place: Workplace, claim: Claim, lease: timedelta) -> Iterator[None]:
+    """Hold a claim for as long as the work takes: a slow answer is not thrown away and paid twice."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(lease.total_seconds() / BEATS):
+            try:
+                place.store.apply([Heartbeat(claim=claim, until=place.clock() + lease)])
+            except (LeaseLost, StoreError):  # the end of the job finds out, and says so
+                return
+
+    thread = threading.Thread(target=beat, name=f"heartbeat of {claim.job.key}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,284 @@
+"""How a session is thought about: by rules, or by a model whose answer keeps to a strict contract.  Nothing is written.
+
+A model sees redacted turns as JSON, one a line, and nothing of what it says is believed: which turn a fact rests on,
+when it was said and how far it can be trusted is decided here, from the words themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from importlib.resources import files
+from typing import Any
+
+from commonplace.config.learning_settings import Learning
+from commonplace.engine.transcripts import TOOL, Turn
+from commonplace.learning import rules
+from commonplace.learning.rules import Proposal
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.model.ports import Answer, Model
+from commonplace.model.records import CATEGORIES, CEILING, Channel, Trust
+from commonplace.model.values import Value
+from commonplace.text.cleaning import estimate_tokens, one_line
+from commonplace.text.words import terms
+
+SYSTEM, INPUT = "stage_one_system.md", "stage_one_input.md"
+MARK = "\n\n...[truncated]...\n\n"  # the document's own
+HEAD_SHARE = 0.6  # of what is kept of a text that is too long; the rest is its end
+WINDOW_LEAST = 2048  # tokens: no model has fewer
+ANSWER_SHARE, ANSWER_LEAST, ANSWER_MOST = 0.2, 1024, 4096  # of the window, in tokens
+QUOTE_WORDS = 2  # fewer are in every session, and prove nothing
+SHARED = 0.5  # of a fact's words that the user must have said, if their words are to vouch for it
+KEYS = frozenset({"rollout_summary", "rollout_slug", "raw_memory"})
+RECORD_KEYS = frozenset({"content", "category", "scope", "quote", "turns", "subject"})
+PROMPTS = "prompts"
+PROMPT_BYTES = 262_144
+
+
+class Transcript(Value):
+    """A session, as it is thought about."""
+
+    name: str
+    turns: tuple[Turn, ...]
+
+    @property
+    def last(self) -> datetime | None:
+        """When something was last said in it."""
+        return max((turn.occurred_at for turn in self.turns if turn.occurred_at), default=None)
+
+
+class Thought(Value):
+    """What was made of a session, before any gate."""
+
+    summary: str = ""
+    slug: str | None = None
+    raw: str = ""  #: the raw memory, in Markdown
+    proposals: tuple[Proposal, ...] = ()
+    mode: str
+    model: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no output, which is a success."""
+        return not (self.summary.strip() or self.raw.strip() or self.proposals)
+
+
+class BadReply(InvalidInput):
+    """An answer that does not keep to the contract."""
+
+
+# Rules
+
+
+def by_rules(transcript: Transcript, *, most: int) -> Thought:
+    """What the rules find: every fact with its quote."""
+    found = rules.extract(transcript.turns, most=most)
+    if not found:
+        return Thought(mode="rules")
+    lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(transcript, one)})" for one in found]
+    return Thought(
+        mode="rules", proposals=tuple(found), raw="\n".join(lines), slug=None,
+        summary="; ".join(one_line(one.content).rstrip(".") for one in found[:3]),
+    )  # fmt: skip
+
+
+def _evidence(transcript: Transcript, proposal: Proposal) -> str:
+    return ", ".join(f"{DocumentKind.SESSION}:{transcript.name}#{ref}" for ref in proposal.refs)
+
+
+# A model
+
+
+def by_model(transcript: Transcript, model: Model, learning: Learning, prompt: Callable[[str], str]) -> Thought:
+    """What a model makes of it; an answer that breaks the contract is asked for once more, with the reason.
+
+    Raises ``ProviderError`` and ``BadReply``.
+    """
+    window = max(model.window or learning.fallback_token_limit, WINDOW_LEAST)
+    most = int(min(max(window * ANSWER_SHARE, ANSWER_LEAST), ANSWER_MOST))
+    system, asked = prompt(SYSTEM), question(transcript, learning, prompt, window=window)
+    answers: list[Answer] = []
+    for retry in (False, True):
+        answers.append(model.ask(system, asked, most=most, effort="low"))
+        try:
+            reply = parsed(answers[-1].text)
+            break
+        except BadReply as error:
+            if retry:
+                raise
+            asked = f"{asked}\n\nYour last answer could not be used: {error}. Answer with the JSON object alone."
+    return thought(reply, transcript, mode="model").replace(
+        model=answers[-1].model, tokens_in=sum(answer.tokens_in for answer in answers),
+        tokens_out=sum(answer.tokens_out for answer in answers),
+    )  # fmt: skip
+
+
+def question(
+    transcript: Transcript, learning: Learning, prompt: Callable[[str], str], *, window: int | None = None
+) -> str:
+    """What a model is asked about a session: the template with as much of the session as fits."""
+    room = int(max(window or learning.fallback_token_limit, WINDOW_LEAST) * learning.rollout_payload_percent)
+    shown = truncated(written(transcript), min(room, learning.phase1_input_token_limit))
+    return filled(prompt(INPUT), {"session_id": transcript.name, "transcript": shown})
+
+
+def written(transcript: Transcript) -> str:
+    """The turns as JSON, one a line: no text can end its line, so none can pose as another turn."""
+    return "\n".join(
+        json.dumps(
+            {"turn": turn.ref, "role": turn.speaker, "text": turn.text}
+            | ({"time": turn.occurred_at.isoformat()} if turn.occurred_at else {}),
+            ensure_ascii=False,
+        )
+        for turn in transcript.turns
+    )
+
+
+def truncated(text: str, tokens: int) -> str:
+    """The first 60 and the last 40 percent of what fits, around the mark."""
+    size = estimate_tokens(text)
+    if size <= tokens:
+        return text
+    kept = max(int(len(text) * tokens / size) - len(MARK), 0)
+    while kept:
+        head, tail = text[: int(kept * HEAD_SHARE)], text[len(text) - (kept - int(kept * HEAD_SHARE)) :]
+        shown = f"{head}{MARK}{tail}"
+        if estimate_tokens(shown) <= tokens:
+            return shown
+        kept = kept * 9 // 10  # what is dense stands at the ends: one more round
+    return MARK
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The template with its places filled, in one go: what is filled in is not searched for places."""
+    return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda place: values.get(place[1], place[0]), template)
+
+
+def prompts_in(folder: str | None) -> Callable[[str], str]:
+    """Prompt files by name: a project's own in ``prompts/`` of its folder before ours."""
+
+    def read(name: str) -> str:
+        path = os.path.join(folder, PROMPTS, name) if folder else ""
+        try:
+            with open(path, "rb") as file:
+                return file.read(PROMPT_BYTES).decode()
+        except FileNotFoundError:
+            return files("commonplace").joinpath("learning", PROMPTS, name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot be read: {error}", file=path) from error
+
+    return read
+
+
+# The contract
+
+
+def parsed(text: str) -> Mapping[str, Any]:
+    """The object that an answer is, or holds.  Raises ``BadReply`` with what is wrong."""
+    if not text.strip():
+        raise BadReply("the answer is empty")
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError):
+        reply = _rescued(text)
+    return checked(reply)
+
+
+def _rescued(text: str) -> Any:
+    """The object between the first and the last brace: models like to say something around it."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        raise BadReply("the answer is not JSON")
+    try:
+        return json.loads(text[start : end + 1])
+    except ValueError as error:
+        raise BadReply(f"the answer is not JSON: {error}") from None
+    except RecursionError:
+        raise BadReply("the answer is nested too deeply") from None
+
+
+def checked(reply: Any) -> Mapping[str, Any]:
+    """Refuse whatever has other keys or values than agreed: exactly three keys, and perhaps ``records``."""
+    if not isinstance(reply, dict):
+        raise BadReply(f"the answer is not an object but {type(reply).__name__}")
+    if missing := KEYS - reply.keys():
+        raise BadReply(f"the answer lacks {', '.join(sorted(missing))}")
+    if extra := reply.keys() - KEYS - {"records"}:
+        raise BadReply(f"the answer has unknown keys: {', '.join(sorted(map(repr, extra)))}")
+    for key in ("rollout_summary", "raw_memory"):
+        if not isinstance(reply[key], str):
+            raise BadReply(f"{key} is not text")
+    if not isinstance(reply["rollout_slug"], str | None):
+        raise BadReply("rollout_slug is neither text nor null")
+    records = reply.get("records", [])
+    if not isinstance(records, list):
+        raise BadReply("records is not a list")
+    for number, record in enumerate(records, start=1):
+        if reason := _unfit(record):
+            raise BadReply(f"record {number} {reason}")
+    return reply
+
+
+def _unfit(record: Any) -> str | None:
+    """What is wrong with a record of an answer; the first thing."""
+    if not isinstance(record, dict):
+        return "is not an object"
+    extra, turns = record.keys() - RECORD_KEYS, record.get("turns", [])
+    texts = [record.get("quote"), record.get("subject")]
+    wrong = {
+        f"has unknown keys: {', '.join(sorted(map(repr, extra)))}": bool(extra),
+        "has no content": not isinstance(record.get("content"), str),
+        f"has the category {record.get('category')!r}; there are {', '.join(CATEGORIES)}": record.get("category")
+        not in tuple(CATEGORIES),
+        f"has the scope {record.get('scope')!r}; there are project and assistant": record.get("scope", "project")
+        not in ("project", "assistant"),
+        "has a quote or a subject that is not text": not all(isinstance(text, str | None) for text in texts),
+        "has turns that are no list of turns": not isinstance(turns, list)
+        or not all(isinstance(turn, str | int) for turn in turns),
+    }
+    return next((reason for reason, is_so in wrong.items() if is_so), None)
+
+
+def thought(reply: Mapping[str, Any], transcript: Transcript, *, mode: str) -> Thought:
+    """What a checked answer proposes, each fact with the evidence that the session itself gives."""
+    return Thought(
+        mode=mode, summary=reply["rollout_summary"], slug=reply["rollout_slug"], raw=reply["raw_memory"],
+        proposals=tuple(_proposal(record, transcript) for record in reply.get("records", [])),
+    )  # fmt: skip
+
+
+def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
+    quote = record.get("quote") or ""
+    named = {str(turn) for turn in record.get("turns", [])}
+    cited = [turn for turn in transcript.turns if turn.ref in named]
+    source = _quoted(quote, cited) or _quoted(quote, transcript.turns)
+    evidence = list(dict.fromkeys([*([source] if source else []), *cited]))
+    outside = any(turn.speaker == TOOL for turn in transcript.turns)
+    vouched = source is not None and source.speaker == "user" and _covers(quote, record["content"])
+    return Proposal(
+        content=record["content"], category=record["category"], scope=record.get("scope", "project"),
+        quote=quote if source else "", refs=tuple(turn.ref for turn in evidence), subject=record.get("subject"),
+        occurred_at=max((t.occurred_at for t in evidence if t.occurred_at), default=transcript.last),
+        trust=CEILING[Channel.EXTRACTION] if vouched or not outside else Trust.EXTERNAL,
+    )  # fmt: skip
+
+
+def _quoted(quote: str, turns: Sequence[Turn]) -> Turn | None:
+    """The turn that says these words; a person's before anybody else's."""
+    words = " ".join(quote.split())
+    if len(words.split()) < QUOTE_WORDS:
+        return None
+    said = [turn for turn in turns if words in " ".join(turn.text.split())]
+    return next((turn for turn in said if turn.speaker == "user"), next(iter(said), None))
+
+
+def _covers(quote: str, content: str) -> bool:
+    """Whether the fact is said with the words of the quote: else any sentence of theirs would vouch for anything."""
+    own, said = set(terms(content)), set(terms(quote))
+    return bool(own) and len(own & said) >= SHARED * len(own)

@@ -1,0 +1,194 @@
+"""Learning at a host's start-up: extraction, then consolidation; and clearing or asking for it by hand.
+
+A run tells what it did and what went wrong, and leaves that in the store for ``status`` to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commonplace.engine.rendering import iso
+from commonplace.learning import consolidate_receipts as ledger
+from commonplace.learning.artifacts import (
+    EVERYTHING,
+    LEARNED,
+    WOVEN,
+    edits_json,
+    present,
+    publish,
+    stored,
+    taken_in,
+)
+from commonplace.learning.consolidate import ConsolidateReport, consolidate, described
+from commonplace.learning.consolidate_text import Edits, woven
+from commonplace.learning.extract import ExtractReport, extract
+from commonplace.learning.workspace import Workplace
+from commonplace.model.changes import Change, Delete, DeleteDocuments, Enqueue, Finish
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
+from commonplace.model.ports import Tell, silent
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.model.records import Channel, Json
+from commonplace.model.values import Value
+from commonplace.text.blocks import Owned, level_of
+
+LAST = "learning/last"  # the name of what the last run left
+LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
+SUBJECT_LEVEL = 3  # of a heading from which on it is in the words of records
+OFF = "learning is switched off: `memories.enabled: true` in .commonplace/config.yaml switches it on"
+
+
+class Learned(Value):
+    """What one run did."""
+
+    skipped: str | None = None  #: why nothing was done at all
+    extracted: ExtractReport | None = None
+    consolidated: ConsolidateReport | None = None
+    troubles: tuple[str, ...] = ()  #: what went wrong, as sentences
+
+    @property
+    def lines(self) -> list[str]:
+        """What happened, as sentences."""
+        if self.skipped:
+            return [f"nothing was learned: {self.skipped}"]
+        return [*_extracted(self.extracted), *_consolidated(self.consolidated)]
+
+
+class Cleared(Value):
+    """What was erased."""
+
+    records: tuple[str, ...]  #: ids
+    documents: int  #: extractions, artifacts and receipts
+    kept: tuple[str, ...] = ()  #: artifacts in which a person's own words stay
+    pending: bool = False  #: a reader still holds old bytes
+
+
+def why_not(place: Workplace, *, depth: int, saved: bool) -> str | None:
+    """Why a start-up learns nothing; None if it does."""
+    if not place.learning.enabled:
+        return OFF
+    if depth > 0:
+        return "a subagent does not learn; the session that started it does"
+    return None if saved else "this session is not saved"
+
+
+def learn(
+    place: Workplace, *, active: str | None = None, depth: int = 0, saved: bool = True, tell: Tell = silent
+) -> Learned:
+    """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
+    if reason := why_not(place, depth=depth, saved=saved):
+        return Learned(skipped=reason)
+    if place.learning.mode == "host":
+        publish(place)
+        return Learned(skipped="memories.mode is host: the thinking waits for `extract` and `consolidate --prepare`")
+    troubles: list[str] = []
+    extracted = None
+    try:
+        extracted = extract(place, exclude=active, tell=tell)
+        troubles += [f"session {left.session}: {left.reason}" for left in extracted.failed]
+    except (ConfigError, InvalidInput, ProviderError) as error:  # what was extracted before can be consolidated
+        troubles.append(f"nothing was extracted: {error}")
+    consolidated = consolidate(place, tell=tell)
+    troubles += [f"consolidation: {consolidated.reason}"] if consolidated.status == "failed" else []
+    report = Learned(extracted=extracted, consolidated=consolidated, troubles=tuple(troubles))
+    place.store.apply(
+        [place.document(DocumentKind.RECEIPT, LAST, "\n".join(report.lines), Channel.AGENT, _told(place, report))]
+    )
+    return report
+
+
+def _extracted(report: ExtractReport | None) -> list[str]:
+    if report is None:
+        return []
+    lines = [f"extracted {len(report.records)} records from {len(report.done)} sessions"] if report.done else []
+    lines += [f"{len(report.empty)} sessions had nothing to keep"] if report.empty else []
+    lines += (
+        [f"{len(report.skipped)} sessions were skipped; `commonplace status --jobs` says why"] if report.skipped else []
+    )
+    return lines or ["no session waits to be extracted"]
+
+
+def _consolidated(report: ConsolidateReport | None) -> list[str]:
+    if report is None:
+        return []
+    if report.status in ("skipped", "failed"):
+        return [f"consolidation {report.status}: {report.reason}"]
+    return [described(report)]
+
+
+def _told(place: Workplace, report: Learned) -> Mapping[str, Json]:
+    skipped = report.extracted.skipped if report.extracted else ()
+    return {
+        "at": iso(place.clock()),
+        "lines": list[Json](report.lines),
+        "troubles": list[Json](report.troubles),
+        "skipped": [{"session": left.session, "reason": str(left.reason)} for left in skipped],
+    }
+
+
+def last(place: Workplace) -> Mapping[str, Any] | None:
+    """What the last run left; None if there was none."""
+    where = DocumentFilter(
+        scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.RECEIPT.value}), names=frozenset({LAST})
+    )
+    return next((one.metadata for one in place.store.documents(where, limit=1)), None)
+
+
+# By hand
+
+
+def enqueue(place: Workplace) -> None:
+    """Ask for a consolidation at the next start-up, even if nothing has changed."""
+    place.store.apply([Enqueue(job=ledger.job(place), force=True)])
+
+
+def clear(place: Workplace, *, every: bool = False) -> Cleared:
+    """Erase what this project learned: extractions, artifacts, receipts, and the records that were made of sessions.
+
+    Records that a person wrote stay unless ``every`` is given, and so do a person's own words in artifacts.  Sessions
+    stay indexed and are not extracted again until they change.
+    """
+    held = present(place, ledger.before_texts(ledger.receipts(place)))
+    claim = ledger.claimed(place)
+    ids = _ids(place, every=every)
+    changes: list[Change] = [Delete(where=_only(place, ids))] if ids else []
+    theirs = {name: one for name, one in held.items() if one.by_hand}
+    gone = {name for name in stored(place) if name not in theirs and (every or name != LEARNED)}
+    changes += [ledger.without(place, gone)] if gone else []
+    for kind in (DocumentKind.EXTRACTION, DocumentKind.RECEIPT):
+        where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}))
+        changes.append(DeleteDocuments(where=where))
+    for name, one in theirs.items():
+        edits = Edits(owned=_by_themselves(one.edits.owned))
+        text = woven("", edits) if name in WOVEN else one.text
+        metadata = edits_json(edits) if name in WOVEN else {"by_hand": True}
+        changes.append(place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, metadata))
+    outcomes = place.store.apply([*changes, *taken_in(place, held.values()), Finish(claim=claim, at=place.clock())])
+    publish(place)
+    erased = outcomes[0].gone if ids else ()
+    documents = sum(len(one.gone) for one in outcomes) - len(erased)
+    pending = any(one.erasing for one in outcomes)
+    return Cleared(records=erased, documents=documents, kept=tuple(sorted(theirs)), pending=pending)
+
+
+def _by_themselves(owned: Sequence[Owned]) -> tuple[Owned, ...]:
+    """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
+    theirs = {one.text for one in owned}
+    return tuple(
+        one.replace(
+            path=tuple(line for line in one.path if level_of(line) < SUBJECT_LEVEL),
+            after=one.after if one.after in theirs else "",
+        )
+        for one in owned
+    )
+
+
+def _ids(place: Workplace, *, every: bool) -> frozenset[str]:
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE)
+    found = place.store.find(where, order=Order.ID, limit=EVERYTHING)
+    return frozenset(one.id for one in found if every or one.source.channel in LEARNED_CHANNELS)
+
+
+def _only(place: Workplace, ids: frozenset[str]) -> Filter:
+    return Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)

@@ -1,0 +1,324 @@
+"""Receipts of what sessions were shown, and what became of it.
+
+A receipt names records with the version that was shown, turns and artifacts, and holds no word of them: digests under
+this store's key say whether they have changed, and what is forgotten stays forgotten.  ``used`` compares the receipts
+of a session with what its agent then said: a citation names a thing, an echo only repeats its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from commonplace.engine.admission import Gate
+from commonplace.engine.memory import Memory
+from commonplace.engine.rendering import keyed_digest, unfenced
+from commonplace.learning.addresses import SCHEME, SUMMARY, address
+from commonplace.learning.brief import Injection, described
+from commonplace.model.changes import Change, PutDocument, TrimDocuments
+from commonplace.model.documents import Chunk, Document, DocumentKind
+from commonplace.model.errors import InvalidInput, NotFound, StoreError
+from commonplace.model.ids import SHORT, new_id
+from commonplace.model.ports import Store
+from commonplace.model.queries import DocumentFilter, Hit
+from commonplace.model.records import Channel, Source, Trust
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+from commonplace.text.cleaning import one_line
+
+KEEP = 500  # of each sort in one project: months of work, and less than a megabyte
+UNKNOWN = "unknown"  # the session of a brief that was asked for without one
+INJECTION, RECALL = "injection", "recall"  # what a session was given before it began, and what it asked for itself
+SESSION_CHARS = 200
+RECEIPTS_READ = 10_000  # of all sorts, when those of a session are looked for
+CHUNKS_READ = 500  # at once
+ECHO_WORDS = 6  # in a row: fewer are said by chance
+ECHO_LEAST = 4  # a note of fewer words cannot be told from talk
+ASSISTANT = "assistant"
+
+_ADDRESS = re.compile(r"memory://[^\s()\[\]<>\"'`,;]+")
+_ID = re.compile(rf"(?<![0-9a-z])[0-9a-hjkmnp-tv-z]{{{SHORT},20}}(?![0-9a-z])")
+_ARTIFACT = re.compile(rf"(?<![\w./-])(?:MEMORY\.md|{re.escape(SUMMARY)}|learned\.md|skills/[\w.-]+/SKILL\.md)(?!\w)")
+_CHUNK = re.compile(r"(?<!\w)(?:session|ticket):[^\s()\[\]<>\"'`,;]+#[\w.-]*\w")
+
+
+class Item(Value):
+    """One thing that a session was shown."""
+
+    kind: str  #: record, turn or artifact
+    id: str  #: a record's id, a turn's reference, an artifact's address
+    version: int | None = None  #: of a record, as it was shown
+    digest: str = ""  #: of the words that were shown, under this store's key
+
+
+class Shown(Value):
+    """One receipt: what was shown at one time."""
+
+    name: str
+    what: str  #: injection or recall
+    session: str
+    at: datetime
+    tokens: int
+    items: tuple[Item, ...]
+
+
+class Fate(Value):
+    """What became of an item."""
+
+    item: Item
+    text: str | None  #: its words as they were shown; None: they are no longer kept
+    current: int | None = None  #: the version that a record has now; None: it is gone, or is no record
+    cited: tuple[str, ...] = ()  #: the turns that name it
+    echoed: tuple[str, ...] = ()  #: the turns that repeat its words without naming it
+
+
+class Used(Value):
+    """What one session was shown and what it made of it."""
+
+    session: str
+    shown: tuple[Shown, ...]  #: oldest first
+    fates: tuple[Fate, ...]  #: one for each item
+    others: tuple[str, ...] = ()  #: addresses that it cited without having been shown them
+    indexed: bool  #: whether its turns are known; if not, nothing can be said about use
+
+
+def keep(store: Store, injection: Injection, *, session: str | None, scope: Scope, secret: bytes, now: datetime) -> str:
+    """Keep a receipt; returns its name.  Raises ``StoreError``.
+
+    Being shown is not counted as use: use moves the ranking, and the same brief a minute later would have other bytes.
+    """
+    return keep_items(store, _items(injection, secret), session=session, scope=scope, secret=secret, now=now)
+
+
+def keep_recall(
+    store: Store, query: str, hits: Sequence[Hit], *, tokens: int, session: str, scope: Scope, secret: bytes,
+    now: datetime,
+) -> str:  # fmt: skip
+    """Keep a receipt of what a session has asked for and was told; returns its name.  Raises ``StoreError``."""
+    items = items_of(query, hits, secret=secret, tokens=tokens)
+    return keep_items(store, items, session=session, scope=scope, secret=secret, now=now, what=RECALL)
+
+
+def recall_kept_quietly(
+    store: Store, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None, scope: Scope, secret: bytes,
+    now: datetime,
+) -> tuple[str | None, tuple[str, ...]]:  # fmt: skip
+    """Keep a receipt of a recall if that can be done; of one that found nothing, or is nobody's, there is none."""
+    if not hits or not session:
+        return None, ()
+    try:
+        name = keep_recall(
+            store, query, hits, tokens=tokens, session=session, scope=scope, secret=secret, now=now
+        )  # fmt: skip
+    except StoreError as error:
+        return None, (f"no receipt of this recall was kept: {error}",)
+    return name, ()
+
+
+def items_of(query: str, hits: Sequence[Hit], *, secret: bytes, tokens: int) -> Mapping[str, Any]:
+    """What was recalled, without a word of it; for ``keep_items``."""
+    digest = {hit.id: keyed_digest(hit.text, secret) for hit in hits}
+    records = [hit.record for hit in hits if hit.record]
+    return {
+        "query": keyed_digest(query, secret),
+        "budget": None,
+        "tokens": tokens,
+        "records": [{"id": one.id, "version": one.version, "digest": digest[one.id]} for one in records],
+        "turns": [{"id": hit.id, "digest": digest[hit.id]} for hit in hits if hit.chunk],
+        "artifacts": [],
+    }
+
+
+def keep_items(
+    store: Store, items: Mapping[str, Any], *, session: str | None, scope: Scope, secret: bytes, now: datetime,
+    what: str = INJECTION,
+) -> str:  # fmt: skip
+    """Keep a receipt of things whose digests were taken when they were shown; see ``items_of``."""
+    who = _session(session or UNKNOWN, secret)
+    name = f"{what}/{who}/{new_id(now)}"
+    document = _document({"session": who, **items}, name, scope=scope, now=now)
+    known = [receipt.name for receipt in _receipts(store, frozenset({scope})) if receipt.what == what]
+    changes: list[Change] = [PutDocument(document=document)]
+    if len(known) >= KEEP:
+        where = DocumentFilter(
+            scopes=frozenset({scope}), kinds=frozenset({DocumentKind.RECEIPT}), names=frozenset({*known, name})
+        )
+        changes.append(TrimDocuments(where=where, keep=KEEP))
+    store.apply(changes)
+    return name
+
+
+def kept_quietly(
+    store: Store, injection: Injection, *, session: str | None, scope: Scope, secret: bytes, now: datetime
+) -> tuple[str | None, tuple[str, ...]]:
+    """Keep a receipt if that can be done: a store that can only be read still answers, with a note."""
+    try:
+        return keep(store, injection, session=session, scope=scope, secret=secret, now=now), ()
+    except StoreError as error:
+        return None, (f"no receipt of this brief was kept: {error}",)
+
+
+def used(memory: Memory, session: str) -> Used:
+    """What a session was shown, what it cited and what it only repeated."""
+    scopes = frozenset(memory.binding.reads)
+    shown = [receipt for receipt in _receipts(memory.store, scopes) if receipt.session == session]
+    document = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.SESSION}), names=frozenset({session}))
+    indexed = bool(memory.store.documents(document, limit=1))
+    if not shown and not indexed:
+        raise NotFound(f"nothing is known of session {session!r}: it was shown nothing, and it is not indexed")
+    turns = _turns(memory.store, document)
+    items = {(item.kind, item.id, item.version): item for receipt in shown for item in receipt.items}
+    fates = tuple(_fate(memory, item, turns) for item in items.values())
+    return Used(
+        session=session, shown=tuple(sorted(shown, key=lambda receipt: receipt.name)), fates=fates, indexed=indexed,
+        others=_others(turns, [item.id for item in items.values()]),
+    )  # fmt: skip
+
+
+# Keeping
+
+
+def _session(session: str, secret: bytes) -> str:
+    name = one_line(Gate(secret).text(session, what="the session"))
+    if not name or len(name) > SESSION_CHARS:
+        raise InvalidInput(f"{session[:40]!r} cannot name a session: it is blank or has over {SESSION_CHARS} letters")
+    return name
+
+
+def _items(injection: Injection, secret: bytes) -> Mapping[str, Any]:
+    """What an injection showed, without a word of it."""
+    block = injection.guidance
+    texts = {record.id: record.content for record in block.procedures} | {hit.id: hit.text for hit in block.hits}
+    seen = described(injection)
+    return {
+        "query": keyed_digest(injection.query, secret),
+        "budget": injection.budget,
+        "tokens": block.tokens,
+        "records": [
+            {"id": one["id"], "version": one["version"], "digest": keyed_digest(texts[one["id"]], secret)}
+            for one in seen["records"]
+        ],
+        "turns": [{"id": one, "digest": keyed_digest(texts[one], secret)} for one in seen["chunks"]],
+        "artifacts": [{"id": page.url, "digest": keyed_digest(page.text, secret)} for page in injection.texts],
+    }
+
+
+def _document(metadata: Mapping[str, Any], name: str, *, scope: Scope, now: datetime) -> Document:
+    return Document(
+        scope=scope, kind=DocumentKind.RECEIPT, name=name, digest=sha256(repr(metadata).encode()).hexdigest(),
+        metadata=metadata, source=Source(channel=Channel.AGENT, ref=metadata["session"]), trust=Trust.AGENT,
+        created_at=now, updated_at=now,
+    )  # fmt: skip
+
+
+def _receipts(store: Store, scopes: frozenset[Scope]) -> list[Shown]:
+    where = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.RECEIPT}))
+    found = store.documents(where, limit=RECEIPTS_READ)
+    return [_shown(one) for one in found if one.name.partition("/")[0] in (INJECTION, RECALL)]
+
+
+def _shown(document: Document) -> Shown:
+    said: Any = document.metadata
+    items = [
+        Item(kind=kind, id=one["id"], version=one.get("version"), digest=one["digest"])
+        for kind, name in (("record", "records"), ("turn", "turns"), ("artifact", "artifacts"))
+        for one in said[name]
+    ]
+    return Shown(
+        name=document.name, what=document.name.partition("/")[0], session=said["session"], at=document.created_at,
+        tokens=said["tokens"], items=tuple(items),
+    )  # fmt: skip
+
+
+# Comparing
+
+
+def _turns(store: Store, where: DocumentFilter) -> dict[str, str]:
+    """What the agent said, by turn; what memory had put there is no word of its own."""
+    said: dict[str, list[str]] = {}
+    for chunk in _chunks(store, where):
+        if chunk.speaker == ASSISTANT:
+            said.setdefault(chunk.ref.partition(".")[0], []).append(chunk.text)
+    return {ref: unfenced("\n".join(texts)) for ref, texts in said.items()}
+
+
+def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:
+    after = -1
+    while page := store.chunks(where, limit=CHUNKS_READ, after=after):
+        yield from page
+        after = page[-1].seq
+
+
+def _fate(memory: Memory, item: Item, turns: dict[str, str]) -> Fate:
+    text, current = _LOOKED_UP[item.kind](memory, item)
+    cited = tuple(ref for ref, said in turns.items() if _is_cited(item, said))
+    echoed = tuple(ref for ref, said in turns.items() if text and ref not in cited and _is_echoed(text, said))
+    return Fate(item=item, text=text, current=current, cited=cited, echoed=echoed)
+
+
+def _record_text(memory: Memory, item: Item) -> tuple[str | None, int | None]:
+    try:
+        versions = memory.history(item.id)
+    except NotFound:
+        return None, None
+    then = next((record.content for record in versions if record.version == item.version), None)
+    return then, versions[0].version
+
+
+def _turn_text(memory: Memory, item: Item) -> tuple[str | None, int | None]:
+    kind, _, rest = item.id.partition(":")
+    document, _, ref = rest.rpartition("#")
+    where = DocumentFilter(scopes=frozenset(memory.binding.reads), kinds=frozenset({kind}), names=frozenset({document}))
+    return next((chunk.text for chunk in _chunks(memory.store, where) if chunk.ref == ref), None), None
+
+
+def _artifact_text(_memory: Memory, _item: Item) -> tuple[str | None, int | None]:
+    """An artifact of several pages is repeated somewhere by chance: only its citation says anything."""
+    return None, None
+
+
+_LOOKED_UP: dict[str, Callable[[Memory, Item], tuple[str | None, int | None]]] = {
+    "record": _record_text, "turn": _turn_text, "artifact": _artifact_text,
+}  # fmt: skip
+
+
+def _is_cited(item: Item, said: str) -> bool:
+    if item.kind == "record":
+        return any(item.id.startswith(named) for named in _ID.findall(said.lower()))
+    if item.kind == "turn":
+        return item.id in _CHUNK.findall(said)
+    return item.id in _addresses(said)
+
+
+def _addresses(said: str) -> list[str]:
+    """The artifacts that a text names, by address or by path, as addresses."""
+    urls = [url.rstrip(".:!?*_") for url in _ADDRESS.findall(said)]
+    plain = [address(SUMMARY) if url == f"{SCHEME}root/{SUMMARY}" else url for url in urls]
+    return plain + [address(path) for path in _ARTIFACT.findall(said)]
+
+
+def _is_echoed(text: str, said: str) -> bool:
+    words = _words(text)
+    length = min(ECHO_WORDS, len(words))
+    return length >= ECHO_LEAST and not _runs(words, length).isdisjoint(_runs(_words(said), length))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+
+
+def _others(turns: dict[str, str], shown: Sequence[str]) -> tuple[str, ...]:
+    named = [url for said in turns.values() for url in _addresses(said)]
+    return tuple(dict.fromkeys(url for url in named if not _was_shown(url, shown)))
+
+
+def _was_shown(url: str, shown: Sequence[str]) -> bool:
+    named = url.removeprefix(SCHEME)
+    return url in shown or (len(named) >= SHORT and any(one.startswith(named) for one in shown))

@@ -1,0 +1,184 @@
+"""A turn as the rules read it: only the speaker's own running words, cut into clauses that know where they stand.
+
+Pure.  What is pasted, quoted, code, log or injected by memory is blanked, character for character, so that every
+position in what is left is a position in the turn.  What the clauses mean is in ``rules_patterns``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from commonplace.model.values import Value
+
+GONE = "\x00"  # stands for what is not read; a blank would make every pattern look at it
+PASTED_CHARS = 100_000  # outside code this is a paste for certain, and not worth looking for its beginning
+OWN_CHARS_AT_MOST = 3500  # without blanks; nobody types more in one turn: a longer one was pasted, and is not read
+CLAUSE_CHARS_AT_MOST = 400  # a longer one is no single fact
+STEPS_CHARS_AT_MOST = 900  # a list of steps may be longer
+
+
+class Clause(Value):
+    """A piece of a turn that could state one fact."""
+
+    start: int  #: where it begins in the turn
+    end: int  #: where it ends
+    plain: str  #: its words, with quoted text and code masked
+    asked: bool  #: it is part of a question
+
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
+# The marks that ``render.fenced`` puts; a transcript may have been written as JSON, which escapes quotes.
+_MEMORY = re.compile(r'<(/?)memory seal=\\{0,9}"([0-9A-Za-z]{0,64})\\{0,9}">')
+_LINES = re.compile(
+    r"""^(?:
+      [ \t]*>.*                                                  # quoted by mail or Markdown
+    | -[ ]\[[^\n]{0,200}\btrust[ ]\w{1,12},[ ]score[^\n]*         # a line of memory that lost its frame
+    | The[ ]lines[ ]below[ ]are[ ]notes[ ]kept[^\n]*
+    | [ \t]*(?:at[ ][\w$.<>]+\(|File[ ]"|Traceback|\$[ ]|[>#]{3}[ ]|\|)[^\n]*   # a trace, a prompt, a table
+    | [ \t]*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\n]*                 # a line of a log
+    | [ \t]*(?:\w{1,20}[ ])?(?:ERR!|ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL)(?!\w)[^\n]*
+    )$""",
+    re.MULTILINE | re.VERBOSE,
+)
+# What these open is someone else's text, to the end of the turn.
+_PASTED = re.compile(
+    r"""
+      \b(?:says?|said|wrote|writes|sent|got|getting|received|reads|prints?|shows?|crash\w*|fails?|error|message|mail
+        |e-?mail|page|docs?|document|article|readme|text|log|logs|output|guide|spec|ticket|transcript|summari[sz]e
+        |translate|review|proofread|rewrite|slack|thread|below|following)\b[^.!?\n]{0,80}:[ \t]*\n
+    | \b(?:here(?:'s|[ ]is|[ ]are)|this[ ]is|see)[ ](?:the|a|an|my|his|her|their)[ ][^.!?:\n]{0,40}
+        \b(?:page|docs?|document|article|readme|text|log|output|guide|spec|mail|e-?mail|message|transcript)\b[^.!?:\n]{0,40}:
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_OWN_RULES = re.compile(r"\b(?:remember|rules?|conventions?|note|keep in mind)\b", re.IGNORECASE)
+_QUOTED = re.compile(
+    r"`[^`\n]{1,300}`"
+    r'|"[^"\n]{1,300}"'
+    r"|\u201c[^\u201d\n]{1,300}\u201d"
+    r"|(?<!\w)'[^'\n]{2,300}'(?!\w)"
+)
+_TRIPLE = re.compile(r'"""|\'\'\'')
+
+
+def own_words(text: str) -> str:
+    """The turn with all that is not the speaker's own running text blanked; positions stay.
+
+    Nothing of a turn that is too long to have been typed.
+    """
+    text = _without(text, _memory_spans(text))
+    text = _without(text, _between(text, _FENCE))
+    text = _without(text, _between(text, _TRIPLE))
+    if _inked(text) > PASTED_CHARS:
+        return ""
+    text = _without(text, ((m.start(), m.end()) for m in _LINES.finditer(text)))
+    pasted = next((m.start() for m in _PASTED.finditer(text) if not _OWN_RULES.search(m[0])), len(text))
+    own = text[:pasted]
+    return "" if _inked(own) > OWN_CHARS_AT_MOST or len(own) - own.count(GONE) > 4 * OWN_CHARS_AT_MOST else own
+
+
+def _inked(text: str) -> int:
+    return sum(map(len, text.replace(GONE, "").split()))
+
+
+def _memory_spans(text: str) -> list[tuple[int, int]]:
+    """What stands between the marks of memory; where one of the two is missing, everything on its side."""
+    opened: re.Match[str] | None = None
+    spans: list[tuple[int, int]] = []
+    for mark in _MEMORY.finditer(text):
+        if opened is None and not mark[1]:
+            opened = mark
+        elif opened is None:
+            spans = [(0, mark.end())]
+        elif mark[1] and mark[2] == opened[2]:
+            spans.append((opened.start(), mark.end()))
+            opened = None
+    return [*spans, (opened.start(), len(text))] if opened else spans
+
+
+def _between(text: str, mark: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """From each opening mark to its closing one, or to the end."""
+    marks = [(m.start(), m.end()) for m in mark.finditer(text)]
+    for number in range(0, len(marks), 2):
+        yield marks[number][0], marks[number + 1][1] if number + 1 < len(marks) else len(text)
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces += [text[at:start], _blank(text[start:end])]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _blank(text: str) -> str:
+    """As many characters that no pattern stops at, on a line of their own."""
+    return f"\n{GONE * (len(text) - 2)}\n" if len(text) > 1 else "\n" * len(text)
+
+
+_SENTENCE_END = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)[.!?]+(?=[\s)]|$)|[;\n]+|\s(?=[a-z0-9]\)\s)|(?<=\w)\s-{1,2}\s(?=so\b)"
+)
+_BULLET = re.compile(r"[\s,:.)]*(?:[-*\u2022]\s+|\(?[a-z0-9]{1,2}[.)]\s+)?")
+# Where a sentence goes on with another fact.
+_NEXT_FACT = re.compile(
+    r"""[,:]\s+(?:and\s+|but\s+|so\s+|also\s+|oh\s+)*(?=
+          (?:we|we're|we've|we'll|our|every|all|each|nobody|always|never|i|i'd)\s+(?!\w+\s+(?:ago|before)\b)
+        | no\s+\w+\s+\w+ | don'?t\s | do\s+not\s | let'?s\s | from\s+now\s | use\s | in\s+(?:this|our)\s
+        | remember\s | to\s+\w+\s | first\s | (?:the|that|those|this)\s+\w+(?:\s+\w+){0,4}
+          \s+(?:was|were|broke|came|failed)\b )
+      | \s+and\s+(?=(?:always|never|we|i)\s+(?:use|prefer|run|never|always)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def clauses(own: str) -> Iterator[Clause]:
+    """The clauses of the own words, in order."""
+    plain = _QUOTED.sub(_masked, own)
+    at = 0
+    for stop in [*_SENTENCE_END.finditer(plain), None]:
+        end = stop.start() if stop else len(plain)
+        asked = stop is not None and "?" in stop[0]
+        if end - at <= CLAUSE_CHARS_AT_MOST * 2:
+            yield from _parts(plain, at, end, asked=asked)
+        at = stop.end() if stop else end
+
+
+def _masked(quoted: re.Match[str]) -> str:
+    mark = "`" if quoted[0][0] == "`" else '"'
+    return mark + "_" * (len(quoted[0]) - 2) + mark
+
+
+def _parts(plain: str, start: int, end: int, *, asked: bool) -> Iterator[Clause]:
+    at = start
+    for cut in [*_NEXT_FACT.finditer(plain, start, end), None]:
+        stop = cut.start() if cut else end
+        if cut and not plain[at:stop].strip().count(" "):
+            continue  # "no, use pnpm": the first word belongs to the fact
+        first = _BULLET.match(plain, at, stop)
+        at = first.end() if first else at
+        words = plain[at:stop].rstrip(" \t,:-")
+        if 0 < len(words) <= CLAUSE_CHARS_AT_MOST:
+            yield Clause(start=at, end=at + len(words), plain=words, asked=asked)
+        at = cut.end() if cut else stop
+
+
+_HEADED_STEPS = re.compile(
+    r"""(?:^|(?<=[.!?]\s)|(?<=\n))
+        (?P<head>(?:to|how\s+to|steps\s+(?:to|for))\s+\w[^\n.:?]{2,80}
+          |[\w ]{3,40}\s(?:steps|process|procedure|checklist))\s*:
+        (?:\s*\n)?(?P<steps>(?:[ \t]*(?:\d{1,2}[.)]|[-*])[ \t]+[^\n]{2,160}\n?){2,12})""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def step_lists(own: str) -> Iterator[Clause]:
+    """Lists of steps under a heading that says what they are for."""
+    plain = _QUOTED.sub(_masked, own)
+    for found in _HEADED_STEPS.finditer(plain):
+        words = found[0].strip()
+        start = plain.index(words, found.start())
+        if len(words) <= STEPS_CHARS_AT_MOST:
+            yield Clause(start=start, end=start + len(words), plain=words, asked=False)

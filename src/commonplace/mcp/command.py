@@ -1,0 +1,106 @@
+"""``commonplace mcp``: memory for the agents that people already use, over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import click
+
+from commonplace.cli.commands import Told
+from commonplace.cli.terminal import note
+from commonplace.mcp.stdio import serve
+from commonplace.mcp.types import Surface
+from commonplace.model.errors import InvalidInput
+from commonplace.records.mcp_surface import records_surface
+
+TOKEN = "COMMONPLACE_MCP_TOKEN"  # noqa: S105 - the name of a variable
+HOST, PORT = "127.0.0.1", 8127
+KEY_LETTERS_LEAST = 16  # of a key that people choose themselves
+HINT = "MCP over HTTP needs the extra `mcp`: pip install 'commonplace[mcp]'"
+
+
+@click.command(cls=Told)
+@click.option("--http", "over_http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
+@click.option("--host", metavar="ADDRESS", help=f"With --http: where to listen.  [default: {HOST}]")
+@click.option("--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"With --http.  [default: {PORT}]")
+@click.option("--no-token", is_flag=True, help="With --http, on this machine only: ask nobody for a key.")
+@click.option("--directory", metavar="DIR", help="Serve the project there; the one around here unless given.")
+@click.option("--role", metavar="FILE", help="Serve the memory tools of this role instead.")
+@click.option("--pipeline", metavar="FILE", help="Serve the memory tools of an agent in this pipeline instead.")
+@click.option("--agent", metavar="NAME", help="With --pipeline: which agent. Without: the memory of an intent agent.")
+@click.option("--namespace", metavar="NAME", help="With --agent alone: the namespace that it shares.")
+def mcp(
+    *, over_http: bool, host: str | None, port: int | None, no_token: bool, directory: str | None, role: str | None,
+    pipeline: str | None, agent: str | None, namespace: str | None,
+) -> None:  # fmt: skip
+    """Serve memory to an agent over the Model Context Protocol.
+
+    Hosts start it themselves and talk to it on standard input and output; it ends with them.  What it may see is fixed
+    here: the project and your own memory, or one role's, or one agent's; no model can widen that.  With --http it
+    listens on this machine and asks for a key: that of COMMONPLACE_MCP_TOKEN, or a new one that it shows once.
+
+    Examples:
+      commonplace mcp
+      commonplace mcp --directory ~/work/shop
+      commonplace mcp --role role.yaml
+      commonplace mcp --pipeline release.yml --agent reviewer
+      commonplace mcp --agent researcher --namespace research
+      commonplace mcp --http --port 8127
+    """
+    if sum(1 for one in (directory, role, pipeline, namespace) if one is not None) > 1:
+        raise InvalidInput("--directory, --role, --pipeline and --namespace say whose memory it is; give one of them")
+    if agent is None and (pipeline is not None or namespace is not None):
+        raise InvalidInput("--pipeline and --namespace need --agent: which agent it is")
+    if agent is not None and (directory is not None or role is not None):
+        raise InvalidInput("--agent goes with --pipeline, with --namespace or alone")
+    surface = _surface(directory=directory, role=role, pipeline=pipeline, agent=agent, namespace=namespace)
+    if over_http:
+        _serve_http(surface, host=host or HOST, port=PORT if port is None else port, no_token=no_token)
+        return
+    if host is not None or port is not None or no_token:
+        raise InvalidInput("--host, --port and --no-token are for --http")
+    if os.isatty(0):
+        note("a host is awaited on standard input; docs/mcp.md says how to connect one, Ctrl-D ends this")
+    serve(surface)
+
+
+def _surface(
+    *, directory: str | None, role: str | None, pipeline: str | None, agent: str | None, namespace: str | None
+) -> Surface:
+    """What is bound; only what is used is loaded."""
+    if role is not None:
+        from commonplace.mcp.bound_agents import role_surface  # noqa: PLC0415 - see above
+
+        return role_surface(role)
+    if pipeline is not None:
+        from commonplace.mcp.bound_agents import pipeline_surface  # noqa: PLC0415 - see above
+
+        return pipeline_surface(pipeline, agent or "")
+    if agent is not None:
+        from commonplace.intents.mcp_tools import intent_surface  # noqa: PLC0415 - see above
+
+        return intent_surface(agent, namespace)
+    if directory is not None and not os.path.isdir(directory):
+        raise InvalidInput(f"{directory!r} is no folder")
+    return records_surface(directory)
+
+
+def _serve_http(surface: Surface, *, host: str, port: int, no_token: bool) -> None:
+    try:
+        from commonplace.mcp import http  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise InvalidInput(f"{HINT} ({error})") from error
+    http.serve(surface, host=host, port=port, key=None if no_token else _key(http.new_key), tell=note)
+
+
+def _key(new: Callable[[], str]) -> str:
+    """The key of the environment, else a new one, shown once."""
+    given = os.environ.get(TOKEN)
+    if given is None:
+        made = new()
+        note(f"the key of this server, shown once: {made}")
+        return made
+    if len(given) < KEY_LETTERS_LEAST or not given.isascii() or not given.isprintable() or " " in given:
+        raise InvalidInput(f"{TOKEN} must be at least {KEY_LETTERS_LEAST} plain letters without spaces")
+    return given

@@ -1,0 +1,245 @@
+"""The protocol over streamable HTTP, by the official SDK; needs the extra ``mcp``.
+
+The surface is the same as on standard input and output.  Each request is checked before anything else sees it: its
+host, its origin, its key, how long it takes to arrive and how long it is.  There are no sessions, so nothing is kept
+for a client that went away, and the key is asked for every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import mcp_types as types
+import uvicorn
+from anyio import to_thread
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from commonplace.mcp.protocol import NAME, TITLE, Refused, answered
+from commonplace.mcp.types import Surface
+from commonplace.model.errors import InvalidInput, StoreError
+from commonplace.server.settings import is_loopback
+from commonplace.version import VERSION
+
+PATH = "/mcp"
+BODY_BYTES = 4 * 1024 * 1024
+HEAD_SECONDS, BODY_SECONDS = 5.0, 10.0  # in which a request has to arrive
+HEAD_BYTES = 32_768
+CONNECTIONS_MOST = 200
+KEY_PREFIX = "cpm_"  # lets secret scanners find a key that got lost
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def serve(surface: Surface, *, host: str, port: int, key: str | None, tell: Callable[[str], None]) -> None:
+    """Serve until interrupted; ``key`` None asks nobody for one, which only this machine may be allowed."""
+    if key is None and not is_loopback(host):
+        raise InvalidInput(f"{host!r} can be reached by others, so a key is needed; leave out --no-token")
+    with _listening(host, port) as listening:
+        address = f"http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}"
+        tell(f"listening at {address}; stop with Ctrl-C")
+        uvicorn.Server(config(app(surface, host=host, port=listening.getsockname()[1], key=key))).run([listening])
+
+
+def new_key() -> str:
+    """A key that nobody guesses."""
+    return KEY_PREFIX + secrets.token_urlsafe(32)
+
+
+def app(surface: Surface, *, host: str, port: int, key: str | None) -> ASGIApp:
+    """The surface as an application, behind its guard."""
+    names = None if _is_anywhere(host) else {_bracketed(host), *(_LOOPBACK if is_loopback(host) else ())}
+    hosts = None if names is None else frozenset(f"{name}:{port}" for name in names)
+    settings = TransportSecuritySettings(
+        enable_dns_rebinding_protection=hosts is not None,  # of "every address" nobody knows the names
+        allowed_hosts=sorted(hosts or ()),
+        allowed_origins=[f"http://{name}" for name in sorted(hosts or ())],
+    )
+    inner = _server(surface).streamable_http_app(
+        streamable_http_path=PATH, stateless_http=True, json_response=True, max_request_body_size=BODY_BYTES,
+        transport_security=settings, host=host,
+    )  # fmt: skip
+    return Guard(inner, hosts=hosts, key=key)
+
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Guard:
+    """Lets a request through if it may be here."""
+
+    def __init__(self, inner: ASGIApp, *, hosts: frozenset[str] | None, key: str | None) -> None:
+        """``hosts`` are the names, with port, by which it may be called; None: any."""
+        self._inner = inner
+        self._hosts = hosts
+        self._key = key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":  # the lifespan is the server's own
+            await self._inner(scope, receive, send)
+            return
+        refusal = self._refusal({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
+        if refusal is not None:
+            await _refuse(send, *refusal)
+            return
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _body(receive)
+        except TimeoutError:
+            await _refuse(send, 408, "the request did not arrive in time")
+            return
+        if body is None:
+            await _refuse(send, 413, f"a request may have at most {BODY_BYTES} bytes")
+            return
+        await self._inner(scope, _replayed(body, receive), send)
+
+    def _refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        if self._hosts is not None and headers.get("host", "").lower() not in self._hosts:
+            return 421, "this server is not called so"
+        origin = headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in (self._hosts or ()):
+            return 403, "no web page may come here"
+        if self._key is not None and not _has_key(headers.get("authorization", ""), self._key):
+            return 401, "a key is needed: Authorization: Bearer KEY"
+        return None
+
+
+def _has_key(said: str, key: str) -> bool:
+    scheme, _, given = said.partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), key.encode())
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """All of a request's body; None if it is too long."""
+    body = bytearray()
+    more = True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES:
+            return None
+        more = message.get("more_body", False)
+    return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A body that has arrived already, then whatever comes."""
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return replayed
+
+
+async def _refuse(send: Send, status: int, reason: str) -> None:
+    body = reason.encode() + b"\n"
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    headers += [(b"www-authenticate", b'Bearer realm="commonplace"')] if status == 401 else []  # noqa: PLR2004
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
+    await send({"type": "http.response.body", "body": body})
+
+
+class Impatient(H11Protocol):
+    """Closes a connection whose next request does not arrive in time, whether it says half of it or nothing."""
+
+    def connection_made(self, transport: Any) -> None:
+        """See ``asyncio.Protocol``."""
+        super().connection_made(transport)
+        self._idle_since = self.loop.time()
+        self._watch = self.loop.call_later(HEAD_SECONDS, self._look)
+
+    def on_response_complete(self) -> None:
+        """See ``H11Protocol``."""
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def _look(self) -> None:
+        """Hang up if nothing is at work and no request has come since."""
+        at_work = self.cycle is not None and not self.cycle.response_complete
+        left = HEAD_SECONDS if at_work else self._idle_since + HEAD_SECONDS - self.loop.time()
+        if left > 0:
+            self._watch = self.loop.call_later(left, self._look)
+        else:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See ``asyncio.Protocol``."""
+        self._watch.cancel()
+        super().connection_lost(exc)
+
+
+def config(application: ASGIApp) -> uvicorn.Config:
+    """How it is served: impatiently, and without saying much."""
+    return uvicorn.Config(
+        application, http=Impatient, ws="none", lifespan="on", log_level="warning", access_log=False,
+        server_header=False, proxy_headers=False, h11_max_incomplete_event_size=HEAD_BYTES,
+        limit_concurrency=CONNECTIONS_MOST, timeout_keep_alive=int(HEAD_SECONDS), timeout_graceful_shutdown=3,
+    )  # fmt: skip
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_MOST)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StoreError(f"nothing can listen at {host}:{port}: {reason}") from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_anywhere(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+# The SDK's server over our surface
+
+
+def _server(surface: Surface) -> Server[dict[str, Any]]:
+    """A server whose every answer is the one that standard output would get."""
+
+    def on(method: str, kind: type[R]) -> Callable[[Any, BaseModel | None], Awaitable[R]]:
+        async def handle(_context: Any, params: BaseModel | None) -> R:
+            sent = params.model_dump(by_alias=True, exclude_unset=True) if params else {}
+            return kind.model_validate(await to_thread.run_sync(_answered, surface, method, sent))
+
+        return handle
+
+    resources: dict[str, Any] = {
+        "on_list_resources": on("resources/list", types.ListResourcesResult),
+        "on_list_resource_templates": on("resources/templates/list", types.ListResourceTemplatesResult),
+        "on_read_resource": on("resources/read", types.ReadResourceResult),
+    }
+    prompts: dict[str, Any] = {
+        "on_list_prompts": on("prompts/list", types.ListPromptsResult),
+        "on_get_prompt": on("prompts/get", types.GetPromptResult),
+    }
+    return Server(
+        NAME, version=VERSION, title=TITLE, instructions=surface.instructions,
+        on_list_tools=on("tools/list", types.ListToolsResult), on_call_tool=on("tools/call", types.CallToolResult),
+        **(resources if surface.read else {}), **(prompts if surface.prompts else {}),
+    )  # fmt: skip
+
+
+def _answered(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return answered(surface, method, params)
+    except Refused as refused:
+        raise MCPError(refused.code, str(refused)) from refused

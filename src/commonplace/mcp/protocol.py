@@ -1,0 +1,242 @@
+"""The methods of the protocol over a surface: parameters in, result out, as the wire has them.  No transport.
+
+The one table from errors to what a client sees is here.  A call that a model can mend comes back as a result that says
+``isError`` with a sentence; what only a program can have got wrong is an error of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from commonplace.mcp.types import Offer, Prompt, Resource, Surface, checked
+from commonplace.model.errors import (
+    CommonplaceError,
+    ConfigError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    StoreBusy,
+)
+from commonplace.version import VERSION
+
+NAME = "commonplace"
+TITLE = "Commonplace memory"
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # those that begin with a handshake
+PARSE, REQUEST, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+NO_RESOURCE = -32002
+
+
+class Refused(Exception):
+    """A request that is answered with an error of the protocol."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def answered(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a request.  Raises ``Refused``."""
+    verb = METHODS.get(method)
+    if verb is None:
+        raise Refused(METHOD, f"there is no method {method!r}")
+    return verb(surface, params)
+
+
+def sentence(error: CommonplaceError | OSError) -> str:
+    """What went wrong, with what a model could do about it."""
+    said = str(error) if isinstance(error, CommonplaceError) else _system_said(error)
+    match error:
+        case Conflict(current=int(version)):
+            advice = f"it is at version {version} now: read it again with get, then decide anew"
+        case StoreBusy():
+            advice = "nothing was written; try again in a moment"
+        case NotFound():
+            advice = "recall shows what there is"
+        case Forbidden() | ConfigError():
+            advice = "only the user can change that; tell them"
+        case _:
+            return f"{said.rstrip('.')}."
+    return f"{said.rstrip('.')}; {advice}."
+
+
+def _system_said(error: OSError) -> str:
+    """What the system said, and of which file; that the folder around the process is gone it says of none."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the folder that this server was started in is gone; start the server again where the project is now"
+    of = "" if error.filename is None else f" ({error.filename!r})"
+    return f"the disk failed: {error.strerror or error}{of}"
+
+
+def _initialize(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    asked = params.get("protocolVersion")
+    if not isinstance(asked, str):
+        raise Refused(PARAMS, "initialize needs 'protocolVersion'")
+    able: dict[str, Any] = {"tools": {"listChanged": False}}
+    able |= {"resources": {"subscribe": False, "listChanged": False}} if surface.read else {}
+    able |= {"prompts": {"listChanged": False}} if surface.prompts else {}
+    return {
+        "protocolVersion": asked if asked in REVISIONS else REVISIONS[-1],
+        "capabilities": able,
+        "serverInfo": {"name": NAME, "title": TITLE, "version": VERSION},
+        "instructions": surface.instructions,
+    }
+
+
+def _ping(_surface: Surface, _params: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+# Tools
+
+
+def _tools(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _first_page(params)
+    return {"tools": [_tool(offer) for offer in surface.tools]}
+
+
+def _tool(offer: Offer) -> dict[str, Any]:
+    return {
+        "name": offer.name,
+        "title": offer.title,
+        "description": offer.description,
+        "inputSchema": offer.parameters,
+        "outputSchema": offer.output,
+        "annotations": {
+            "title": offer.title,
+            "readOnlyHint": offer.reads,
+            "destructiveHint": offer.destroys,
+            "idempotentHint": offer.repeats,
+            "openWorldHint": False,  # memory is what it is: nothing beyond this machine's store is reached
+        },
+    }
+
+
+def _call(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    name = _text(params, "name")
+    offer = next((one for one in surface.tools if one.name == name), None)
+    if offer is None:
+        raise Refused(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in surface.tools)}")
+    from commonplace.agents.quietly import quietly  # noqa: PLC0415 - it logs, and logging is slow to load
+
+    trouble: list[str] = []
+    with quietly(f"{name} failed by a fault of its own", tell=trouble.append):  # one call must not end all others
+        return _called(offer, params.get("arguments"))
+    return _failed(f"{trouble[0]}.")
+
+
+def _called(offer: Offer, sent: object) -> dict[str, Any]:
+    try:
+        told = offer.call(checked(offer.name, offer.parameters, {} if sent is None else sent))
+    except (CommonplaceError, OSError) as error:
+        return _failed(sentence(error))
+    return {"content": [_said(told.text)], "structuredContent": told.data, "isError": False}
+
+
+def _failed(said: str) -> dict[str, Any]:
+    return {"content": [_said(f"Not done: {said}")], "isError": True}
+
+
+def _said(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+# Resources
+
+
+def _resources(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _first_page(params)
+    if surface.resources is None:
+        raise Refused(METHOD, "there are no resources here")
+    with_refusals = _guarded(surface.resources)
+    return {"resources": [_resource(one, "uri") for one in with_refusals()]}
+
+
+def _templates(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _first_page(params)
+    return {"resourceTemplates": [_resource(one, "uriTemplate") for one in surface.templates]}
+
+
+def _resource(one: Resource, key: str) -> dict[str, Any]:
+    about = {"name": one.name, "title": one.title, "description": one.description, "mimeType": one.mime_type}
+    return {key: one.uri, **about}
+
+
+def _read(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    if surface.read is None:
+        raise Refused(METHOD, "there are no resources here")
+    text = _guarded(surface.read)(_text(params, "uri"))
+    return {"contents": [{"uri": text.uri, "mimeType": text.mime_type, "text": text.text}]}
+
+
+# Prompts
+
+
+def _prompts(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _first_page(params)
+    return {"prompts": [_prompt(one) for one in surface.prompts]}
+
+
+def _prompt(one: Prompt) -> dict[str, Any]:
+    arguments = [{"name": name, "description": said, "required": False} for name, said in one.arguments.items()]
+    return {"name": one.name, "title": one.title, "description": one.description, "arguments": arguments}
+
+
+def _prompted(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    name = _text(params, "name")
+    prompt = next((one for one in surface.prompts if one.name == name), None)
+    if prompt is None:
+        raise Refused(PARAMS, f"there is no prompt {name!r}")
+    schema = {"properties": {key: {"type": "string"} for key in prompt.arguments}, "required": []}
+    sent = params.get("arguments")
+    said = _guarded(lambda: prompt.call(checked(name, schema, {} if sent is None else sent)))()
+    return {
+        "description": prompt.description,
+        "messages": [{"role": "user", "content": _said(said)}],
+    }
+
+
+# What they share
+
+
+def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call whose failure is an error of the protocol: here nobody reads results that say they are none."""
+
+    def guarded(*given: Any) -> Any:
+        try:
+            return call(*given)
+        except NotFound as error:
+            raise Refused(NO_RESOURCE, str(error)) from error
+        except (InvalidInput, Forbidden, ConfigError) as error:
+            raise Refused(PARAMS, str(error)) from error
+        except (CommonplaceError, OSError) as error:
+            raise Refused(INTERNAL, sentence(error)) from error
+
+    return guarded
+
+
+def _text(params: Mapping[str, Any], name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise Refused(PARAMS, f"{name!r} is missing" if value is None else f"{name!r} must be a string")
+    return value
+
+
+def _first_page(params: Mapping[str, Any]) -> None:
+    """Every list is one page, so that nobody has a cursor from here."""
+    if params.get("cursor") is not None:
+        raise Refused(PARAMS, f"the cursor {str(params['cursor'])[:40]!r} is not one of this server's")
+
+
+METHODS: Mapping[str, Callable[[Surface, Mapping[str, Any]], dict[str, Any]]] = {
+    "initialize": _initialize,
+    "ping": _ping,
+    "tools/list": _tools,
+    "tools/call": _call,
+    "resources/list": _resources,
+    "resources/templates/list": _templates,
+    "resources/read": _read,
+    "prompts/list": _prompts,
+    "prompts/get": _prompted,
+}

@@ -1,0 +1,175 @@
+"""The protocol on standard input and output: one JSON message a line, answered one after the other, without a library.
+
+A server lives exactly as long as whoever started it: it ends when its input does, when nobody reads its output, and
+when its parent is gone though somebody else still holds the other end of the pipe.  Between requests it holds nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from commonplace.mcp.protocol import PARSE, REQUEST, Refused, answered
+from commonplace.mcp.types import Surface
+
+LINE_BYTES = 4 * 1024 * 1024  # of one message: as much as the HTTP transport takes
+READ_BYTES = 65_536
+WAITING_MOST = 100  # messages that are read ahead of the one at work, for the sake of cancellations
+PARENT_SECONDS = 1.0  # how often a server that nobody talks to looks whether its parent lives
+
+TOO_LONG = object()  # stands for a line that nobody should have sent
+
+
+class Inbox:
+    """Lines from a descriptor, as they come."""
+
+    def __init__(self, source: int) -> None:
+        """Read from a descriptor, which may be a pipe, a socket, a terminal or a file."""
+        self.ended = False
+        self._source = source
+        self._left = b""  #: of a line that has not ended yet
+        self._skipping = False  #: that line is too long already
+        self._poll = select.poll()
+        self._poll.register(source, select.POLLIN)
+
+    def lines(self, wait: float) -> Iterator[Any]:
+        """The lines that have come, or come within so many seconds; ``TOO_LONG`` stands for one that was."""
+        if self.ended or not self._poll.poll(int(wait * 1000)):
+            return
+        data = os.read(self._source, READ_BYTES)
+        if not data:
+            self.ended = True
+            data = b"\n"  # the last line may have no end
+        *whole, rest = data.split(b"\n")
+        for piece in whole:
+            line, self._left = self._left + piece, b""
+            skipping, self._skipping = self._skipping, False
+            if skipping or len(line) > LINE_BYTES:
+                yield TOO_LONG
+            elif line.strip():
+                yield line
+        self._left = b"" if self._skipping else self._left + rest
+        if len(self._left) > LINE_BYTES:
+            self._left, self._skipping = b"", True
+
+
+class Server:
+    """One client, served."""
+
+    def __init__(self, surface: Surface, *, source: int, sink: int) -> None:
+        self._surface = surface
+        self._inbox = Inbox(source)
+        self._sink = sink
+        self._parent = os.getppid()
+        self._waiting: deque[Any] = deque()
+
+    def serve(self) -> None:
+        """Answer until the client or the parent is gone."""
+        try:
+            while self._waiting or not self._inbox.ended:
+                if len(self._waiting) < WAITING_MOST:
+                    for line in self._inbox.lines(0 if self._waiting else PARENT_SECONDS):
+                        self._take(line)
+                if os.getppid() != self._parent:
+                    return
+                if self._waiting:
+                    self._send(self._answer(self._waiting.popleft()))
+        except ConnectionError:  # nobody is there: a pipe says that it is broken, a socket that it was reset
+            return
+
+    def _take(self, line: Any) -> None:
+        """Put a message in line; one that calls off another takes that one out."""
+        if line is TOO_LONG:
+            self._send(_error(None, Refused(REQUEST, f"a message may have at most {LINE_BYTES} bytes")))
+            return
+        try:
+            message = json.loads(line, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            self._send(_error(None, Refused(PARSE, f"that is not JSON: {error}")))
+            return
+        if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+            self._call_off(message.get("params"))
+        else:
+            self._waiting.append(message)
+
+    def _call_off(self, params: Any) -> None:
+        """Nobody waits for the answer any more: what has not begun does not."""
+        unwanted = params.get("requestId") if isinstance(params, dict) else None
+        if unwanted is not None:
+            self._waiting = deque(one for one in self._waiting if not _is_request(one, unwanted))
+
+    def _answer(self, message: Any) -> Any:
+        if isinstance(message, list) and message:  # the revision of 2025-03-26 knows batches
+            answers = [answer for one in message if (answer := self._answer_one(one)) is not None]
+            return answers or None
+        return self._answer_one(message)
+
+    def _answer_one(self, message: Any) -> dict[str, Any] | None:
+        """The answer to a message; None if it wants none."""
+        if isinstance(message, dict) and "method" not in message and message.keys() & {"result", "error"}:
+            return None  # an answer to something that was never asked
+        try:
+            asked, method, params = _parted(message)
+        except Refused as refused:
+            return _error(message.get("id") if isinstance(message, dict) else None, refused)
+        if "id" not in message:
+            return None  # a notification; there is none that would change anything here
+        try:
+            return {"jsonrpc": "2.0", "id": asked, "result": answered(self._surface, method, params)}
+        except Refused as refused:
+            return _error(asked, refused)
+
+    def _send(self, answer: Any) -> None:
+        if answer is None:
+            return
+        # Half a character cannot be written as UTF-8; what takes its place is the same character in JSON.
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        data = memoryview(text.encode("utf-8", "backslashreplace") + b"\n")
+        while data:
+            data = data[os.write(self._sink, data) :]
+
+
+def serve(surface: Surface) -> None:
+    """Serve whoever is at standard input and output; whatever else is printed goes to standard error."""
+    source, sink = os.dup(0), os.dup(1)
+    os.set_blocking(sink, True)
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # a program that is started from here must not read the client's words
+    os.close(nothing)
+    try:
+        Server(surface, source=source, sink=sink).serve()
+    finally:
+        os.close(source)
+        os.close(sink)
+
+
+def _parted(message: Any) -> tuple[Any, str, Mapping[str, Any]]:
+    """The id, the method and the parameters of a request or a notification."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise Refused(REQUEST, "a message is an object with 'jsonrpc': '2.0'")
+    asked, method, params = message.get("id"), message.get("method"), message.get("params")
+    if "id" in message and (isinstance(asked, bool) or not isinstance(asked, str | int)):
+        raise Refused(REQUEST, "an id is a string or a whole number")
+    if not isinstance(method, str):
+        raise Refused(REQUEST, "a request needs a 'method'")
+    if params is not None and not isinstance(params, dict):
+        raise Refused(REQUEST, "'params' must be an object")
+    return asked, method, params or {}
+
+
+def _is_request(message: Any, id: Any) -> bool:
+    return isinstance(message, dict) and message.get("id") == id and message.get("method") != "initialize"
+
+
+def _error(id: Any, refused: Refused) -> dict[str, Any]:
+    known = id if isinstance(id, str | int) and not isinstance(id, bool) else None
+    return {"jsonrpc": "2.0", "id": known, "error": {"code": refused.code, "message": str(refused)}}
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,1 @@
+"""Values and contracts. Standard library only."""

@@ -1,0 +1,46 @@
+"""What happened to entries, as a list that can be followed: who, what, when; never what it said.
+
+The store writes an event in the transaction of the change that it tells of, so that none is told that did not happen
+and none that happened is left out.  Old ones are erased (``TrimEvents``), but for archives, which are kept
+nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from commonplace.model.records import EMPTY, Json, Kind
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+
+EVENT_DAYS = 30  # that they are kept: who follows them and was away for longer reads everything anew
+EVENT_DAYS_MOST = 36_500
+
+
+class Happened(StrEnum):
+    """What can happen to an entry."""
+
+    CREATED = "memory.created"
+    UPDATED = "memory.updated"
+    DELETED = "memory.deleted"
+    EXPIRED = "memory.expired"
+    EVICTED = "memory.evicted"
+    ARCHIVED = "memory.archived"  #: the working memory of a task, at its end
+
+
+class Event(Value):
+    """One thing that happened."""
+
+    seq: int = 0  #: given by the store; later ones are greater
+    what: Happened
+    at: datetime
+    scope: Scope
+    record: str | None = None  #: the id; None: it is about several
+    kind: Kind | None = None
+    key: str | None = None
+    version: int | None = None  #: after a write: the new one; else the last one
+    previous: int | None = None  #: the version before, if there was one
+    tags: tuple[str, ...] = ()
+    detail: Mapping[str, Json] = EMPTY  #: of an archive: what it held

@@ -1,0 +1,158 @@
+"""What can be asked of a store, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from commonplace.model.errors import InvalidInput
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+
+if TYPE_CHECKING:
+    from commonplace.model.documents import Chunk
+    from commonplace.model.records import Kind, Record
+
+Vector: TypeAlias = Sequence[float]
+
+
+class State(StrEnum):
+    """What a record is at a moment; a record is in exactly one."""
+
+    LIVE = "live"
+    ARCHIVED = "archived"
+    HELD = "held"
+    EXPIRED = "expired"
+
+
+ANY_STATE = frozenset(State)
+
+
+class Order(StrEnum):
+    """In which order records are listed."""
+
+    NEWEST = "newest"  #: by creation, latest first
+    OLDEST = "oldest"  #: by creation, earliest first
+    STALEST = "stalest"  #: least recently used first; what was never used counts from its creation
+    ID = "id"  #: by id; what export pages through
+    EXPENDABLE = "expendable"  #: by ``metadata.priority``: low, the rest, high; of equals the stalest
+
+
+class Filter(Value):
+    """Which records (and chunks) are meant.  Scopes are required: nothing can be read everywhere."""
+
+    scopes: frozenset[Scope]  #: at least one
+    at: datetime  #: the moment at which a record must be live
+    states: frozenset[State] = frozenset({State.LIVE})  #: any of these
+    as_of: datetime | None = None  #: read the past: what was valid at that moment, in the words of that moment
+    versions: bool = False  #: every version of each record, the earlier ones too
+    ids: frozenset[str] | None = None  #: any of these
+    prefix: str | None = None  #: ids that begin so
+    kinds: frozenset[Kind] | None = None  #: any of these
+    categories: frozenset[str] | None = None  #: any of these
+    tags: frozenset[str] = frozenset()  #: all of these, by value
+    keys: frozenset[str] | None = None  #: any of these
+    pinned: bool | None = None
+    consolidated: bool | None = None
+    parents: frozenset[str] | None = None  #: derived from any of these
+    after: str | None = None  #: ids greater than this one
+    records: bool = True  #: search records
+    chunks: bool = False  #: search the chunks of documents as well
+
+    def _check(self) -> None:
+        if not self.scopes:
+            raise InvalidInput("a filter needs at least one scope: nothing can be read everywhere")
+        for moment in (self.at, self.as_of):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidInput(f"{moment} has no time zone")
+
+
+class DocumentFilter(Value):
+    """Which documents are meant."""
+
+    scopes: frozenset[Scope]
+    kinds: frozenset[str] | None = None
+    names: frozenset[str] | None = None
+
+    def _check(self) -> None:
+        if not self.scopes:
+            raise InvalidInput("a filter needs at least one scope: nothing can be read everywhere")
+
+
+class Word(Value):
+    """One word of a question, with the ways in which a text can contain it."""
+
+    text: str  #: as it was asked
+    terms: tuple[tuple[str, ...], ...]  #: alternatives; of one alternative every term must be there
+
+
+class Query(Value):
+    """A question, planned: any text is a legal one."""
+
+    text: str
+    words: tuple[Word, ...]
+
+
+class Match(Value):
+    """One thing a store found, with its own score: comparable within one answer only."""
+
+    score: float  #: bm25 for full text, cosine for vectors; higher is better
+    record: Record | None = None
+    chunk: Chunk | None = None
+    coverage: float = 1.0  #: share of the question's words that were found, each by its rarity
+
+    @property
+    def id(self) -> str:
+        """The identity of what was found."""
+        found = self.record or self.chunk
+        return found.id if found else ""
+
+
+class Sighting(Value):
+    """One thing that may bear on a question, with all that a store can say about how it does."""
+
+    record: Record | None = None
+    chunk: Chunk | None = None
+    words: tuple[float, ...] = ()  #: what each word of the question adds to its score (BM25), in the question's order
+    similarity: float | None = None  #: cosine to the question; None: it has no vector
+    together: float | None = None  #: the cosine of a chunk and the one before it, taken together
+
+    @property
+    def id(self) -> str:
+        """The identity of what was seen."""
+        found = self.record or self.chunk
+        return found.id if found else ""
+
+
+class Survey(Value):
+    """What a store saw, in no order."""
+
+    sightings: tuple[Sighting, ...]
+    rarities: tuple[float, ...] = ()  #: of each word of the question: what few texts have says more
+
+
+class Hit(Value):
+    """One recalled thing, ranked, and why it stands where it stands."""
+
+    score: float  #: 0..1 within one answer
+    record: Record | None = None
+    chunk: Chunk | None = None
+    similarity: float | None = None  #: cosine to the question, when there is an embedder
+    parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
+    alike: tuple[str, ...] = ()  #: ids of what says nearly the same and was left out
+
+    @property
+    def id(self) -> str:
+        """The identity of what was recalled."""
+        found = self.record or self.chunk
+        return found.id if found else ""
+
+    @property
+    def text(self) -> str:
+        """The words to show."""
+        return self.record.content if self.record else self.chunk.text if self.chunk else ""
+
+
+SearchedKind: TypeAlias = Literal["record", "session", "ticket"]

@@ -1,0 +1,177 @@
+"""Record: the one thing that is kept; Draft: what a caller asks to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+from commonplace.model.errors import InvalidInput
+from commonplace.model.ids import SHORT, is_id
+from commonplace.model.queries import State
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+EMPTY: Mapping[str, Json] = MappingProxyType({})
+
+
+class Kind(StrEnum):
+    """What sort of memory a record is."""
+
+    SEMANTIC = "semantic"  #: what is so
+    EPISODIC = "episodic"  #: what happened
+    PROCEDURAL = "procedural"  #: how it is done
+    WORKING = "working"  #: what a task needs while it lasts
+
+
+#: The five categories of the records system, and the kind of memory each is.
+CATEGORIES: Mapping[str, Kind] = MappingProxyType(
+    {
+        "decisions": Kind.SEMANTIC,
+        "procedures": Kind.PROCEDURAL,
+        "principles": Kind.SEMANTIC,
+        "incidents": Kind.EPISODIC,
+        "preferences": Kind.SEMANTIC,
+    }
+)
+
+
+class Trust(IntEnum):
+    """How far a record may be believed; what is derived is never trusted more than its least trusted parent."""
+
+    EXTERNAL = 0  #: came from outside: an import, a tool's output
+    AGENT = 1  #: a model's own words
+    USER = 2  #: a person wrote it, or saved it by their own command
+
+
+class Channel(StrEnum):
+    """The way by which a record came in.  Set by code, never by a model and never by the content."""
+
+    USER = "user"
+    AGENT = "agent"
+    CAPTURE = "capture"
+    EXTRACTION = "extraction"
+    CONSOLIDATION = "consolidation"
+    IMPORT = "import"
+    FILE = "file"
+
+
+#: The most trust that a channel can give.
+CEILING: Mapping[Channel, Trust] = MappingProxyType(
+    {
+        Channel.USER: Trust.USER,
+        Channel.FILE: Trust.USER,
+        Channel.AGENT: Trust.AGENT,
+        Channel.CAPTURE: Trust.AGENT,
+        Channel.EXTRACTION: Trust.AGENT,
+        Channel.CONSOLIDATION: Trust.AGENT,
+        Channel.IMPORT: Trust.EXTERNAL,
+    }
+)
+
+
+class Source(Value):
+    """Where a record comes from."""
+
+    channel: Channel
+    ref: str | None = None  #: the origin in that channel: a session and turn, a file, an address
+    parents: tuple[str, ...] = ()  #: ids of the records that it was derived from
+
+
+class Usage(Value):
+    """How often a record was recalled; kept apart, so that a recall changes no version."""
+
+    recalls: int = 0
+    last_recalled_at: datetime | None = None
+
+
+UNUSED = Usage()
+
+
+class Record(Value):
+    """One thing worth remembering."""
+
+    id: str  #: time-ordered, URL-safe, the only identity
+    scope: Scope  #: where it lives; decides who may see it
+    kind: Kind
+    category: str = "general"  #: a slug; five are known, any is allowed where the surface allows it
+    content: str  #: the text that is searched, embedded and shown
+    key: str | None = None  #: unique among live records of (scope, kind)
+    value: Json = None  #: structured value; then content is its rendering
+    tags: frozenset[str] = frozenset()
+    metadata: Mapping[str, Json] = EMPTY  #: aliases and keywords live here and are searchable
+    source: Source
+    trust: Trust
+    pinned: bool = False  #: exempt from eviction
+    version: int = 0  #: 0 until stored; compare-and-set
+    created_at: datetime
+    updated_at: datetime
+    occurred_at: datetime | None = None  #: when it was true or happened, if that is not when it was written
+    expires_at: datetime | None = None  #: ttl, resolved at admission
+    archived_at: datetime | None = None  #: out of recall, kept
+    superseded_by: str | None = None  #: implies archived
+    held: bool = False  #: waits for a person's review; not live
+    consolidated_at: datetime | None = None
+    usage: Usage = UNUSED
+
+    @property
+    def short(self) -> str:
+        """Enough of the id to tell it from others."""
+        return self.id[:SHORT]
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names by which it is found."""
+        return _words(self.metadata.get("aliases"))
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """Further words by which it is found."""
+        return _words(self.metadata.get("keywords"))
+
+    def state(self, at: datetime) -> State:
+        """What it is at that moment: the one rule of what is live (``rows.state_sql`` says it in SQL)."""
+        if self.archived_at is not None:
+            return State.ARCHIVED
+        if self.held:
+            return State.HELD
+        if self.expires_at is not None and self.expires_at <= at:
+            return State.EXPIRED
+        return State.LIVE
+
+    def _check(self) -> None:
+        if not is_id(self.id):
+            raise InvalidInput(f"{self.id!r} is not a record id")
+        if self.superseded_by is not None and self.archived_at is None:
+            raise InvalidInput(f"record {self.id!r} is superseded but not archived")
+        moments = (self.created_at, self.updated_at, self.occurred_at, self.expires_at, self.archived_at)
+        for moment in (*moments, self.consolidated_at):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidInput(f"record {self.id!r} has a date without a time zone")
+
+
+class Draft(Value):
+    """What a caller asks to keep; admission makes a record of it."""
+
+    content: str = ""
+    category: str | None = None  #: None: "general", or refused where the categories are closed
+    kind: Kind | None = None  #: None: what the category says, else semantic
+    scope: Scope | None = None  #: None: where the binding writes that kind
+    key: str | None = None
+    value: Json = None
+    tags: frozenset[str] = frozenset()
+    metadata: Mapping[str, Json] = EMPTY
+    ref: str | None = None  #: the origin within the binding's channel
+    parents: tuple[str, ...] = ()
+    pinned: bool = False
+    held: bool = False
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    ttl: timedelta | None = None  #: instead of expires_at
+
+
+def _words(value: Json) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

@@ -1,1 +1,0 @@
-"""What runs around an agent's work.  Each pipeline has one spine: read, think, admit, apply."""

@@ -1,0 +1,440 @@
+"""``commonplace record``: everything that can be done to a record by hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from commonplace.cli import dates as moments
+from commonplace.cli.commands import Listed
+from commonplace.cli.session import F, Session, confirmed, json_too, opened, scoped
+from commonplace.cli.terminal import near
+from commonplace.engine.rendering import record_json
+from commonplace.model.errors import InvalidInput
+from commonplace.model.queries import ANY_STATE, State
+from commonplace.model.records import CATEGORIES, Record
+from commonplace.records.commands.recall import hints
+from commonplace.text.cleaning import one_line
+
+BELOW = "<!-- What stands below this line is not kept. -->"
+LINE_LETTERS = 100  # of a content in a list
+
+_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
+_id = click.argument("id", metavar="ID")
+
+
+@click.group(cls=Listed)
+def record() -> None:
+    """Add, change, list and erase records.
+
+    An ID can be shortened to any beginning that no other record shares.
+
+    Examples:
+      commonplace record add "Use pnpm, not npm" --category decisions
+      commonplace record list --category incidents
+      commonplace record get 1m7gmb4480
+    """
+
+
+def _described(command: F) -> F:
+    """Give a command the options that describe a record, with which it is made and changed."""
+    for option in reversed(
+        [
+            click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; may be repeated."),
+            click.option("--alias", "aliases", metavar="NAME", multiple=True, help="Another name to find it by."),
+            click.option("--keyword", "keywords", metavar="WORD", multiple=True, help="A further word to find it by."),
+            click.option("--expires", metavar="WHEN", help="When it lapses: a date, or 12h, 7d, 2w; incidents only."),
+            click.option("--occurred", metavar="DATE", help="When it happened or became true, if not now."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@record.command()
+@click.argument("text", required=False)
+@click.option("--category", metavar="CATEGORY", help=f"One of {', '.join(CATEGORIES)}.")
+@_described
+@click.option("--pin", "pinned", is_flag=True, help="Keep it, whatever else is evicted.")
+@click.option("--key", metavar="KEY", help="A name of which there is one: adding it again makes a new version.")
+@click.option("--source", "ref", metavar="REF", help="Where it comes from: a ticket, an address, a commit.")
+@click.option("--supersedes", metavar="ID", help="The record that it replaces; that one is kept as history.")
+@scoped
+@json_too
+def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> None:
+    """Keep something new.
+
+    TEXT is what to remember; `-` reads it from standard input, and without TEXT your $EDITOR opens.
+
+    Examples:
+      commonplace record add "Use pnpm, not npm" --category decisions --tag js
+      git log -1 --format=%B | commonplace record add - --category incidents --expires 2w
+    """
+    with opened(as_json=as_json) as session:
+        target = session.place.where.writable(scope or session.place.where.default)
+        session.tell(*([] if scope else hints(session.place)))
+        content = _text(text)
+        kept = session.memory.remember(content, scope=target, **_admitted(given, session.place.clock()))
+        data = session.kept(kept)
+        said = f"{'Already kept' if kept.deduped else 'Kept'} {kept.record.id} ({session.spot(kept.record)})"
+        session.answer(said + (f" in the place of {kept.superseded.short}" if kept.superseded else ""), data)
+
+
+def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """The options of ``add`` as ``Memory.remember`` takes them."""
+    words = {name: list(given.pop(name)) for name in ("aliases", "keywords")}
+    expires, occurred = given.pop("expires"), given.pop("occurred")
+    return given | {
+        "metadata": {name: said for name, said in words.items() if said},
+        "expires_at": None if expires is None else moments.until(expires, now),
+        "occurred_at": None if occurred is None else moments.on(occurred, now),
+    }
+
+
+def _text(text: str | None, *, before: str = "") -> str:
+    """What was typed, piped or written in the editor."""
+    if text == "-":
+        return _piped()
+    return _edited(before) if text is None else text
+
+
+def _piped() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"standard input is not UTF-8 at byte {error.start}") from error
+
+
+def _edited(before: str) -> str:
+    """What a person makes of a text in their editor; nothing saved is nothing said."""
+    if not (sys.stdin.isatty() or "VISUAL" in os.environ or "EDITOR" in os.environ):
+        raise InvalidInput("there is no text; give it, or `-` to read standard input, or set EDITOR")
+    after = click.edit(f"{before}\n\n{BELOW}\n", extension=".md")
+    if after is None:
+        raise InvalidInput("nothing was saved in the editor, so nothing was changed")
+    return after.partition(BELOW)[0].strip()
+
+
+@record.command()
+@_id
+@click.argument("text", required=False)
+@click.option("--edit", is_flag=True, help="Change the content in your $EDITOR.")
+@_described
+@click.option("--add-tag", "added", metavar="TAG", multiple=True, help="One more tag.")
+@click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="One tag less.")
+@click.option("--no-expiry", is_flag=True, help="Let it not lapse any more.")
+@click.option("--expect", metavar="VERSION", type=int, help="Only if the record is at this version.")
+@scoped
+@json_too
+def update(id: str, scope: str | None, as_json: bool, expect: int | None, **given: Any) -> None:
+    """Change what is named and keep the rest.
+
+    TEXT is the new content; `-` reads it from standard input, --edit opens your $EDITOR.  --tag, --alias and --keyword
+    replace what was there; one empty one (`--tag ''`) leaves none.
+
+    Examples:
+      commonplace record update 1m7gmb4480 "Use yarn, not npm" --expect 1
+      commonplace record update 1m7gmb4480 --add-tag js --alias "package manager"
+    """
+    with opened(scope, as_json=as_json) as session:
+        before = session.memory.get(id)
+        changes = _changes(before, given, session.place.clock())
+        if not changes:
+            raise InvalidInput("nothing to change was named; see `commonplace record update --help`")
+        derived = given["edit"] or changes.keys() & {"tags", "metadata"}  # then it holds for this version only
+        based = before.version if derived and expect is None else expect
+        kept = session.memory.update(before.id, expect=based, **changes)
+        data = session.kept(kept)
+        said = "Nothing changed in {}, which is at" if kept.deduped else "Updated {} to"
+        session.answer(f"{said.format(kept.record.id)} version {kept.record.version}", data)
+
+
+def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """The options of ``update`` as ``Memory.update`` takes them: only what was named."""
+    if given["edit"] and given["text"] is not None:
+        raise InvalidInput("TEXT and --edit both say what the content becomes; give one of them")
+    if given["no_expiry"] and given["expires"] is not None:
+        raise InvalidInput("--expires and --no-expiry contradict each other; give one of them")
+    changes: dict[str, Any] = {}
+    if given["edit"] or given["text"] is not None:
+        changes["content"] = _text(None if given["edit"] else given["text"], before=before.content)
+    if given["tags"] or given["added"] or given["removed"]:
+        tags = {tag for tag in given["tags"] if tag} if given["tags"] else before.tags
+        changes["tags"] = (tags | {*given["added"]}) - {*given["removed"]}
+    if named := {name: [word for word in given[name] if word] for name in ("aliases", "keywords") if given[name]}:
+        changes["metadata"] = dict(before.metadata) | named
+    if given["expires"] is not None or given["no_expiry"]:
+        changes["expires_at"] = None if given["no_expiry"] else moments.until(given["expires"], now)
+    if given["occurred"] is not None:
+        changes["occurred_at"] = moments.on(given["occurred"], now)
+    return changes
+
+
+@record.command()
+@_id
+@click.argument("category")
+@scoped
+@json_too
+def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None:
+    """Move a record to another category.
+
+    Its id stays, its file moves.
+
+    Example:
+      commonplace record reclassify 1m7gmb4480 principles
+    """
+    with opened(scope, as_json=as_json) as session:
+        kept = session.memory.reclassify(id, category)
+        data = session.kept(kept)
+        session.answer(f"Moved {kept.record.id} ({session.spot(kept.record)})", data)
+
+
+@record.command()
+@_ids
+@scoped
+@json_too
+def archive(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
+    """Take records out of recall and keep them.
+
+    Example:
+      commonplace record archive 1m7gmb4480 1m7gmb4481
+    """
+    with opened(scope, as_json=as_json) as session:
+        _each(session, ids, "Archived", session.memory.archive)
+
+
+@record.command()
+@_ids
+@click.option("--version", metavar="N", type=int, help="Bring this version's words back, as a new version.")
+@scoped
+@json_too
+def restore(ids: Sequence[str], version: int | None, scope: str | None, as_json: bool) -> None:
+    """Bring archived records back, or an earlier version of one.
+
+    Examples:
+      commonplace record restore 1m7gmb4480
+      commonplace record restore 1m7gmb4480 --version 1
+    """
+    with opened(scope, as_json=as_json) as session:
+        _each(session, ids, "Restored", lambda meant: session.memory.restore(meant, version=version))
+
+
+@record.command()
+@_ids
+@scoped
+@json_too
+def pin(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
+    """Exempt records from eviction; they rank a little higher.
+
+    Example:
+      commonplace record pin 1m7gmb4480
+    """
+    with opened(scope, as_json=as_json) as session:
+        _each(session, ids, "Pinned", session.memory.pin)
+
+
+@record.command()
+@_ids
+@scoped
+@json_too
+def unpin(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
+    """Let pinned records be evicted again.
+
+    Example:
+      commonplace record unpin 1m7gmb4480
+    """
+    with opened(scope, as_json=as_json) as session:
+        _each(session, ids, "Unpinned", session.memory.unpin)
+
+
+@record.command()
+@_ids
+@scoped
+@json_too
+def hold(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
+    """Take records out of recall until somebody looks at them.
+
+    Example:
+      commonplace record hold 1m7gmb4480
+    """
+    with opened(scope, as_json=as_json) as session:
+        _each(session, ids, "Held", session.memory.hold)
+
+
+@record.command()
+@_ids
+@scoped
+@json_too
+def release(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
+    """Let held records be recalled.
+
+    Example:
+      commonplace record list --state held
+      commonplace record release 1m7gmb4480
+    """
+    with opened(scope, as_json=as_json) as session:
+        _each(session, ids, "Released", session.memory.release)
+
+
+def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str], Record]) -> None:
+    """Do the same to every record meant; a mistyped id stops all of it before it begins."""
+    done = [verb(record.id) for record in session.found(ids)]
+    text = "\n".join(f"{said} {record.id} ({session.spot(record)})" for record in done)
+    session.answer(text, {"records": session.listed(done)})
+
+
+@record.command()
+@_ids
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@scoped
+@json_too
+def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> int:
+    """Erase records for good.
+
+    Their text goes, their versions, their place in the index and their files, what was derived from them alone,
+    and what memory has written of them.  `record archive` keeps what it takes out of recall.
+
+    Example:
+      commonplace record delete 1m7gmb4480 --yes
+    """
+    with opened(scope, as_json=as_json) as session:
+        meant = session.found(ids)
+        shown = ", ".join(f"{record.short} ({_shortened(record.content, 40)})" for record in meant)
+        if not yes and not confirmed(f"Erase {shown} for good?"):
+            return 1
+        done = [session.memory.forget(record.id) for record in meant]
+        session.erased(pending=any(forgotten.pending for forgotten in done))
+        erased = [gone for forgotten in done for gone in forgotten.ids]
+        session.answer("\n".join(f"Erased {gone}" for gone in erased), {"erased": erased})
+    return 0
+
+
+@record.command("list")
+@click.option("--category", "categories", metavar="CATEGORY", multiple=True, help="Only this one; may be repeated.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; repeated: with all of them.")
+@click.option(
+    "--state",
+    type=click.Choice([*(state.value for state in State), "all"]),
+    default="live",
+    show_default=True,
+    help="Only in this state.",
+)
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@scoped
+@json_too
+def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: Any) -> None:
+    """List records, newest first.
+
+    Examples:
+      commonplace record list --category decisions
+      commonplace record list --state all --json
+    """
+    with opened(scope, as_json=as_json) as session:
+        session.tell(*([] if scope else hints(session.place)))
+        states = ANY_STATE if state == "all" else [State(state)]
+        found = session.memory.list(
+            categories=given["categories"] or None, tags=given["tags"], states=states, limit=limit + 1
+        )
+        if len(found) > limit:
+            session.tell(f"there are more than these {limit}; --limit shows more")
+        if not found:
+            session.tell("No records.")
+        shown = found[:limit]
+        lines = [_line(session, record) for record in shown]
+        session.answer("\n".join(lines), {"records": session.listed(shown)})
+
+
+def _line(session: Session, record: Record) -> str:
+    state = record.state(session.place.clock())
+    marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
+    marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
+    where = f"{record.category:<11}  {session.place.named(record.scope):<9}"
+    words = [_shortened(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
+    return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"
+
+
+def _shortened(text: str, letters: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= letters else line[: letters - 1].rstrip() + "…"
+
+
+@record.command()
+@_id
+@scoped
+@json_too
+def get(id: str, scope: str | None, as_json: bool) -> None:
+    """Show a record: content, source, versions, use.
+
+    Examples:
+      commonplace record get 1m7gmb4480
+      commonplace record get 1m7g --json
+    """
+    with opened(scope, as_json=as_json) as session:
+        found = session.memory.get(id)
+        versions = session.memory.history(found.id)
+        data = session.described(found) | {"versions": [record_json(version) for version in versions]}
+        session.answer(_sheet(session, found, versions), data)
+
+
+def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:
+    path = session.path(record)
+    facts = {
+        "id": record.id,
+        "category": f"{record.category} ({record.kind})",
+        "scope": f"{session.place.named(record.scope)} ({record.scope.name})",
+        "state": record.state(session.place.clock()).value + (", pinned" if record.pinned else ""),
+        "superseded by": record.superseded_by,
+        "key": record.key,
+        "tags": ", ".join(sorted(record.tags)),
+        "aliases": ", ".join(record.aliases),
+        "keywords": ", ".join(record.keywords),
+        "source": _source(record),
+        "created": _date(record.created_at),
+        "occurred": _date(record.occurred_at),
+        "expires": _date(record.expires_at),
+        "versions": "; ".join(f"{past.version} ({_date(past.updated_at)}, {past.source.channel})" for past in versions),
+        "used": _use(record),
+        "file": near(path) if path else None,
+    }
+    return "\n".join([*(f"{name:<14}{fact}" for name, fact in facts.items() if fact), "", record.content])
+
+
+def _source(record: Record) -> str:
+    ref = f", {record.source.ref}" if record.source.ref else ""
+    parents = f", derived from {', '.join(record.source.parents)}" if record.source.parents else ""
+    return f"{record.source.channel}{ref}{parents}; trust {record.trust.name.lower()}"
+
+
+def _use(record: Record) -> str:
+    if not record.usage.recalls:
+        return "never recalled"
+    times = "once" if record.usage.recalls == 1 else f"{record.usage.recalls} times"
+    return f"recalled {times}, last {_date(record.usage.last_recalled_at)}"
+
+
+def _date(moment: datetime | None) -> str | None:
+    return f"{moment:%Y-%m-%d %H:%M:%S}Z" if moment else None
+
+
+@record.command()
+@_id
+@scoped
+@json_too
+def history(id: str, scope: str | None, as_json: bool) -> None:
+    """Show every version of a record, newest first.
+
+    Example:
+      commonplace record history 1m7gmb4480
+    """
+    with opened(scope, as_json=as_json) as session:
+        versions = session.memory.history(id)
+        text = "\n\n".join(
+            f"version {past.version}, {_date(past.updated_at)}, {past.category}, from {_source(past)}\n{past.content}"
+            for past in versions
+        )
+        session.answer(text, {"id": versions[0].id, "versions": [record_json(past) for past in versions]})

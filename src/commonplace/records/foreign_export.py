@@ -1,0 +1,61 @@
+"""Memory as other tools read it: a block between two marks in AGENTS.md, a note in Claude Code's memory folder.  Pure.
+
+Somebody else's file stays theirs: only what stands between our marks is ours, and taking it out leaves what was there.
+Only what is live goes out, and nothing that came from outside: it would arrive as an instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commonplace.learning.consolidate_text import harmless
+from commonplace.model.errors import InvalidInput
+from commonplace.model.records import CATEGORIES, Record, Trust
+from commonplace.records.foreign import BEGIN, END
+from commonplace.text.cleaning import plain_line
+
+TITLE = "What earlier sessions have learned"
+NOTE = "commonplace.md"  # the note in Claude Code's folder
+_OPENING = f"{BEGIN} (written by `commonplace export`; edit the records, not these lines) -->"
+
+
+def section(records: Sequence[Record], *, level: int = 2) -> str:
+    """The records as Markdown, by category, newest first."""
+    fit = [record for record in records if record.trust > Trust.EXTERNAL]
+    lines = [f"{'#' * level} {TITLE}"]
+    for category in sorted({record.category for record in fit}, key=_place):
+        lines += ["", f"{'#' * (level + 1)} {category.capitalize()}", ""]
+        lines += [
+            f"- {harmless(plain_line(record.content))} (record {record.short})"
+            for record in fit
+            if record.category == category
+        ]
+    return "\n".join(lines if fit else [*lines, "", "Nothing yet."]) + "\n"
+
+
+def _place(category: str) -> tuple[int, str]:
+    known = list(CATEGORIES)
+    return known.index(category) if category in known else len(known), category
+
+
+def between_marks(text: str, block: str, *, file: str) -> str:
+    """A file's text with our block in it: where it was before, else at the end."""
+    ours = f"{_OPENING}\n{block.strip()}\n{END}\n"
+    begun, ended = text.count(BEGIN), text.count(END)
+    if begun != ended or begun > 1:
+        raise InvalidInput(
+            f"{file!r} has {begun} beginnings and {ended} ends of our block; mend its marks by hand first"
+        )
+    if text.find(END) < text.find(BEGIN):
+        raise InvalidInput(f"{file!r} has the end of our block before its beginning; mend its marks by hand first")
+    if not begun:
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        return f"{text}{gap}{ours}"
+    before, rest = text.split(BEGIN, 1)
+    _, after = rest.split(END, 1)
+    return f"{before}{ours}{after.removeprefix(chr(10))}"
+
+
+def index_line() -> str:
+    """What the index of Claude Code's folder says of our note."""
+    return f"- [{TITLE}]({NOTE}): kept by Commonplace; `commonplace recall` finds more."

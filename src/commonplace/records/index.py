@@ -1,0 +1,489 @@
+"""Sessions and tickets in: files -> messages -> redacted chunks -> the store, batch by batch.
+
+A file is read once and from then on only where it grew: what was read is remembered with its digest, and a file whose
+beginning is another one is indexed anew.  Memory stays bounded however long the file is, and whoever dies half-way goes
+on from the last batch.  Chunks can be found at once and are never records.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import IO, Any, Protocol
+
+from commonplace.engine.admission import Gate
+from commonplace.engine.transcripts import Turn, pieces_of, without_injected
+from commonplace.learning.workspace import Workplace
+from commonplace.model.changes import AdoptEmbedder, AppendChunks, PutDocument
+from commonplace.model.documents import Chunk, Document, DocumentKind
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput
+from commonplace.model.ports import Tell, silent
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import CEILING, Channel, Json, Source
+from commonplace.model.values import Value
+from commonplace.records import tickets
+from commonplace.records.session_lines import Called, Header, Message, read
+from commonplace.text.cleaning import one_line
+from commonplace.text.words import terms
+
+SESSIONS, TICKETS = (".jsonl",), (".md", ".markdown")
+LINE_BYTES = 16 * 1024 * 1024  # a longer line is no message; reading it whole would not be bounded
+TICKET_BYTES = 4 * 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
+BATCH_CHUNKS = 256  # kept in one go: enough that a commit is cheap by comparison, few enough to hold in memory
+TRIES = 3  # when somebody else indexes the same file at the same time
+_SEED = b"commonplace session 2\n"  # another number when messages are read differently: then all is indexed anew
+
+
+class Indexed(Value):
+    """What became of one file."""
+
+    path: str
+    kind: DocumentKind
+    name: str
+    state: str  #: new, grown, rewritten or unchanged
+    turns: int = 0  #: messages or parts that were read now
+    chunks: int = 0  #: pieces that were kept now
+
+
+class Trouble(Value):
+    """Something in a file that could not be read; the rest was."""
+
+    path: str
+    line: int  #: 0: the file as a whole
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}" if self.line else f"{self.path}: {self.reason}"
+
+
+class IndexReport(Value):
+    """What one run did."""
+
+    files: tuple[Indexed, ...]
+    troubles: tuple[Trouble, ...] = ()
+    redactions: Mapping[str, int] = {}  #: how many secrets of which kind were taken out
+    injected: int = 0  #: messages from which memory's own words were taken out
+    filtered: int = 0  #: results of tools that are not kept
+
+
+class Lines(Protocol):
+    """A transcript in our form of lines; it is read on, or begun anew."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte; only to the beginning, or on."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The rest of the line, or so much of it."""
+
+
+class Log(Value):
+    """One transcript: where it is kept, and how to read it."""
+
+    path: str
+    session: str | None = None  #: what it is called; None: as its header says, else its file
+    stamp: Mapping[str, Json]  #: the same stamp is taken for the same words
+    modified: datetime
+    lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
+
+
+def index(place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
+    """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
+    _takes_transcripts(place)
+    found = list(_files(paths))
+    if session is not None and [kind for _, kind in found] != [DocumentKind.SESSION]:
+        raise InvalidInput(f"--session {session!r} names one session, so give one .jsonl file")
+    work = _Indexing(place, tell)
+    return work.report([work.file(path, kind, session) for path, kind in found])
+
+
+def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+    """Make transcripts searchable that are kept in another form, such as a coding agent's."""
+    _takes_transcripts(place)
+    work = _Indexing(place, tell)
+    return work.report([work.log(log) for log in logs])
+
+
+def _takes_transcripts(place: Workplace) -> None:
+    if place.scope not in place.bind(Channel.CAPTURE).transcripts:
+        raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
+    _adopt_embedder(place)
+
+
+def _files(paths: Sequence[str]) -> Iterator[tuple[str, DocumentKind]]:
+    """The files meant, each with what it is; folders are walked, hidden ones and links left out."""
+    for path in paths:
+        if not os.path.isdir(path):
+            if (kind := _kind(path)) is None:
+                raise InvalidInput(f"{path!r} is neither a session (.jsonl) nor a ticket (.md)")
+            if not os.path.exists(path):
+                raise InvalidInput(f"there is no file {path!r}")
+            yield path, kind
+            continue
+        for folder, below, names in os.walk(path):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            for name in sorted(names):
+                kind = _kind(name)
+                if kind and not name.startswith(".") and os.path.isfile(os.path.join(folder, name)):
+                    yield os.path.join(folder, name), kind
+
+
+def _kind(path: str) -> DocumentKind | None:
+    end = os.path.splitext(path)[1].lower()
+    return DocumentKind.SESSION if end in SESSIONS else DocumentKind.TICKET if end in TICKETS else None
+
+
+class _Target(Value):
+    """What a file becomes."""
+
+    path: str
+    kind: DocumentKind
+    name: str
+    about: Mapping[str, Json]  #: what it says about itself
+
+
+class _Position(Value):
+    """How far a transcript was read."""
+
+    offset: int = 0
+    line: int = 0
+    turn: int = 0
+    chunks: int = 0
+    last: datetime | None = None  #: the time of the latest message
+    pending: tuple[Called, ...] = ()  #: calls of tools that wait for their results
+
+    def as_json(self) -> dict[str, Json]:
+        last = None if self.last is None else self.last.isoformat()
+        pending: list[Json] = [[one.tool, one.own] for one in self.pending]
+        said: dict[str, Json] = {"offset": self.offset, "lines": self.line, "turns": self.turn, "chunks": self.chunks}
+        return {**said, "last": last, **({"pending": pending} if pending else {})}
+
+
+class _Indexing:
+    """One run: what it works with, and what it has to tell."""
+
+    def __init__(self, place: Workplace, tell: Tell) -> None:
+        self.place, self._tell = place, tell
+        self.troubles: list[Trouble] = []
+        self.redactions: Counter[str] = Counter()
+        self.injected = self.filtered = self._messages = 0
+
+    def report(self, done: Sequence[Indexed | None]) -> IndexReport:
+        """What was done, and what was come upon."""
+        return IndexReport(
+            files=tuple(one for one in done if one), troubles=tuple(self.troubles), redactions=dict(self.redactions),
+            injected=self.injected, filtered=self.filtered,
+        )  # fmt: skip
+
+    def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
+        """Index one file; one that cannot be read is named, and the others are indexed."""
+        with self._naming(path), opened(path) as file:
+            if kind is DocumentKind.TICKET:
+                return self._ticket(path, file)
+            status = os.fstat(file.fileno())
+            log = Log(path=path, session=session, stamp=stamped(status), modified=_modified(status), lines=lambda: file)
+            return self._patiently(log, file)
+        return None
+
+    def log(self, log: Log) -> Indexed | None:
+        """Index one transcript, wherever it is kept; one that cannot be read is named."""
+        with self._naming(log.path), log.lines() as lines:
+            return self._patiently(log, lines)
+        return None
+
+    @contextmanager
+    def _naming(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except tickets.TicketTrouble as trouble:
+            self.troubles.append(Trouble(path=path, line=trouble.line, reason=trouble.reason))
+        except OSError as error:
+            self.troubles.append(Trouble(path=path, line=0, reason=f"cannot be read: {error.strerror}"))
+        except InvalidInput as error:
+            self.troubles.append(Trouble(path=path, line=0, reason=str(error)))
+
+    def _patiently(self, log: Log, lines: Lines) -> Indexed:
+        for _ in range(TRIES - 1):
+            try:
+                return self._session(log, lines)
+            except Conflict:  # somebody else has indexed more of it meanwhile: go on from there
+                continue
+        return self._session(log, lines)
+
+    # Tickets
+
+    def _ticket(self, path: str, file: IO[bytes]) -> Indexed:
+        data = file.read(TICKET_BYTES + 1)
+        if len(data) > TICKET_BYTES:
+            raise InvalidInput(f"is longer than {TICKET_BYTES} bytes, which no ticket is")
+        ticket = tickets.read(data, path=path)
+        gate = Gate(self.place.secret())
+        name = self._name(ticket.id, gate)
+        turns = [Turn(ref=ref, text=text) for ref, text in ticket.parts]
+        chunks = pieces_of(self.place.scope, DocumentKind.TICKET, name, turns, gate)
+        held = self._held(DocumentKind.TICKET, name)
+        digest = sha256(data).hexdigest()
+        if held and held.digest == digest:
+            return Indexed(path=path, kind=DocumentKind.TICKET, name=name, state="unchanged")
+        self._refuse_other(path, held)
+        target = _Target(path=path, kind=DocumentKind.TICKET, name=name, about={"title": ticket.title})
+        document = self._document(target, digest, _modified(os.fstat(file.fileno())), held, gate)
+        self._keep(PutDocument, document, chunks, gate)
+        state = "rewritten" if held else "new"
+        return Indexed(
+            path=path, kind=DocumentKind.TICKET, name=name, state=state, turns=len(turns), chunks=len(chunks)
+        )
+
+    # Sessions
+
+    def _session(self, log: Log, file: Lines) -> Indexed:
+        path = log.path
+        file.seek(0)
+        header = _header(file.readline(LINE_BYTES))
+        stem = os.path.splitext(os.path.basename(path))[0]
+        name = self._name(log.session or header.session or stem, Gate(self.place.secret()))
+        held = self._held(DocumentKind.SESSION, name)
+        if held and log.stamp.items() <= held.metadata.items():
+            return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="unchanged")
+        reader = _Reader(file, held)
+        if held and reader.is_new:
+            self._refuse_other(path, held)
+        state = "rewritten" if held and reader.is_new else "grown" if held else "new"
+        about = {"cwd": header.cwd, "started": header.started.isoformat() if header.started else None}
+        target = _Target(path=path, kind=DocumentKind.SESSION, name=name, about=about)
+        before = reader.position
+        for batch in self._batches(path, name, reader):
+            self._flush(target, reader, batch, log, held)
+            held = self._held(DocumentKind.SESSION, name)
+        turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks
+        unchanged = state == "grown" and reader.position.offset == before.offset
+        return Indexed(
+            path=path, kind=DocumentKind.SESSION, name=name, state="unchanged" if unchanged else state, turns=turns,
+            chunks=chunks,
+        )  # fmt: skip
+
+    def _batches(self, path: str, name: str, reader: _Reader) -> Iterator[tuple[list[Chunk], Gate]]:
+        """What a transcript says from here on; the last batch may be empty, and says how far it was read."""
+        batch: list[Chunk] = []
+        gate = Gate(self.place.secret())
+        began = reader.position.offset
+        for message in reader.messages(self.troubles, path):
+            self._messages += 1
+            self._tell(self._messages, 0)
+            try:
+                pieces = self._pieces(name, reader.position, message, gate)
+            except InvalidInput as error:
+                self.troubles.append(Trouble(path=path, line=reader.position.line, reason=str(error)))
+                continue
+            batch += pieces
+            reader.position = reader.position.replace(chunks=reader.position.chunks + len(pieces))
+            if len(batch) >= BATCH_CHUNKS:
+                yield batch, gate
+                batch, gate, began = [], Gate(self.place.secret()), reader.position.offset
+        if batch or reader.position.offset != began or reader.is_new:
+            yield batch, gate
+
+    def _pieces(self, name: str, position: _Position, message: Message, gate: Gate) -> Sequence[Chunk]:
+        """The chunks of one message: its own words under the number of its turn, results of tools beside them."""
+        self.filtered += message.filtered
+        self.injected += bool(message.own) or any(without_injected(text) != text for _, text in message.spoken)
+        turns: list[Turn] = []
+        for speaker, text in message.spoken:
+            beside = f"t{len(turns)}" if turns else ""
+            turns.append(Turn(ref=f"{position.turn}{beside}", text=text, speaker=speaker, occurred_at=message.time))
+        return pieces_of(self.place.scope, DocumentKind.SESSION, name, turns, gate, first=position.chunks)
+
+    def _flush(
+        self, target: _Target, reader: _Reader, batch: tuple[list[Chunk], Gate], log: Log, held: Document | None
+    ) -> None:
+        """Keep a batch, and how far the file has been read with it."""
+        chunks, gate = batch
+        position, digest = reader.position, reader.digest
+        whole = log.stamp if reader.at_end else {}
+        known = target.replace(about={**target.about, **whole, **position.as_json(), "sha256": digest})
+        document = self._document(known, digest, position.last or log.modified, held, gate)
+        if reader.is_new:
+            self._keep(PutDocument, document, chunks, gate)
+        else:
+            self._keep(AppendChunks, document, chunks, gate, expect_digest=reader.kept)
+        reader.is_new, reader.kept = False, digest
+
+    # Both
+
+    def _name(self, said: str, gate: Gate) -> str:
+        name = one_line(gate.text(said, what="the name"))
+        if not name:
+            raise InvalidInput("has a blank name")
+        return name
+
+    def _held(self, kind: DocumentKind, name: str) -> Document | None:
+        where = DocumentFilter(
+            scopes=frozenset({self.place.scope}), kinds=frozenset({kind.value}), names=frozenset({name})
+        )
+        return next(iter(self.place.store.documents(where, limit=1)), None)
+
+    def _refuse_other(self, path: str, held: Document | None) -> None:
+        """Two files that claim one name would replace each other for ever; one that was moved is no other."""
+        before = held.metadata.get("file") if held else None
+        if isinstance(before, str) and before != os.path.realpath(path) and os.path.exists(before):
+            raise InvalidInput(f"is called {held.name!r} like {before!r}, which is indexed" if held else "")
+
+    def _document(self, target: _Target, digest: str, changed: datetime, held: Document | None, gate: Gate) -> Document:
+        """The document as it will be; its revision rises with every change, whatever the clocks say."""
+        now, name = self.place.clock(), target.name
+        before = held.metadata.get("revision") if held else None
+        revision = max(_micros(now), before + 1 if isinstance(before, int) else 0)
+        said = {"file": os.path.realpath(target.path), **target.about, "revision": revision}
+        metadata = {key: gate.json(value, what=f"the {key} of {name}", name=key) for key, value in said.items()}
+        return Document(
+            scope=self.place.scope, kind=target.kind, name=name, digest=digest, metadata=metadata,
+            source=Source(channel=Channel.CAPTURE, ref=name), trust=CEILING[Channel.CAPTURE], created_at=now,
+            updated_at=min(changed, now),
+        )  # fmt: skip
+
+    def _keep(self, change: Any, document: Document, chunks: Sequence[Chunk], gate: Gate, **options: Any) -> None:
+        words = tuple(tuple(terms(chunk.text)) for chunk in chunks)
+        vectors = dict(
+            zip((chunk.seq for chunk in chunks), self.place.vectors([chunk.text for chunk in chunks]), strict=False)
+        )
+        self.place.store.apply(
+            [change(document=document, chunks=tuple(chunks), terms=words, vectors=vectors, **options)]
+        )
+        self.redactions.update(finding.kind for finding in gate.findings)
+
+
+class _Reader:
+    """A transcript, read on from where it was left; or from its beginning, if that is another one by now."""
+
+    def __init__(self, file: Lines, held: Document | None) -> None:
+        self._file = file
+        self._hash = sha256(_SEED)
+        self.position = _Position()
+        self.at_end = False
+        self.is_new = not (held and self._resumes(held))
+        self.kept = held.digest if held else ""  # the digest of what is in the store
+        if self.is_new:
+            self._hash, self.position = sha256(_SEED), _Position()
+        file.seek(self.position.offset)
+
+    @property
+    def digest(self) -> str:
+        """Of everything up to the position."""
+        return self._hash.hexdigest()
+
+    def _resumes(self, held: Document) -> bool:
+        """Whether the file still begins with what was read of it."""
+        known = held.metadata
+        offset, last = known.get("offset"), known.get("last")
+        counts = [known.get(name) for name in ("lines", "turns", "chunks")]
+        if not isinstance(offset, int) or not all(isinstance(count, int) for count in counts):
+            return False  # it was indexed by a host, not from a file
+        self._file.seek(0)
+        left = offset
+        while left and (block := self._file.read(min(BLOCK_BYTES, left))):
+            self._hash.update(block)
+            left -= len(block)
+        line, turn, chunks = (int(str(count)) for count in counts)
+        moment = datetime.fromisoformat(last) if isinstance(last, str) else None
+        waiting: Any = known.get("pending") or ()
+        pending = tuple(Called(tool=tool, own=own) for tool, own in waiting)
+        self.position = _Position(offset=offset, line=line, turn=turn, chunks=chunks, last=moment, pending=pending)
+        return not left and self.digest == known.get("sha256")
+
+    def messages(self, troubles: list[Trouble], path: str) -> Iterator[Message]:
+        """Each message from here on; the position and the digest are those of its end."""
+        while line := self._line():
+            data, whole = line
+            if not whole and (data.endswith(b"\n") or len(data) > LINE_BYTES):
+                self._reached(data, turn=1)
+                troubles.append(
+                    Trouble(path=path, line=self.position.line, reason=f"is longer than {LINE_BYTES} bytes")
+                )
+                self._skip_line()
+                continue
+            said, reason = _said(data, first=self.position.line == 0, pending=self.position.pending)
+            if said is None and reason and not data.endswith(b"\n"):
+                return  # somebody is still writing it: it is read when it is whole, and the stamp is not kept
+            self._reached(data, turn=int(isinstance(said, Message) or bool(reason)))
+            if reason:
+                troubles.append(Trouble(path=path, line=self.position.line, reason=reason))
+            elif isinstance(said, Message):
+                last = _latest(self.position.last, said.time)
+                self.position = self.position.replace(last=last, pending=said.pending)
+                yield said
+        self.at_end = True
+
+    def _line(self) -> tuple[bytes, bool] | None:
+        """The next line, and whether all of it is there."""
+        data = self._file.readline(LINE_BYTES + 1)
+        return (data, len(data) <= LINE_BYTES) if data else None
+
+    def _skip_line(self) -> None:
+        """Pass over the rest of a line that is too long, a block at a time."""
+        while (data := self._file.readline(BLOCK_BYTES)) and not self._passed(data).endswith(b"\n"):
+            pass
+
+    def _passed(self, data: bytes) -> bytes:
+        self._hash.update(data)
+        self.position = self.position.replace(offset=self.position.offset + len(data))
+        return data
+
+    def _reached(self, data: bytes, *, turn: int) -> None:
+        self._passed(data)
+        self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
+
+
+def opened(path: str) -> IO[bytes]:
+    """A file to read; a pipe or a device would never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidInput("is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _header(line: bytes) -> Header:
+    said, _ = _said(line, first=True)
+    return said if isinstance(said, Header) else Header()
+
+
+def _said(line: bytes, *, first: bool, pending: Sequence[Called] = ()) -> tuple[Header | Message | None, str | None]:
+    """What a line says, or why it says nothing; a blank one says nothing, and that is fine."""
+    data = line.removeprefix(b"\xef\xbb\xbf") if first else line
+    if not data.strip():
+        return None, None
+    try:
+        return read(data, first=first, pending=pending), None
+    except InvalidInput as error:
+        return None, str(error)
+
+
+def _latest(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max((moment for moment in (one, other) if moment), default=None)
+
+
+def stamped(status: os.stat_result) -> dict[str, Json]:
+    """The same stamp is taken for the same bytes."""
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino}
+
+
+def _modified(status: os.stat_result) -> datetime:
+    return datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000)
+
+
+def _adopt_embedder(place: Workplace) -> None:
+    """The first vectors say which embedder the store's come from."""
+    if place.embedder is not None and place.store.embedder() is None:
+        place.store.apply([AdoptEmbedder(identity=place.embedder.identity)])

@@ -1,0 +1,160 @@
+"""Take secrets out of a text and keep the sentence around them.  Pure: no store, no clock, no model, no settings.
+
+It is not a proof that a text is harmless.  It knows vendors' prefixes (`vendors.py`), structures (PEM blocks, JWTs,
+URLs, headers, cookies, command lines, seed phrases), assignments in any syntax, and sentences that tell a password.
+A random string that nothing names as a secret stays: digests and ids are everywhere in an agent's memory.
+
+Here are folding, marks, merging and the rounds of scanning; what is looked for is in the `secret_*` modules.  Every
+repeat in a pattern is bounded or possessive, so time grows with the text and no faster.  Patterns are compiled on first
+use, because this module is imported on the start-up path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from commonplace.model.values import Value
+from commonplace.redact.names import GENERIC_KINDS, GONE, Hit, names_in, rx
+from commonplace.redact.sentences import named, pairs
+from commonplace.redact.structures import STRUCTURES, encoded, vendor_hits
+
+# The redacted text must scan clean.  Two rounds settle ordinary text; the rest is for hostile ones.
+_ROUNDS_AT_MOST = 8
+
+
+class Finding(Value):
+    """One secret that was taken out."""
+
+    kind: str  # a slug: "github-pat", "password", "pem-private-key"
+    start: int  # where it began in the original text
+    end: int  # where it ended in the original text
+    mark: str  # what stands in its place
+
+
+class Redacted(Value):
+    """A text without its secrets, and what was taken out of it."""
+
+    text: str  # the text to keep
+    findings: tuple[Finding, ...]  # in the order of the text, never overlapping
+
+
+def redact(text: str, *, key: bytes = b"") -> Redacted:
+    """Replace every secret by `[secret:<kind>:<4 hex>]`; equal secrets under one key get equal marks."""
+    hits: list[Hit] = []
+    for _ in range(_ROUNDS_AT_MOST):
+        seen, where = _seen(text, hits)
+        fresh = _merged(seen, _scan(seen))
+        if not fresh:
+            break
+        hits = sorted(hits + [(where[start], where[end - 1] + 1, kind) for start, end, kind in fresh])
+    return _without(text, hits, key)
+
+
+def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
+    """The same of a text that stands under a name, as in JSON: there the name may be all that tells what it is."""
+    alone, label = redact(text, key=key), f"{name}:"
+    if alone.findings or not any(names_in(label, _lower(label))):
+        return alone
+    before, plain = f'{label} "', text.replace('"', "_")
+    found = redact(f'{before}{plain}"').findings
+    hits = [(one.start - len(before), min(one.end - len(before), len(text)), one.kind) for one in found]
+    return _without(text, [hit for hit in hits if hit[0] >= 0], key)
+
+
+def _without(text: str, hits: list[Hit], key: bytes) -> Redacted:
+    findings = tuple(Finding(kind=kind, start=s, end=e, mark=_mark(text[s:e], kind, key)) for s, e, kind in hits)
+    return Redacted(text=_replaced(text, findings), findings=findings) if hits else Redacted(text=text, findings=())
+
+
+def _mark(secret: str, kind: str, key: bytes) -> str:
+    """Name the secret without giving it away; invisible characters do not make it another secret."""
+    import hmac  # noqa: PLC0415  # start-up: brings OpenSSL
+
+    plain = _seen(secret, [])[0].encode("utf-8", "surrogatepass")
+    return f"[secret:{kind}:{hmac.digest(key, plain, 'sha256').hex()[:4]}]"
+
+
+def _replaced(text: str, findings: tuple[Finding, ...]) -> str:
+    pieces, at = [], 0
+    for finding in findings:
+        pieces += [text[at : finding.start], finding.mark]
+        at = finding.end
+    return "".join([*pieces, text[at:]])
+
+
+_SKIPPED = (
+    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\ue000\U000e0000-\U000e007f]"
+    r"|\[secret:[a-z0-9-]{1,40}:[0-9a-f]{4}\]"
+)
+
+
+@cache
+def _folds() -> dict[int, str]:
+    """Look-alikes, one character for one, so that positions stay: full width, blanks, line ends, quotes, hyphens."""
+    folds = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}
+    folds |= dict.fromkeys([0xA0, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x200B)], " ")
+    folds |= dict.fromkeys([0x85, 0x2028, 0x2029], "\n")
+    folds |= dict.fromkeys([*range(0x2018, 0x201C), 0x2032], "'")
+    folds |= dict.fromkeys([0xAB, 0xBB, *range(0x201C, 0x2020), 0x2033], '"')
+    return folds | dict.fromkeys([0x2010, 0x2011, 0x2212], "-")
+
+
+def _seen(text: str, hits: list[Hit]) -> tuple[str, range | list[int]]:
+    """The text as it is matched, and where each of its characters came from.
+
+    A mark and a found secret both become one character, so the second round sees what a second call would see.
+    """
+    cuts = [(start, end, GONE) for start, end, _ in hits]
+    if not text.isascii() or "[secret:" in text:
+        cuts += [(m.start(), m.end(), GONE if m[0][0] == "[" else "") for m in rx(_SKIPPED).finditer(text)]
+    folded = text if text.isascii() else text.translate(_folds())
+    if not cuts:
+        return folded, range(len(text))
+    pieces, where, at = [], [], 0
+    for start, end, kept in sorted(cuts):
+        if start >= at:
+            pieces += [folded[at:start], kept]
+            where += [*range(at, start), *([start] if kept else [])]
+            at = end
+    return "".join([*pieces, folded[at:]]), [*where, *range(at, len(text))]
+
+
+def _lower(text: str) -> str:
+    """Lower case of the same length: a capital dotted I would grow by one and shift all that follows."""
+    low = text.lower()
+    return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def _merged(seen: str, hits: list[Hit]) -> list[Hit]:
+    """Overlapping hits become one, so that no rest of a secret is left beside its mark; the more telling kind stays."""
+    merged: list[Hit] = []
+    for start, end, kind in sorted(piece for hit in hits for piece in _pieces(seen, hit)):
+        if merged and start < merged[-1][1]:
+            first, last, known = merged[-1]
+            merged[-1] = (first, max(last, end), kind if known in GENERIC_KINDS else known)
+        else:
+            merged.append((start, end, kind))
+    return merged
+
+
+def _pieces(seen: str, hit: Hit) -> Iterator[Hit]:
+    """A hit around an earlier mark is cut at the mark: what is gone stays gone."""
+    start, end, kind = hit
+    if GONE not in seen[start:end]:
+        yield hit
+        return
+    for m in rx(rf"[^{GONE}\s][^{GONE}]*").finditer(seen, start, end):
+        yield m.start(), m.end(), kind
+
+
+def _scan(text: str) -> list[Hit]:
+    low = _lower(text)
+    hits = list(vendor_hits(text))
+    for needles, look in STRUCTURES:
+        if any(needle in low for needle in needles):
+            hits.extend(look(text))
+    hits.extend(named(text, low))
+    hits.extend(pairs(text, low))
+    hits.extend(encoded(text))
+    return hits

@@ -1,0 +1,291 @@
+"""From the name of a secret to its value: assignments in any syntax, and sentences that tell a password.
+
+It is not a grammar.  It looks a bounded way around a name for the places where a value could stand, in the order in
+which people put them there; `secret_values.py` says whether what stands there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from commonplace.redact.names import GONE, Hit, Noun, names_in, rx, word_set
+from commonplace.redact.values import (
+    LONG,
+    MIXED,
+    SHORTEST,
+    Candidate,
+    How,
+    admits,
+    describes,
+    grade,
+    is_phrase,
+    is_stop,
+    value_at,
+)
+
+
+class _Place(NamedTuple):
+    """Where a name stands, and how far around it the talk is of it."""
+
+    start: int
+    end: int
+    since: int
+    until: int
+
+
+# One name so many times in a row, with no more characters than this between, is a hostile text and tells nothing.
+_DRUM, _DRUM_GAP = 3, 4
+
+
+def named(text: str, low: str) -> Iterator[Hit]:
+    """What the names in the text give away."""
+    names = list(names_in(text, low))
+    done = 0
+    for i, (start, end, noun) in enumerate(names):
+        # The talk of one name ends at the second next; without that, a text of nothing but names is read many times.
+        since = names[i - 2][1] if i > 1 else 0
+        until = names[i + 2][0] if i + 2 < len(names) else len(text)
+        if start < done or _is_drumming(low, names[i : i + _DRUM]):
+            continue
+        for value in _values(text, _Place(start, end, since, until), noun[0]):
+            yield value.start, value.end, noun[1]
+            done = max(done, value.end)
+
+
+def _is_drumming(low: str, names: list[tuple[int, int, Noun]]) -> bool:
+    close = all(after[0] - before[1] <= _DRUM_GAP for before, after in pairwise(names))
+    return close and len(names) == _DRUM and len({low[start:end] for start, end, _ in names}) == 1
+
+
+_ASSIGN = r"""(?xi)
+    ["']?[ \t]{0,3},?\s{1,40}["']?value["']?\s{0,3}[:=]\s{0,3}               # name: PASSWORD / value: x
+  | \s?:\s?[A-Z_][\w.<>\[\],|?]{0,40}\s?=\s{0,3}(?=["'`])                     # password: str = "x"
+  | (?<=\w)\\?["']\s{0,2},\s{0,3}(?=["']) | \(\s{0,2}(?=["'])               # define('PASSWORD', 'x'), set_password("x")
+  | (?:\s{0,3}[(\[][^()\[\]\n]{1,40}[)\]])? [\\"'`*_\]]{0,5} [ \t]{0,10}    # password (staging), "password", **password
+    (?: => | := | -> | → | ⇒ | <- | ={1,3} | ::? | (?<=[ \t])\|(?=[ \t]) ) (?!//) [*_]{0,3} [ \t]{0,10}
+    (?: !!\w{1,12}[ ] | [|>]?[+-]?\r?\n[ \t>*-]{0,10} )?                      # a YAML tag or block, or the next line
+"""
+_XML = r"(?:\s[^<>\n]{0,80})?>(?=[^<\n]{1,512}</)"
+
+_BE = r"is|was|are|were|be|been|being|ist|lautet|est|es|equals?|becomes|became|remains|stays|reads"
+_HELP = (
+    r"will|should|must|would|has|have|had|to|as|set|changed|reset|updated|rotated|switched|now|currently|still|just"
+    r"|actually|literally|simply|always|again|temporarily|both|like|something|the\s+following|as\s+follows"
+)
+_GIVE = r"type|enter|try|use"
+_LINK = (
+    rf"(?i)(?<!\s)(?:(?:'s|\s{{1,3}}(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s{{1,3}}(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}"
+    rf"\s{{0,3}}[:=]?\s{{1,3}}|[,;:.]?\s{{1,3}}(?:(?:then|just|please)\s{{1,3}})?(?:{_GIVE})\s{{1,3}}"
+    r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[\u2013\u2014]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?)"
+)
+_STATES = (
+    rf"(?i)'s|\b(?:{_BE}|{_GIVE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to"
+    r"|[=:>→⇒\u2013\u2014-]|是|为|為|は|が|은|는"
+)
+# "Set the password of the guest account to x": the verb before the name makes "to" tell the value.
+_SETS = r"(?i)\b(?:set|sets|change|changed|reset|resetting|update|updated|rotate|rotated|switch|switched)\b"
+_STATES_TO = _STATES + r"|\s(?:to|as)\s"
+_SENTENCE_END = r"[.!?](?=\s)(?!\s{1,3}(?:[Ii]t|[Tt]hat)(?:'s|\s(?:is|was))\s)|\n"
+# "The password POLICY is x" tells of the policy.
+_COMPOUNDS = word_set(
+    "manager managers policy policies reset resets hash hashes hashing field fields prompt provider providers"
+    " issuer algorithm rotation generator generation length hint file files name names id ids type types format"
+    " endpoint url store storage vault service server column variable parameter check checker strength validation"
+    " authentication auth protection protected count counts limit limits bucket ring refresh exchange expiry"
+    " expiration lifetime ttl management handling header headers cookie scanning scanner detection tool group chain"
+    " chains pair pairs usage based stuffing cracking dump list lists book entry table dialog box input page screen"
+    " form change changes update updates request requests response error errors message mismatch requirement"
+    " requirements rule rules setting settings option options complexity history recovery sharing sync syntax stream"
+    " sequence classification embedding budget window price sale standard contract pool leak leaks breach access"
+    " holder owner version number per path env envs"
+)
+# How far from its name, in characters, a value is looked for.
+_REACH = 80
+
+
+def _values(text: str, place: _Place, noun: str) -> Iterator[Candidate]:
+    """The values that this name gives away: the first place that holds one, and its companions after a plural."""
+    if noun == "passphrase" and (phrase := _phrase_after(text, place.end)):
+        yield phrase
+        return
+    for value, how in _candidates(text, place):
+        if GONE in value.text:
+            return
+        if admits(value, noun, how):
+            yield _whole(text, value)
+            yield from _companions(text, value, noun, _LISTED if text[place.end - 1] in "sS" else _REPLACED)
+            return
+
+
+def _phrase_after(text: str, end: int) -> Candidate | None:
+    """Words up to the end of the clause: "the passphrase is correct horse battery staple"."""
+    link = rx(_ASSIGN).match(text, end) or rx(_LINK).match(text, end)
+    words = r"[a-z]{3,12}(?:[ -][a-z]{3,12}){2,9}(?=[ \t]{0,2}(?:[.,;!\n]|$))"
+    m = rx(words).match(text, link.end()) if link else None
+    if not m or not is_phrase(m[0]) or describes(m[0].split()[0]):
+        return None
+    return Candidate(m[0], m.start(), m.end(), quoted=False, closed=True)
+
+
+def _whole(text: str, value: Candidate) -> Candidate:
+    """A secret longer than what was looked at goes to its end."""
+    if value.quoted or value.end - value.start < LONG:
+        return value
+    rest = rx(r"[^\s\"'`<>,;]*+").match(text, value.end)
+    return value._replace(end=rest.end()) if rest else value
+
+
+# "The keys are a, b and c", and "it was a, but now it's b".
+_REPLACED = r"[!\"'`]{0,2}[^\n.!?]{0,24}\bnow\s{1,2}(?:it's\s|it\sis\s|is\s)?"
+_LISTED = rf"[\"'`]?(?:(?:\s{{0,2}}(?:,|;|/|&|\band\b|\bor\b)){{1,2}}\s{{0,2}}|\s{{0,2}}\n[ \t*-]{{0,8}})|{_REPLACED}"
+
+
+def _companions(text: str, value: Candidate, noun: str, between: str) -> Iterator[Candidate]:
+    """What else the sentence gives away after its first value."""
+    for _ in range(24):
+        more = rx(between).match(text, value.end)
+        following = value_at(text, more.end()) if more else None
+        if not following or not admits(following, noun, "direct"):
+            return
+        yield following
+        value = following
+
+
+def _candidates(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    # What is assigned is the value, secret or not.  A word is none, so prose goes on: "Password: it was reset to x".
+    if assigned := _assigned(text, place.start, place.end):
+        yield assigned
+        return
+    yield from _linked(text, place)
+    gap = rx(r"[,?]?[ \t]{1,3}[(\u2013\u2014]?").match(text, place.end)
+    value = value_at(text, gap.end()) if gap else None
+    if gap and value:
+        adjacent: How = "flag" if text.startswith("--", place.start) else "direct"
+        yield value, adjacent if gap[0][0] in " \t" else "far"
+    yield from _reversed(text, place)
+    yield from _beside(text, place)
+
+
+def _assigned(text: str, start: int, end: int) -> tuple[Candidate, How] | None:
+    xml = rx(_XML).match(text, end) if text[max(0, start - 1) : start] in {"<", ":"} else None
+    link = xml or rx(_ASSIGN).match(text, end)
+    value = value_at(text, link.end()) if link else None
+    if not link or not value or ("," in link[0] and text[max(0, start - 2) : start - 1] != "("):
+        return None
+    if rx(r"[\n,(]").search(link[0]):
+        return value, "loose"
+    return value, "code" if not value.quoted and _is_code(text, start, value, link[0]) else "assigned"
+
+
+def _is_code(text: str, start: int, value: Candidate, link: str) -> bool:
+    """`password: SecretStr` declares, `password = pw` and `connect(password=pw)` pass a name of a program."""
+    if "=" not in link:
+        return bool(rx(r"[a-z][A-Z]").search(value.text))
+    before = text[max(0, start - 200) : start]
+    return link[0] == " " or text[value.end : value.end + 1] == ")" or before.count("(") > before.count(")")
+
+
+def _linked(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    """Within the sentence, what follows "is", "was changed to", "for staging:"."""
+    start, end, reach = place.start, place.end, min(place.end + _REACH, place.until)
+    stop = rx(_SENTENCE_END).search(text, end + 1, reach)
+    first = rx(r"[ \t]{1,3}([A-Za-z]+)").match(text, end)
+    states = _STATES_TO if rx(_SETS).search(text, max(place.since, start - 32), start) else _STATES
+    for link in rx(_LINK).finditer(text, end, max(stop.start() if stop else reach, end + 2)):
+        told = rx(states).search(link[0])
+        if not told or (link.start() > end and not _may_reach(text[end], first and first[1], told[0].strip())):
+            continue
+        value = value_at(text, link.end())
+        if value:
+            yield value, "told" if _is_near(text, end, link, told[0]) else "far"
+
+
+def _may_reach(after: str, first: str | None, told: str) -> bool:
+    """Prose may put words between; the colons and equals signs of a program are not prose."""
+    return first.lower() not in _COMPOUNDS if first else after in " \t,.;(['\"`" and (told[0].isalpha() or told == "'s")
+
+
+def _is_near(text: str, end: int, link: re.Match[str], told: str) -> bool:
+    """Whether a plain word may be the value: right after "is", also in "the password for the wifi is x"."""
+    if told.lower() in _GIVE.split("|"):
+        return False
+    between = r"\s(?:for|of|to|on|at)\s(?:(?:the|my|our|your|his|her|their|this)\s)?[\w.-]{1,30}(?:\s[\w.-]{1,30}){0,2}"
+    return link.start() == end or rx(between).fullmatch(text, end, link.start()) is not None
+
+
+_GIVES = word_set("use using used enter type typed try put give with pick choose set")
+
+
+def _reversed(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    """The value before the name: "use x as the password", "x is our staging key", "type x into the password field"."""
+    follows = rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, place.end)
+    field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
+    if follows and not field and follows[1].lower() in _COMPOUNDS:
+        return
+    pivots = {"in", "into", "at"} if field else {"as", "is", "was", "are", "for", "that's"}
+    lead = text[max(place.since, place.start - 120) : place.start].rpartition("\n")[2]
+    words, at = lead.split(), len(lead)
+    for i in range(len(words) - 1, max(0, len(words) - 9), -1):
+        at = lead.rfind(words[i], 0, at)
+        if words[i].lower() in pivots:
+            before = i - 1 - (words[i - 1] in {"-", "\u2013", "\u2014"})
+            if before >= 0 and (words[i] != "for" or words[max(0, before - 1)].lower() in _GIVES):
+                yield from _ending_before(text, place.start - len(lead) + lead.rfind(words[before], 0, at), place.start)
+            return
+        if words[i][-1] in ".!?:;":
+            return
+
+
+def _ending_before(text: str, at: int, end: int) -> Iterator[tuple[Candidate, How]]:
+    value = value_at(text, at)
+    if value and value.end <= end:
+        yield value, "reversed"
+
+
+_DIGESTS = (
+    r"(?i)\b(?:hash|ids?|sha|sha1|sha256|digest|commit|checksum|fingerprint|uuid|version|public|arn|etag|revision|trace"
+    r"|request)\b"
+)
+
+
+def _beside(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    """A random string in the same line, unless something there calls it a digest or an id."""
+    line = text[place.end : min(place.end + _REACH, place.until)].partition("\n")[0]
+    for word in rx(r"\S{7,}").finditer(line):
+        value = value_at(text, place.end + word.start())
+        if value and not rx(_DIGESTS).search(line, 0, word.start()):
+            yield value, "beside"
+
+
+_USER = r"([\"'`]?)(?P<user>(?!(?:user|username|name|id|login|email|host)\b)[\w.@+\\-]{2,64})\1"
+_LOGIN_PAIR = (  # login: bob / x; credentials are bob:x; the test account (bob / x)
+    r"(?i)(?<![\w-])(?:(?:(?:log(?:ged|ging)?|sign(?:ed|ing)?)[ -]?in|logins?|creds?|credentials?)\b"
+    r"[^\n/:=]{0,48}?(?:\s?[:=]|[ ](?:is|are|was|were|with|as|using|via))[ \t]{1,3}"
+    r"|(?:account|auth)\b[^\n/:=(]{0,32}?(?:\s?[:=][ \t]{1,3}|[ ]\())"
+    rf"{_USER}[ \t]{{0,2}}(?:[/:|,&-]|\band\b)[ \t]{{0,2}}(?=\S)"
+)
+_LABEL_PAIR = (  # id/pw bob/x; username and password are bob and x
+    r"(?i)(?<![\w-])(?:id|user(?:name)?|login|account)[ ]?(?:/|&|\+|and|:|[ ])[ ]?p(?:ass(?:word|wd)?|wd?)s?\b"
+    rf"[ ]?(?:is\b|are\b|->|[:=(-]|(?=[ ]))[ ]?{_USER}[ \t]{{0,2}}(?://|[/:|,(&-]|\band\b|(?<=[ ]))[ \t]{{0,2}}(?=\S)"
+)
+_HOST_PAIR = rf"(?<![\d.])\d{{1,3}}(?:\.\d{{1,3}}){{3}}[ ]?(?:-{{1,2}}>|\(){_USER}/"  # 10.0.0.1 (bob/x)
+_USERS = word_set(
+    "admin administrator root user guest test demo postgres ubuntu pi sa oracle mysql tomcat jenkins deploy"
+)
+
+
+def pairs(text: str, low: str) -> Iterator[Hit]:
+    """A user and a password side by side, where something says that they are."""
+    if not rx(r"log|sign|cred|user|account|auth|\bid\b|\d\.\d").search(low):
+        return
+    for m in (m for pattern in (_LOGIN_PAIR, _LABEL_PAIR, _HOST_PAIR) for m in rx(pattern).finditer(text)):
+        value = value_at(text, m.end())
+        if not value or GONE in value.text or (is_stop(value.text) and not value.text.isdigit()):
+            continue
+        known = value.closed and (m["user"].lower() in _USERS or "@" in m["user"])
+        strong = grade(value.text.rstrip("!")) >= MIXED and rx(r"[\d!@#$%^&*]").search(value.text)
+        if strong or rx(r"\d{6,}").fullmatch(value.text) or (known and len(value.text) >= SHORTEST):
+            yield value.start, value.end, "password"

@@ -1,0 +1,269 @@
+"""``commonplace memory ... ROLE``: what an agent of a role.yaml remembers, listed, cleared, moved and consolidated."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import click
+
+from commonplace.cli.commands import Told
+from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.session import counted, json_too, progress, taken_out
+from commonplace.cli.terminal import note, say, say_json
+from commonplace.files import disk as files
+from commonplace.model.errors import InvalidInput, NotFound
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
+from commonplace.roles.flow_dialect import Flow, load
+from commonplace.roles.memory import exists, role_memory
+from commonplace.roles.tools import NOTHING_FOUND, when
+from commonplace.roles.transfer import KINDS, entry_of, exported
+from commonplace.text.cleaning import one_line, slug
+
+WHAT = ("sessions", "memories", "all")
+NO_STORE = "No memory store found."
+NO_EPISODES = "No episodic memories to consolidate."
+ABORTED = "Aborted."
+SHOWN_CHARS = 100
+PENDING = "a reader still holds old bytes of the store; they are overwritten when it is next written to"
+
+_role = click.argument("role", metavar="ROLE")
+
+
+def remembering(file: str) -> Role:
+    """The role of a file, if it has a memory; ``ephemeral`` is that of the agent without a file, a flow's is shared."""
+    if file == EPHEMERAL and not os.path.exists(file):
+        return ephemeral(None, prompt="")
+    described = load(file)
+    role = described.commons() if isinstance(described, Flow) else described
+    if role.memory is None:
+        raise NotFound(f"{role.file}: {role.path('memory')}: {UNREMEMBERING}")
+    return role
+
+
+def _kind(name: str | None) -> frozenset[Kind] | None:
+    """The kind that is meant; None: all.  Raises ``NotFound``, whose exit code is that of the document."""
+    if name is None:
+        return None
+    if name not in KINDS:
+        raise NotFound(f"Invalid type {name!r}. Use: {', '.join(KINDS)}")
+    return frozenset({KINDS[name]})
+
+
+@click.command("list", cls=Told)
+@_role
+@click.option("--type", "kind", metavar="TYPE", help="Only episodic, semantic or procedural ones.")
+@click.option("--category", help="Only those of this category.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@json_too
+def list_(role: str, kind: str | None, category: str | None, limit: int, as_json: bool) -> int:
+    """List what the agent of a role remembers, newest first.
+
+    Examples:
+      commonplace memory list role.yaml
+      commonplace memory list role.yaml --type procedural --limit 50
+    """
+    meant, kinds = remembering(role), _kind(kind)
+    found = []
+    if exists(meant):
+        with role_memory(meant, embedded=False) as held:
+            wanted = None if category is None else [slug(category)]
+            every = kinds or frozenset(KINDS.values())
+            found = list(held.memory(Channel.USER).list(kinds=every, categories=wanted, limit=limit))
+    if as_json:
+        say_json({"memories": [entry_of(record) for record in found]})
+    elif not found:
+        say(NOTHING_FOUND)
+    else:
+        for one in found:
+            shown = one_line(one.content)[:SHOWN_CHARS]
+            say(f"#{one.short} [{one.kind}:{one.category}] ({when(one.created_at)}) {shown}")
+        say(f"{len(found)} memories shown.")
+    return OK
+
+
+def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: bool) -> int:
+    """Erase what was asked for, and nothing else; see ``commonplace memory clear``."""
+    role = remembering(file)
+    if what not in WHAT:
+        note(f"Invalid --what {what!r}. Use: {', '.join(WHAT)}")
+        return ATTENTION
+    kinds = _kind(kind)
+    if kind and what == "sessions":
+        note("--type cannot be combined with --what sessions")
+        return ATTENTION
+    if not exists(role):
+        say(NO_STORE)
+        return OK
+    label = f"{kind} memories" if kind else "all memory data" if what == "all" else what
+    if not force and not _agreed(f"Clear {label} for {role.name}?"):
+        say(ABORTED)
+        return OK
+    sessions = memories = 0
+    with role_memory(role, embedded=False) as held:
+        if not kind and what in {"sessions", "all"}:
+            sessions = held.sessions.clear()
+        if kind or what in {"memories", "all"}:
+            memories, pending = held.clear(kinds)
+            if pending:
+                note(PENDING)
+    if as_json:
+        say_json({"role": role.name, "memories": memories, "sessions": sessions})
+    else:
+        say(f"Cleared memory for {role.name}.")
+    return OK
+
+
+def _agreed(question: str) -> bool:
+    """Ask, and read the answer wherever it comes from; where there is none, nothing is guessed."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise InvalidInput(f"{question} Nobody can be asked here; --force says yes") from None
+
+
+@click.command(cls=Told)
+@_role
+@click.option(
+    "-o", "--output", metavar="FILE", default="memories.json", show_default=True, help="Where the memories are written."
+)
+def export(role: str, output: str) -> int:
+    """Write every memory of a role to a JSON file; sessions and vectors are not in it.
+
+    Examples:
+      commonplace memory export role.yaml
+      commonplace memory export role.yaml -o my-export.json
+    """
+    meant = remembering(role)
+    entries = []
+    if exists(meant):
+        with role_memory(meant, embedded=False) as held:
+            entries = exported(held.store, held.scope, now=held.clock())
+    if not entries:
+        say(NO_STORE)
+        return OK
+    path = os.path.abspath(output)
+    written = json.dumps(entries, ensure_ascii=False, indent=2) + "\n"
+    files.replace(os.path.dirname(path), os.path.basename(path), written.encode())
+    say(f"Exported {len(entries)} memories to {output}.")
+    return OK
+
+
+@click.command("import", cls=Told)
+@_role
+@click.argument("file", metavar="FILE")
+@json_too
+def import_(role: str, file: str, as_json: bool) -> int:
+    """Keep the memories of an export, embedded anew; what is known already is not kept twice.
+
+    `-` reads from standard input.  The whole file is checked before anything is kept.
+
+    Examples:
+      commonplace memory export roles/agent-a.yaml -o memories.json
+      commonplace memory import roles/agent-b.yaml memories.json
+    """
+    meant = remembering(role)
+    text = _text(file)
+    with role_memory(meant) as held, progress("Importing") as tell:
+        for sentence in held.notes:
+            note(sentence)
+        try:
+            done = held.import_(text, tell=tell)
+        except InvalidInput as error:
+            note(str(error))
+            return ATTENTION
+    for sentence in taken_out(done.redactions):
+        note(sentence)
+    if done.evicted:
+        note(f"{_memories(done.evicted)} went, oldest first, because of the limits of the role")
+    if done.unembedded:
+        note(f"found by their words alone until `commonplace memory reembed {role}`: {done.unembedded}")
+    if as_json:
+        say_json({"role": meant.name, "kept": done.kept, "present": done.present, "blank": done.blank})
+    else:
+        known = f" {done.present} known already." if done.present else ""
+        say(f"Imported {done.kept} memories into {meant.name}.{known}")
+    return OK
+
+
+def _text(file: str) -> str:
+    try:
+        with sys.stdin.buffer if file == "-" else open(file, "rb") as source:
+            return source.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error
+
+
+@click.command(cls=Told)
+@_role
+@json_too
+def consolidate(role: str, as_json: bool) -> int:
+    """Make lasting facts of what happened, with the role's model, whatever the interval of its consolidation is.
+
+    A model that cannot be asked is an error, and then nothing is marked as done.
+
+    Example:
+      commonplace memory consolidate role.yaml
+    """
+    meant = remembering(role)
+    if not exists(meant):
+        say(NO_EPISODES)
+        return OK
+    with role_memory(meant) as held:
+        done = held.consolidate()
+        for sentence in held.notes if done.created else ():
+            note(sentence)
+    if done.unread:
+        note(f"{counted(len(done.unread), 'line')} of the model's answer had no category and was not kept")
+    if done.replaced:
+        note(f"{_memories(done.replaced)} that held no longer made way for newer ones, and can still be read")
+    if as_json:
+        counts: dict[str, object] = {
+            "episodes": done.episodes,
+            "created": done.created,
+            "known": done.known,
+            "replaced": done.replaced,
+        }
+        say_json(counts | {"role": meant.name})
+    elif not done.episodes:
+        say(NO_EPISODES)
+    else:
+        say(f"Created {done.created} semantic memories from episodic data.")
+    return OK
+
+
+@click.command(cls=Told)
+@_role
+@json_too
+def reembed(role: str, as_json: bool) -> int:
+    """Embed every memory of a role anew, with the embedder that it now says; until it is done the old vectors answer.
+
+    Example:
+      commonplace memory reembed role.yaml
+    """
+    meant = remembering(role)
+    if not exists(meant):
+        say(NO_STORE)
+        return OK
+    with role_memory(meant, anew=True) as held, progress("Embedding") as tell:
+        for sentence in held.notes:
+            note(sentence)
+        done = held.reembed(tell=tell)
+    if as_json:
+        say_json({"role": meant.name, "embedded": done.embedded, "embedder": done.now.name})
+    else:
+        say(f"Embedded {counted(done.embedded, 'text')} of {meant.name} with {done.now.name}")
+    return OK
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"
+
+
+ROLE_COMMANDS = (list_, export, import_, consolidate, reembed)

@@ -1,0 +1,176 @@
+"""A conversation at a terminal: answers as they come, commands that begin with a slash, Ctrl-C for the answer alone.
+
+What a terminal is, the face says; nothing here reads a key or writes a byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from commonplace.model.errors import CommonplaceError
+from commonplace.roles.agent import Conversation
+
+HELP = """\
+/memory view    what the agent is told of its memory before it answers
+/memory list    the newest memories
+/memory clear   erase every memory of this agent's store, for good
+/help           this
+/quit           end the conversation; Ctrl-D does the same
+Ctrl-C interrupts an answer, not the conversation."""
+MEMORY = "say /memory view, /memory list or /memory clear"
+NO_MEMORY = "this agent has no memory"
+NOTHING_TOLD = "The agent is told nothing of its memory yet: there are no procedures, and nothing was recalled."
+INTERRUPTED = "the answer was interrupted; say /quit to end the conversation"
+AT_PROMPT = "say /quit or press Ctrl-D to end the conversation"
+LISTED = 20
+
+
+T = TypeVar("T")
+
+
+def interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
+    """Run something that Ctrl-C cancels at once.  Raises ``KeyboardInterrupt`` then.
+
+    The handler is the loop's own, which wakes it.  Python's waits until the loop wakes by itself if the signal comes
+    just before it goes to sleep: for the whole answer, that is.
+    """
+
+    async def watched() -> T:
+        loop, running = asyncio.get_running_loop(), asyncio.ensure_future(work)
+        with suppress(NotImplementedError):  # on Windows there is Python's only
+            loop.add_signal_handler(signal.SIGINT, running.cancel)
+        try:
+            return await running
+        finally:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
+
+    try:
+        return runner.run(watched())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+class Terminal(Protocol):
+    """Where somebody sits."""
+
+    def ask(self) -> str:
+        """The next line that is typed.  Raises ``EOFError`` at the end, ``KeyboardInterrupt`` at Ctrl-C."""
+
+    def confirm(self, question: str) -> bool:
+        """Whether it is answered with yes."""
+
+    def write(self, piece: str) -> None:
+        """Show a piece of an answer, at once."""
+
+    def end(self) -> None:
+        """End the line of an answer, if one was begun."""
+
+    def say(self, text: str) -> None:
+        """Show lines of our own."""
+
+    def note(self, sentence: str) -> None:
+        """Show something besides."""
+
+
+class Repl:
+    """Somebody and an agent, in turns."""
+
+    def __init__(self, talk: Conversation, terminal: Terminal) -> None:
+        self._talk = talk
+        self._terminal = terminal
+
+    def run(self, first: str | None = None) -> None:
+        """Talk until somebody has enough; ``first`` is said before anything is asked."""
+        with asyncio.Runner() as runner:  # one loop for all turns, and Ctrl-C cancels the one that runs
+            line = self._line() if first is None else first
+            while line is not None:
+                try:
+                    self._followed(runner, line)
+                except KeyboardInterrupt:  # a moment too late for the answer: that is no reason to end
+                    self._terminal.note(AT_PROMPT)
+                line = self._line()
+
+    def _followed(self, runner: asyncio.Runner, line: str) -> None:
+        if line.startswith("/") and line.split(maxsplit=1)[0][1:].isalpha():  # a path is something to talk about
+            self._command(line)
+        elif line:
+            self._turn(runner, line)
+
+    def _line(self) -> str | None:
+        """What was typed; None if that was the end."""
+        while True:
+            try:
+                line = self._terminal.ask().strip()
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                self._terminal.note(AT_PROMPT)
+                continue
+            return None if line in {"/quit", "/exit"} else line
+
+    def _turn(self, runner: asyncio.Runner, prompt: str) -> None:
+        """One answer.  What goes wrong is said, and the next one may go well."""
+        heard: list[str] = []
+
+        def hear(piece: str) -> None:
+            heard.append(piece)
+            self._terminal.write(piece)
+
+        try:
+            turn = interruptible(runner, self._talk.say(prompt, hear=hear))
+        except KeyboardInterrupt:
+            self._terminal.end()
+            self._talk.interrupted(prompt, "".join(heard))
+            self._talk.save()
+            self._terminal.note(INTERRUPTED)
+        except CommonplaceError as error:
+            self._terminal.end()
+            self._terminal.note(str(error))
+        else:
+            self._terminal.end()
+            self._talk.save()
+            if turn.cut:
+                self._terminal.note("the answer was cut off: the model used up its tokens")
+
+    def _command(self, line: str) -> None:
+        word, *rest = line.split()
+        if word == "/help":
+            self._terminal.say(HELP)
+        elif word == "/memory":
+            self._memory(rest)
+        else:
+            self._terminal.note(f"there is no {word!r}; /help says what there is")
+
+    def _memory(self, words: list[str]) -> None:
+        verbs: dict[str, Callable[[], None]] = {"view": self._view, "list": self._list, "clear": self._clear}
+        verb = verbs.get(words[0] if words else "view")
+        if verb is None or len(words) > 1:
+            self._terminal.note(MEMORY)
+        elif self._talk.agent.held is None:
+            self._terminal.note(NO_MEMORY)
+        else:
+            try:
+                verb()
+            except CommonplaceError as error:
+                self._terminal.note(str(error))
+
+    def _view(self) -> None:
+        self._terminal.say("\n\n".join(self._talk.told()) or NOTHING_TOLD)
+
+    def _list(self) -> None:
+        self._terminal.say(self._talk.agent.listed(LISTED))
+
+    def _clear(self) -> None:
+        name, held = self._talk.agent.name, self._talk.agent.held
+        if held is None or not self._terminal.confirm(f"Clear all memories for {name}?"):
+            self._terminal.say("Aborted.")
+            return
+        _, pending = held.clear()
+        self._terminal.say(f"Cleared memory for {name}.")
+        if pending:
+            self._terminal.note("a reader still holds old bytes of the store; they go when it ends")

@@ -1,0 +1,107 @@
+"""Who calls, and whether they may knock at all: keys, the Host they ask for, the Origin they come from.
+
+A browser sends its user's requests wherever a web page tells it to.  So the name in ``Host`` must be one of ours, or a
+page whose name was pointed at this machine could talk to it; and an ``Origin`` must be our own page or one that the
+operator named.  Both are checked before anything is routed, on every method.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from commonplace.server.errors import Refused, answer
+from commonplace.server.keys import Keys, digest
+from commonplace.server.routing import Principal
+from commonplace.server.settings import Server
+
+BEARER = "bearer "
+SAFE = frozenset({"GET", "HEAD"})
+NOBODY = Principal(key="-", agent=None)
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
+
+
+class Doors:
+    """Lets in what knocks at the right door from the right side; everything behind it is routed by the raw path."""
+
+    def __init__(self, app: ASGIApp, *, settings: Server) -> None:
+        self.app = app
+        self.names = settings.names
+        self.header_bytes = settings.limits.header_bytes
+        self.origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] == "http":
+            try:
+                self.measure(scope)
+                self.check(Headers(scope=scope), scope["method"])
+            except Refused as refused:
+                await answer(refused)(scope, receive, send)
+                return
+            # Decoded, a slash inside a name could not be told from one between names.
+            scope = dict(scope) | {"path": scope["raw_path"].decode("ascii", "replace")}
+        await self.app(scope, receive, send)
+
+    def measure(self, scope: Scope) -> None:
+        """Refuse headers that are too long: h11 minds only those that come in several pieces."""
+        size = sum(len(name) + len(value) for name, value in scope["headers"])
+        if size + len(scope["raw_path"]) + len(scope["query_string"]) > self.header_bytes:
+            raise Refused(431, "HEADERS_TOO_LARGE", f"a request's headers take at most {self.header_bytes} bytes")
+
+    def check(self, headers: Headers, method: str) -> None:
+        """Refuse a wrong door or a foreign page."""
+        asked = headers.getlist("host")
+        found = _HOST.fullmatch(asked[0]) if len(asked) == 1 else None
+        if found is None or (found[1] or found[2]).lower() not in self.names:
+            raise Refused(421, "WRONG_HOST", "this server does not go by that name; --allow-host adds one")
+        for origin in headers.getlist("origin"):
+            if origin.lower() not in {f"http://{asked[0].lower()}", *self.origins}:
+                raise Refused(403, "WRONG_ORIGIN", "web pages of that origin may not call; --allow-origin lets them")
+        if headers.get("sec-fetch-site") == "cross-site" and method not in SAFE and not headers.get("origin"):
+            raise Refused(403, "WRONG_ORIGIN", "another site may not write here")
+
+
+def principal(headers: Headers, keys: Keys, settings: Server) -> Principal:
+    """Whose request it is."""
+    if not settings.keys:
+        return NOBODY
+    found = _holder(_token(headers), keys, settings)
+    if found is None:
+        raise Refused(401, "UNAUTHORIZED", "Invalid or missing API key", headers={"WWW-Authenticate": "Bearer"})
+    acting = headers.get("x-agent-id")
+    if found.agent is not None and acting is not None and _plain(acting) != found.agent:
+        raise Refused(403, "ACCESS_DENIED", "this key acts for another agent than X-Agent-ID names")
+    return found
+
+
+def _token(headers: Headers) -> str | None:
+    """The key in whichever header; two that differ are none."""
+    bearers: Iterable[str] = headers.getlist("authorization")
+    given = {one[len(BEARER) :].strip() for one in bearers if one[: len(BEARER)].lower() == BEARER}
+    given |= set(headers.getlist("x-api-key"))
+    return given.pop() if len(given) == 1 else None
+
+
+def _holder(token: str | None, keys: Keys, settings: Server) -> Principal | None:
+    if not token:
+        return None
+    if settings.key is not None and hmac.compare_digest(digest(token), digest(settings.key)):
+        return Principal(key="environment", agent=None)
+    key = keys.holder(token)
+    return Principal(key=key.id, agent=key.agent) if key else None
+
+
+def _plain(header: str) -> str:
+    """A header as its sender meant it: names of agents may be in any script, headers are read as Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except (UnicodeEncodeError, UnicodeDecodeError):
+        return header

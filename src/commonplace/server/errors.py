@@ -1,0 +1,117 @@
+"""The one table from what went wrong to what an HTTP client sees.
+
+Every error is a JSON object with ``error`` (for programs), ``message`` and ``detail`` (the same sentence: one client
+reads this, another that).  A conflict carries ``current_version``; the public SDK of intent memory takes every conflict
+whose text holds "lease" for one about leases, in "please" and "release" too, so such a sentence is not passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.responses import Response
+
+from commonplace.model import errors as domain
+from commonplace.model.errors import CommonplaceError
+
+RETRY_SECONDS = 1  # after a store that was busy, or a server that was full
+TRAP = "lease"
+CONFLICT = "somebody else was first: it is at another version, or the key is taken"
+
+
+class Problem(msgspec.Struct, kw_only=True):
+    """What went wrong."""
+
+    error: str
+    message: str
+    detail: str
+    current_version: int | UnsetType | None = UNSET  #: of a conflict: the version that is there
+    errors: list[str] | UnsetType = UNSET  #: of bad input: what is wrong with it
+    current: int | UnsetType = UNSET  #: of a full memory: how much it holds
+    most: int | UnsetType = UNSET  #: of a full memory: how much it may hold
+
+
+class Refused(Exception):
+    """The server says no before any verb was asked."""
+
+    def __init__(self, status: int, error: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error = error
+        self.headers = dict(headers or {})
+
+
+#: The first that fits: subclasses stand before their classes.
+TABLE: tuple[tuple[type[CommonplaceError], int, str], ...] = (
+    (domain.InvalidInput, 400, "INVALID_INPUT"),
+    (domain.NotFound, 404, "ENTRY_NOT_FOUND"),
+    (domain.Conflict, 409, "VERSION_MISMATCH"),
+    (domain.LeaseLost, 409, "TAKEN_OVER"),
+    (domain.Forbidden, 403, "ACCESS_DENIED"),
+    (domain.CapacityExceeded, 429, "CAPACITY_EXCEEDED"),
+    (domain.StoreBusy, 503, "STORE_BUSY"),
+    (domain.CommonplaceError, 500, "FAILED"),
+)
+
+
+def answer(error: Exception) -> Response:
+    """What a client is told of an error."""
+    if isinstance(error, Refused):
+        return _response(error.status, _refusal(error), error.headers)
+    if isinstance(error, CommonplaceError):
+        status, name = _row(error)
+        return _response(status, _problem(error, status, name), _retry(status))
+    return failed()
+
+
+def failed() -> Response:
+    """What a client is told of a mistake of ours: nothing about it, since nobody knows what it holds."""
+    return _response(500, _plain("INTERNAL", "the server failed; its log says where"), {})
+
+
+def _row(error: CommonplaceError) -> tuple[int, str]:
+    return next((status, name) for kind, status, name in TABLE if isinstance(error, kind))
+
+
+def _problem(error: CommonplaceError, status: int, name: str) -> Problem:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # a driver's words may quote what was written
+        return _plain(name, "the store is busy; try again" if status == 503 else "the store failed; its log says where")  # noqa: PLR2004
+    said = _plain(name, str(error))
+    if isinstance(error, domain.Conflict):
+        return _conflict(said, error.current)
+    if isinstance(error, domain.InvalidInput):
+        said.errors = [str(error)]
+    if isinstance(error, domain.CapacityExceeded):
+        said.current, said.most = error.current, error.most
+    return said
+
+
+def _conflict(said: Problem, current: int | None) -> Problem:
+    if TRAP in said.message.lower():
+        said.message = said.detail = CONFLICT
+    said.current_version = current
+    return said
+
+
+def _refusal(error: Refused) -> Problem:
+    said = _plain(error.error, str(error))
+    if error.status == HTTPStatus.BAD_REQUEST:
+        said.errors = [str(error)]
+    return said
+
+
+def _plain(name: str, message: str) -> Problem:
+    said = message.encode("utf-8", "replace").decode()  # half a character can be asked but not answered
+    return Problem(error=name, message=said, detail=said)
+
+
+def _retry(status: int) -> dict[str, str]:
+    return {"Retry-After": str(RETRY_SECONDS)} if status in (429, 503) else {}
+
+
+def _response(status: int, problem: Problem, headers: Mapping[str, str]) -> Response:
+    closing = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body is not waited for
+    return Response(msgspec.json.encode(problem), status, headers={**headers, **closing}, media_type="application/json")

@@ -1,0 +1,1 @@
+"""Role memory with an index of its vectors in LanceDB."""

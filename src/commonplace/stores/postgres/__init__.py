@@ -1,0 +1,1 @@
+"""The shared store: one schema of a PostgreSQL database."""

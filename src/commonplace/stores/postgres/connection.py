@@ -1,0 +1,410 @@
+"""Connections to one PostgreSQL schema: pooled, opened alike, errors translated, texts that hold any character.
+
+A transaction is begun and ended here, and what the driver says about it is said in our words in one place.  Nothing
+here knows what a record is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from struct import pack
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from commonplace.model.errors import InvalidInput, StoreBusy, StoreDamaged, StoreError
+
+try:
+    import psycopg
+    from psycopg import errors, pq
+    from psycopg.abc import Buffer
+    from psycopg.adapt import Dumper, Loader
+    from psycopg.conninfo import conninfo_to_dict
+    from psycopg.types import TypeInfo
+    from psycopg.types.string import StrDumperUnknown, TextLoader
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError as error:
+    raise StoreError(
+        f"a PostgreSQL store needs the extra `postgres`: pip install 'commonplace[postgres]' ({error})"
+    ) from error
+
+Db: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+LOCK_MS = 10_000  # how long a statement waits for somebody else's lock
+IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
+CONNECT_SECONDS = 10
+WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
+WORK_MEMORY = "64MB"  # a set of found rows that does not fit is kept by pages, and all of their rows are looked at
+POOL_MOST = 8  # connections of one process
+TENANT = "default"  # whose rows those are that nobody else has
+NAME_BYTES = 63  # of a schema: the server cuts off the rest, and two stores would be one
+OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what fails is raised; nothing is printed beside
+
+
+def every(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of an answer."""
+    return db.execute(_marked(sql), values).fetchall()
+
+
+def first(db: Db, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+    """The first row of an answer."""
+    return db.execute(_marked(sql), values).fetchone()
+
+
+def run(db: Db, sql: str, values: Sequence[Any] = ()) -> int:
+    """Do it; how many rows it touched."""
+    return db.execute(_marked(sql), values).rowcount
+
+
+def run_each(db: Db, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Do it for each of these."""
+    if rows:
+        with db.cursor() as cursor:
+            cursor.executemany(_marked(sql), rows)
+
+
+def every_of(
+    db: Db, questions: Sequence[tuple[str, Sequence[Any]]], *, numbers: Collection[int] = ()
+) -> list[list[tuple[Any, ...]]]:
+    """Every row of several answers that do not need each other: asked in one go, waited for once.
+
+    ``numbers`` are the places of those questions whose answers hold nothing else: see ``numbers_of``.
+    """
+    with db.pipeline():
+        asked = [db.execute(_marked(sql), given, binary=n in numbers) for n, (sql, given) in enumerate(questions)]
+    return [cursor.fetchall() for cursor in asked]
+
+
+def numbers_of(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of an answer of numbers, arrays of them and vectors: in binary, which nobody writes out and reads."""
+    return db.execute(_marked(sql), values, binary=True).fetchall()
+
+
+@lru_cache(maxsize=1024)
+def _marked(sql: str) -> bytes:
+    """Both stores write question marks (``rows.py``); this driver wants its own."""
+    return sql.replace("?", "%s").encode()
+
+
+# Texts and vectors
+
+
+class _TextDumper(StrDumperUnknown):
+    """PostgreSQL cannot keep the character 0: it becomes 1 1, and 1 becomes 1 2.
+
+    So no two texts become one, and their order stays.
+    """
+
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(_escaped(obj) if "\0" in obj or "\1" in obj else obj)
+
+
+class _TextLoader(TextLoader):
+    def load(self, data: Buffer) -> str:
+        text = str(data, "utf-8")  # as every connection of ours is set up
+        return _unescaped(text) if "\1" in text else text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\1", "\1\2").replace("\0", "\1\1")
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\1\1", "\0").replace("\1\2", "\1")
+
+
+class _VectorDumper(Dumper):
+    """pgvector's binary form: the number of dimensions, two empty bytes, and small floats, the large end first."""
+
+    format = pq.Format.BINARY
+
+    def dump(self, obj: array[float]) -> Buffer | None:
+        return pack(">HH", len(obj), 0) + _large_end_first(obj).tobytes()
+
+
+class _VectorLoader(Loader):
+    format = pq.Format.BINARY
+
+    def load(self, data: Buffer) -> array[float]:
+        return _large_end_first(array("f", bytes(data)[4:]))
+
+
+def _large_end_first(numbers: array[float]) -> array[float]:
+    if sys.byteorder == "little":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers
+
+
+# Connections
+
+#: How each is opened, whatever the address, the environment or the role would have it.
+_ALIKE: dict[str, Any] = {"autocommit": True, "connect_timeout": CONNECT_SECONDS, "client_encoding": "UTF8"}
+#: Who waited for a turn must see what was written meanwhile: a stricter default would show the state before.
+_SEEING = "set default_transaction_isolation = 'read committed'"
+
+
+class Connections:
+    """The connections of one store.  They are opened when they are needed, and anew in a forked process."""
+
+    def __init__(self, url: str, schema: str, tenant: str) -> None:
+        self.schema = _schema(schema)
+        self.tenant = _tenant(tenant)
+        self.turn = (
+            schema if tenant == TENANT else f"{schema}, {tenant}"
+        )  #: what writers of this store wait for each other by
+        self.name = _shown(url)
+        self._url = url
+        self._pool: ConnectionPool[Db] | None = None
+        self._pid = os.getpid()
+        self._guard = threading.Lock()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Db]:
+        """One connection outside of the pool, not yet set up: for the first look at the database."""
+        try:
+            db = psycopg.connect(self._url, **_ALIKE)
+        except psycopg.OperationalError as error:
+            raise StoreError(f"the store {self.name!r} cannot be opened: {_said(error)}") from error
+        with mapped(self.name), db:
+            run(db, _SEEING)
+            yield db
+
+    def apart(self) -> Db:
+        """One connection outside of the pool, set up like those in it; whoever asks for it closes it."""
+        db = psycopg.connect(self._url, **_ALIKE)
+        try:
+            self._configure(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    @contextlib.contextmanager
+    def using(self) -> Iterator[Db]:
+        """Borrow a connection; each statement stands for itself."""
+        with mapped(self.name):
+            pool = self._opened()
+            db = pool.getconn()
+            try:
+                yield db
+            finally:
+                pool.putconn(db)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Db]:
+        """See one state of the store throughout."""
+        with self.using() as db:
+            run(db, "begin isolation level repeatable read, read only")
+            try:
+                yield db
+            finally:
+                if not db.closed:
+                    db.rollback()  # there is nothing to commit
+
+    @contextlib.contextmanager
+    def writing(self, *, durable: bool) -> Iterator[Db]:
+        """Make all of it or none; when it returns it is on disk, unless it need not be durable."""
+        with self.using() as db:
+            run(db, "begin")
+            try:
+                if not durable:
+                    run(db, "set local synchronous_commit = off")
+                yield db
+            except BaseException:
+                if not db.closed:
+                    db.rollback()
+                raise
+            self._commit(db)
+
+    @contextlib.contextmanager
+    def writing_alone(self, *, durable: bool) -> Iterator[Db]:
+        """The same, while no other writer of this store writes."""
+        with self.writing(durable=durable) as db:
+            run(db, "select pg_advisory_xact_lock(hashtextextended(?, 0))", [self.turn])
+            yield db
+
+    def _commit(self, db: Db) -> None:
+        """The one moment at which it can be unknown what became of a write."""
+        try:
+            done = db.execute("commit").statusmessage
+        except psycopg.Error as error:
+            if error.sqlstate is not None and error.sqlstate[:2] in _REFUSED:
+                raise
+            raise StoreError(
+                f"the connection to {self.name!r} broke while a write was being committed ({_said(error)}):"
+                " whether it was made is not known. Look before trying again."
+            ) from error
+        if done != "COMMIT":  # an error within was passed over, and the server has undone everything
+            raise StoreError(f"the store {self.name!r} did not commit a write; nothing was changed")
+
+    def renew(self) -> None:
+        """Look at the idle connections after one has broken, and open those anew that have broken too."""
+        self._opened().check()
+
+    def close(self) -> None:
+        """Close what is not lent."""
+        if self._pid != os.getpid():
+            return
+        with self._guard:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _opened(self) -> ConnectionPool[Db]:
+        if self._pid != os.getpid():  # the sockets are the parent's: they are neither used nor closed here
+            _inherited.append(self._pool)
+            self._pool, self._pid, self._guard = None, os.getpid(), threading.Lock()
+        with self._guard:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self._url,
+                    kwargs=_ALIKE,
+                    configure=self._configure,
+                    min_size=0,
+                    max_size=POOL_MOST,
+                    timeout=WAIT_SECONDS,
+                    reconnect_timeout=WAIT_SECONDS,
+                    num_workers=1,
+                    open=True,
+                )
+            return self._pool
+
+    def _configure(self, db: Db) -> None:
+        place = first(db, "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
+                          " where e.extname = 'vector'")  # fmt: skip
+        path = f"{quoted(self.schema)}, {quoted(place[0] if place else 'public')}"
+        run(db, f"set search_path = {path}")
+        run(db, _SEEING)
+        run(db, f"set lock_timeout = {LOCK_MS}")
+        run(db, "set random_page_cost = 1.1")  # a search is worth it in memory only: there a page costs what any costs
+        run(db, f"set work_mem = '{WORK_MEMORY}'")
+        run(db, f"set idle_in_transaction_session_timeout = {IDLE_MS}")
+        run(db, "select set_config('commonplace.tenant', ?, false)", [self.tenant])
+        adapt(db)
+
+
+_inherited: list[ConnectionPool[Db] | None] = []  # pools of a parent process, kept from being closed
+
+
+def adapt(db: Db) -> None:
+    """Teach a connection our texts and vectors."""
+    db.adapters.register_dumper(str, _TextDumper)
+    db.adapters.register_loader("text", _TextLoader)
+    info = TypeInfo.fetch(db, "vector")
+    if info is not None:
+        dumper = type("_VectorDumper", (_VectorDumper,), {"oid": info.oid})
+        db.adapters.register_dumper(array, dumper)
+        db.adapters.register_loader(info.oid, _VectorLoader)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL wants it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def own_options(url: str) -> tuple[str, dict[str, str]]:
+    """An address as the driver knows it, and what only we know of it (``OWN_OPTIONS``)."""
+    address, _, query = url.partition("?")
+    parts = [part for part in query.split("&") if part]
+    ours = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts) if name in OWN_OPTIONS}
+    theirs = "&".join(part for part in parts if part.partition("=")[0] not in OWN_OPTIONS)
+    return f"{address}?{theirs}" if theirs else address, ours
+
+
+def _schema(name: str) -> str:
+    if set("%?\0") & set(name) or len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES:
+        raise InvalidInput(
+            f"the name of a schema has at most {NAME_BYTES} bytes, and no `%`, no `?` and no character 0 in it,"
+            f" unlike {name!r}"
+        )
+    return name
+
+
+def _tenant(name: str) -> str:
+    if "\0" in name:
+        raise InvalidInput(f"the name of a tenant has no character 0 in it, unlike {name!r}")
+    return name
+
+
+def _shown(url: str) -> str:
+    """Where the database is, without who asks and by what password."""
+    server, _, database = url.partition("://")[2].partition("?")[0].partition("/")
+    if server.count("@") > 1 or "@" in database:  # what is taken for the host would hold the rest of a password
+        raise InvalidInput("an `@` within a password is written `%40` in the address of a database, and a `/` `%2F`")
+    try:
+        parts = conninfo_to_dict(url)
+    except (psycopg.ProgrammingError, UnicodeEncodeError) as error:
+        raise InvalidInput(
+            "this is no address of a PostgreSQL database; it looks like postgresql://host/name"
+        ) from error
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
+
+
+# Errors
+
+_REFUSED = {"23", "40"}  # what a commit says that was certainly not made: a constraint, or somebody else's write
+#: The last: what a row was to belong to went away meanwhile; made again, the write finds it gone.
+_UNDONE = (errors.SerializationFailure, errors.DeadlockDetected, errors.ForeignKeyViolation)
+_SHUTTING = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.IdleInTransactionSessionTimeout,
+    errors.IdleSessionTimeout,
+)
+_NOT_NOW = (errors.TooManyConnections, errors.CannotConnectNow, PoolTimeout)
+
+
+class Undone(StoreBusy):
+    """Somebody else's write stood in the way and the database undid this one: it can be made again at once."""
+
+
+class Broken(StoreBusy):
+    """The connection broke before a commit was asked for: nothing was written, and it can be made again at once."""
+
+
+@contextlib.contextmanager
+def mapped(name: str) -> Iterator[None]:  # noqa: C901 - one line per sort of error
+    """Say what the driver said, in our words; the cause stays."""
+    try:
+        yield
+    except _UNDONE as error:
+        raise Undone(f"the store {name!r} is in use ({_said(error)}); nothing was changed") from error
+    except errors.LockNotAvailable as error:
+        raise StoreBusy(f"the store {name!r} is locked; nothing was changed") from error
+    except _NOT_NOW as error:
+        raise StoreBusy(f"the store {name!r} takes no connection now ({_said(error)}); nothing was changed") from error
+    except _SHUTTING as error:
+        raise Broken(f"the store {name!r} ended the connection ({_said(error)}); nothing was changed") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "text with half a character in it, a lone surrogate, can be neither kept nor found"
+        ) from error
+    except errors.ProgramLimitExceeded as error:
+        raise InvalidInput(f"an id, key, tag or name is too long for an index of PostgreSQL: {_said(error)}") from error
+    except (errors.DataCorrupted, errors.IndexCorrupted, UnicodeDecodeError) as error:
+        raise StoreDamaged(f"the store {name!r} is damaged ({_said(error)})") from error
+    except errors.DiskFull as error:
+        raise StoreError(f"the disk of {name!r} is full; nothing was changed") from error
+    except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
+        raise StoreError(f"the store {name!r} does not allow it: {_said(error)}") from error
+    except psycopg.OperationalError as error:
+        if error.sqlstate is None:  # the server did not say it: nobody heard the server
+            raise Broken(f"the connection to {name!r} broke ({_said(error)}); nothing was changed") from error
+        raise StoreError(f"the store {name!r} failed: {_said(error)}") from error
+    except psycopg.Error as error:
+        raise StoreError(f"the store {name!r} failed: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    """The first line of what the driver says; further ones may quote what was to be written."""
+    return str(error).strip().partition("\n")[0]

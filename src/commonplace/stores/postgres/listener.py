@@ -1,0 +1,78 @@
+"""Who waits until something is told: one connection of its own, on the channel of the store.
+
+What comes while nobody waits stays on that connection until somebody does.  A connection that breaks, or that the
+server refuses, is no error here: whoever waits looks for themselves in any case, and the next one listens on a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+
+from commonplace.model.errors import StoreError
+from commonplace.stores.postgres.connection import Connections, Db, mapped, quoted
+from commonplace.stores.postgres.events import channel
+
+
+class EventListener:
+    """Listens for one store.  Several threads may; one at a time has the connection, and the others wait as long."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._db: Db | None = None
+        self._pid = os.getpid()
+        self._turn = threading.Lock()
+
+    @contextlib.contextmanager
+    def listening(self, seconds: float) -> Iterator[Callable[[], None]]:
+        """Listen from now on; what is given waits for something, until those seconds are over."""
+        if self._pid != os.getpid():  # the socket is the parent's: it is neither used nor closed here
+            _inherited.append(self._db)
+            self._db, self._pid, self._turn = None, os.getpid(), threading.Lock()
+        end = time.monotonic() + seconds
+        if not self._turn.acquire(timeout=max(0.0, seconds)):
+            yield lambda: None
+            return
+        try:
+            db = self._opened()
+            yield lambda: self._wait(db, end) if db else time.sleep(max(0.0, end - time.monotonic()))
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """Hang up, unless somebody listens just now."""
+        if self._pid == os.getpid() and self._turn.acquire(blocking=False):
+            self._drop()
+            self._turn.release()
+
+    def _opened(self) -> Db | None:
+        """The line; None: there is none to be had now, as where the server takes no more connections."""
+        if self._db is None or self._db.closed:
+            self._drop()
+            try:
+                with mapped(self._connections.name):
+                    self._db = self._connections.apart()
+                    self._db.execute(f"listen {quoted(channel(self._db))}".encode())
+            except StoreError:  # of a store that is gone hears who looks
+                self._drop()
+        return self._db
+
+    def _wait(self, db: Db, end: float) -> None:
+        try:
+            for _ in db.notifies(timeout=max(0.0, end - time.monotonic()), stop_after=1):
+                pass
+        except psycopg.OperationalError:
+            self._drop()
+
+    def _drop(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+
+_inherited: list[Db | None] = []  # connections of a parent process, kept from being closed

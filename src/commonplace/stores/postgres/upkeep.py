@@ -1,0 +1,277 @@
+"""Looking after a PostgreSQL store: check everything, mend what can be mended, copy it, put a copy back.
+
+A backup is the file of a SQLite store: it can be opened as it is, and it restores into either sort of store.  The
+server's own tools (``pg_dump``, base backups, replicas) work beside this and know nothing of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from typing import Any
+
+import apsw
+
+from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
+from commonplace.model.items import Item
+from commonplace.model.ports import Problem
+from commonplace.model.values import Value
+from commonplace.stores.items import PAGE
+from commonplace.stores.postgres import bulk_load as postgres_filling
+from commonplace.stores.postgres import hnsw as near
+from commonplace.stores.postgres import items as postgres_moving
+from commonplace.stores.postgres.connection import Db, every, first, run
+from commonplace.stores.postgres.store import PostgresStore
+from commonplace.stores.postgres.vectors import embedder
+from commonplace.stores.rows import FIELDS, row_hash, unpacked
+from commonplace.stores.sqlite import items as sqlite_moving
+from commonplace.stores.sqlite.connection import mapped
+from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import opened_backup, settle
+
+#: What an entry must be by what it is of; what it is found by, only whoever wrote it knows.
+_ENTRIES = """
+  select row * 4 as id, scope * 4 + case when archived_at is null and held = 0 then 0 else 3 end as bucket,
+         expires_at as expires, kind, category from record
+  union all select row * 4 + 1, scope * 4 + 1, null, null, null from chunk
+  union all select row * 4 + 2, scope * 4 + 2, expires_at, kind, category from version
+"""
+_ASTRAY = (
+    f"from entry e join ({_ENTRIES}) w on w.id = e.id"
+    " where (e.bucket, e.expires, e.kind, e.category) is distinct from (w.bucket, w.expires, w.kind, w.category)"
+    " or e.length <> cardinality(e.terms)"
+)
+_UNFOUND = f"from ({_ENTRIES}) w where not exists (select 1 from entry e where e.id = w.id)"
+_COUNTED = "select bucket, count(*) as texts, sum(length) as length from entry group by bucket"
+_MISCOUNTED = (
+    f"from ({_COUNTED}) e full join (select * from tally where texts <> 0 or length <> 0) t using (bucket)"
+    " where (e.texts, e.length) is distinct from (t.texts, t.length)"
+)
+_INVALID = (
+    "select c.relname from pg_index i join pg_class c on c.oid = i.indexrelid"
+    " join pg_namespace n on n.oid = c.relnamespace where n.nspname = ? and not i.indisvalid order by 1"
+)
+
+
+class PostgresKeeper:
+    """Looks after one store."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.store = store
+
+    def check(self) -> list[Problem]:
+        """See ``Keeper``."""
+        try:
+            with self.store.reading() as db:
+                return [*self._index(db), *_hashes(db), *_vectors(db), *_unindexed(db)]
+        except StoreDamaged as error:
+            return [Problem(what=str(error), fixable=False)]
+
+    def repair(self) -> list[str]:
+        """See ``Keeper``."""
+        done = []
+        with self.store.writing() as db:
+            if astray := _count(db, _ASTRAY):
+                columns = "bucket = w.bucket, expires = w.expires, kind = w.kind, category = w.category"
+                wanted = f"from ({_ENTRIES}) w where w.id = e.id"
+                run(db, f"update entry e set {columns}, length = cardinality(e.terms) {wanted}")
+                done.append(f"{astray} entries of the index were brought in step with what they are of")
+            done += _recounted(db)
+            for table, row, tags, parents in list(_unlinked(db)):
+                run(db, f"update {table} set tagged = ?, derived = ? where row = ?", [tags, parents, row])
+                done.append(f"the tags and parents of a {table} can be asked for again")
+            dropped = sum(run(db, f"delete from {table} m {_misfits(db, table)}") for table in ("embedding", "beside"))
+            done += [f"{dropped} vectors of a wrong length were dropped, and will be made again"] if dropped else []
+            done += [_accepted(db, altered) for altered in list(_altered(db))]
+        with self.store.using() as db:
+            for (index,) in every(db, _INVALID, [self.store.schema]):
+                run(db, f'reindex index "{index}"')
+                done.append(f"the index {index!r} was built anew")
+            held = embedder(db)
+            if held and near.count_unembedded(db, held.dimensions):
+                near.build(db, held.dimensions)
+                done.append("an index of what is near was built")
+        return done
+
+    def backup(self, path: str) -> int:
+        """See ``Keeper``."""
+        target = os.path.abspath(path)
+        if os.path.exists(target):
+            raise InvalidInput(f"{path!r} is there already; a backup overwrites nothing")
+        try:
+            folder = tempfile.mkdtemp(prefix=".commonplace-", dir=os.path.dirname(target))
+            try:
+                made = os.path.join(folder, "backup.db")
+                with self.store.reading() as db:
+                    count = _copied(postgres_moving.items(db, self.store.own_folders), made)
+                os.link(made, target)  # never over a file that came meanwhile
+                settle(os.path.dirname(target))
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError as error:
+            raise StoreError(f"the backup {path!r} cannot be written: {error.strerror}") from error
+        return count
+
+    def restore(self, path: str) -> int:
+        """See ``Keeper``."""
+        with opened_backup(path) as backup, tempfile.TemporaryDirectory(prefix="commonplace-") as folder:
+            copy = os.path.join(folder, "backup.db")
+            _duplicated(backup, copy)
+            try:
+                with closing(SqliteStore(copy)) as source, source.using() as connection, self.store.writing() as db:
+                    return _filled(db, sqlite_moving.items(connection.db), self.store.own_folders)
+            except ValueError as error:  # a column that holds no JSON
+                raise StoreDamaged(f"the backup {path!r} is damaged ({error}); nothing was changed") from error
+
+    # Checks
+
+    def _index(self, db: Db) -> Iterator[Problem]:
+        for (index,) in every(db, _INVALID, [self.store.schema]):
+            yield Problem(what=f"the index {index!r} is not valid", fixable=True)
+        if _count(db, _ASTRAY) or next(_unlinked(db), None):
+            yield Problem(what="what can be searched is not what is stored", fixable=True)
+        if _count(db, _MISCOUNTED):
+            yield Problem(
+                what="the texts of a scope are miscounted: what is found may be in a wrong order", fixable=True
+            )
+        if unfound := _count(db, _UNFOUND):
+            what = f"{unfound} texts cannot be found by their words; an export that is imported anew mends it"
+            yield Problem(what=what, fixable=False)
+
+
+def _count(db: Db, from_where: str) -> int:
+    return int(every(db, f"select count(*) {from_where}")[0][0])
+
+
+def _recounted(db: Db) -> list[str]:
+    """Count anew, if it is wrong, while nobody else adds to the count: what they write then is added to the new one."""
+    run(db, "lock table tally in share row exclusive mode")
+    if not (wrong := _count(db, _MISCOUNTED)):
+        return []
+    run(db, "delete from tally")
+    run(db, f"insert into tally (bucket, texts, length) {_COUNTED}")
+    return [f"the texts of {wrong} scopes were counted anew"]
+
+
+def _hashes(db: Db) -> Iterator[Problem]:
+    for altered in _altered(db):
+        what = f"version {altered.version} of record {altered.record!r} is not what was written: its hash is wrong"
+        yield Problem(what=what, fixable=True)
+
+
+def _vectors(db: Db) -> Iterator[Problem]:
+    if wrong := sum(_count(db, f"from {table} m {_misfits(db, table)}") for table in ("embedding", "beside")):
+        yield Problem(what=f"{wrong} vectors are of a wrong length: what is near may not be found", fixable=True)
+
+
+def _unindexed(db: Db) -> Iterator[Problem]:
+    held = embedder(db)
+    if held and near.count_unembedded(db, held.dimensions):
+        yield Problem(what="there are many vectors and no index of what is near: recall takes long", fixable=True)
+
+
+def _misfits(db: Db, table: str) -> str:
+    held = embedder(db) if table == "embedding" else embedder(db, coming=True)
+    return f"where vector_dims(m.data) <> {held.dimensions if held else 0}"
+
+
+class Altered(Value):
+    """A row that is not what was written."""
+
+    table: str
+    row: int
+    record: str
+    version: int
+    hash: str  #: what its hash would have to be
+
+
+def _altered(db: Db) -> Iterator[Altered]:
+    for table, row, fields, (held, path, _, _) in _rows(db):
+        if (now := row_hash(fields, path)) != held:
+            version = int(fields[FIELDS.index("version")])
+            yield Altered(table=table, row=row, record=fields[0], version=version, hash=now)
+
+
+def _unlinked(db: Db) -> Iterator[tuple[str, int, list[str], list[str]]]:
+    """Rows whose tags and parents, as they can be asked for, are not those that they have."""
+    for table, row, fields, (_, _, tagged, derived) in _rows(db):
+        tags, parents = unpacked(fields[FIELDS.index("tags")]), unpacked(fields[FIELDS.index("parents")])
+        if (tags, list(dict.fromkeys(parents))) != (tagged, derived):
+            yield table, row, tags, list(dict.fromkeys(parents))
+
+
+def _rows(db: Db) -> Iterator[tuple[str, int, list[Any], list[Any]]]:
+    """Every record and version: its table, its row, its fields, and its hash, scope, tags and parents beside them."""
+    names = ", ".join(f"t.{field}" for field in FIELDS)
+    for table in ("record", "version"):
+        beside = "t.hash, s.path, t.tagged, t.derived"
+        sql = f"select t.row, {beside}, {names} from {table} t join scope s on s.id = t.scope"
+        after = 0
+        while page := every(db, f"{sql} where t.row > ? order by t.row limit ?", [after, 10 * PAGE]):
+            after = page[-1][0]
+            yield from ((table, row[0], list(row[5:]), list(row[1:5])) for row in page)
+
+
+def _accepted(db: Db, altered: Altered) -> str:
+    """Take an altered row for what it is now, and let its file, if it has one, have the last word at the next sync."""
+    run(db, f"update {altered.table} set hash = ? where row = ?", [altered.hash, altered.row])
+    if altered.table == "version" or not first(db, "select 1 from file where record = ?", [altered.record]):
+        what = f"version {altered.version} of record {altered.record!r}"
+        return f"{what} was damaged and has no file: it stays as it is now"
+    run(db, "delete from file where record = ?", [altered.record])
+    return f"record {altered.record!r} was damaged: its file has the last word at the next sync"
+
+
+# Copies
+
+
+def _copied(items: Iterator[Item], path: str) -> int:
+    """Write items to a new file, whole and verified; returns how many records they are."""
+    with closing(SqliteStore(path)) as target, target.writing(durable=True) as db:
+        count = 0
+        for item in items:
+            sqlite_moving.keep(db, [item])
+            count += item.sort == "record"
+    with mapped(path):
+        _settled(path)
+    return count
+
+
+def _settled(path: str) -> None:
+    """One file, nothing beside it, on the disk."""
+    db = apsw.Connection(path)
+    try:
+        db.execute("pragma journal_mode = delete")
+        if list(db.execute("pragma integrity_check(1)")) != [("ok",)]:
+            raise StoreDamaged(f"the copy {path!r} is damaged")
+    finally:
+        db.close()
+    for side in (".lock", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + side)
+    settle(path)
+
+
+def _duplicated(backup: apsw.Connection, path: str) -> None:
+    """A copy of a backup, which may be brought to the newest form."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    target = apsw.Connection(path)
+    try:
+        with target.backup("main", backup, "main") as copying:
+            copying.step(-1)
+    finally:
+        target.close()
+
+
+def _filled(db: Db, items: Iterator[Item], own: str) -> int:
+    """Put items in the place of everything that is there; returns how many records they are."""
+    postgres_filling.empty(db)
+    count = 0
+    while batch := list(islice(items, PAGE)):
+        postgres_filling.keep(db, batch, own)
+        count += sum(item.sort == "record" for item in batch)
+    return count

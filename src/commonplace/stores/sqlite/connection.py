@@ -1,0 +1,468 @@
+"""Connections to one SQLite file: opened alike, locked fairly, errors translated.
+
+No daemon stands between the processes that share a store, so every connection carries the whole contract: a write takes
+the lock file first (so that writers are served evenly instead of by luck), then the database's own lock, and is on disk
+when it returns.  Nothing here knows what a record is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from _weakrefset import WeakSet  # `weakref` costs a recall two milliseconds, and threading has loaded this already
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import apsw
+
+from commonplace.model.errors import CommonplaceError, InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
+from commonplace.model.scopes import Scope
+
+try:
+    import fcntl
+except ImportError:  # Windows: the database's own lock still serialises writers, only less evenly
+    fcntl = None  # type: ignore[assignment]
+
+Fill: TypeAlias = Callable[[apsw.Connection], None]
+Work: TypeAlias = Callable[[apsw.Connection], Any]
+Writing: TypeAlias = Callable[..., contextlib.AbstractContextManager[apsw.Connection]]
+
+APPLICATION_ID = 0x436F6D6D  # "Comm"
+BUSY_MS = 10_000  # how long the database waits for its own lock
+WAIT_SECONDS = 30.0  # how long a writer waits for its turn
+TURNS_MOST = 64  # writes in one transaction: other processes wait as long as it takes
+POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
+FORK_SECONDS = 5.0  # how long a fork waits for other threads to give their connections back
+CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
+
+SETTINGS = f"""
+pragma busy_timeout = {BUSY_MS};
+pragma synchronous = full;
+pragma foreign_keys = on;
+pragma secure_delete = on;
+pragma trusted_schema = off;
+pragma cell_size_check = on;
+pragma mmap_size = 0;
+pragma temp_store = memory;
+pragma journal_size_limit = 67108864;
+pragma recursive_triggers = off;
+"""
+
+
+def every(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of an answer, at once: a read that lingers keeps the log from shrinking."""
+    return db.execute(sql, values).fetchall()
+
+
+def first(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+    """The first row of an answer."""
+    found = db.execute(sql, values).fetchall()
+    return found[0] if found else None
+
+
+class Connection:
+    """One connection, owned by one thread at a time and by the process that opened it."""
+
+    def __init__(self, path: str, *, vec: str | None = None) -> None:
+        self.pid = os.getpid()
+        self.has_vec = vec is not None
+        with mapped(path):
+            self.db = apsw.Connection(path)
+            self.db.set_busy_timeout(BUSY_MS)
+            every(self.db, SETTINGS)  # to the end: a setting that answers with a row would stop the rest
+            self.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+            # Else a look at a key is planned anew for every value, in case it suits another index: ten times the time.
+            self.db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        if vec is not None:
+            _load(self.db, vec)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """See one state of the store throughout."""
+        self.db.execute("begin")
+        try:
+            yield self.db
+        finally:
+            if self.db.in_transaction:  # a failing disk ends it by itself, and what it said must be heard
+                self.db.execute("commit")
+
+    @contextlib.contextmanager
+    def writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
+        """Make all of it or none; when it returns it is on disk, unless it need not be durable."""
+        if not durable:
+            self.db.execute("pragma synchronous = normal")
+        try:
+            self.db.execute("begin immediate")
+            try:
+                yield self.db
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("rollback")
+                raise
+            self.db.execute("commit")
+        finally:
+            if self.db.in_transaction:  # the commit itself failed
+                self.db.execute("rollback")
+            if not durable:
+                self.db.execute("pragma synchronous = full")
+
+    def close(self) -> None:
+        """Close, unless the process that opened it is another one: what it holds is not ours to give back."""
+        if self.pid == os.getpid():
+            self.db.close()
+
+
+def _load(db: apsw.Connection, vec: str) -> None:
+    """Load sqlite-vec by its path: importing its package would load numpy, which costs more than a recall."""
+    db.enable_load_extension(True)
+    try:
+        db.load_extension(vec)
+        db.execute("select vec_distance_cosine(x'0000803f', x'0000803f')").fetchall()
+    except apsw.Error as error:
+        db.close()
+        raise StoreError(f"{vec!r} cannot be loaded as sqlite-vec: {error}") from error
+    db.enable_load_extension(False)
+
+
+class Pool:
+    """The connections of one store, each lent to one thread at a time.  None of them is open while the process forks.
+
+    SQLite counts its locks by process: a forked child takes those of its parent for its own, and the parent, which then
+    believes itself alone, removes the log from under the child.  Acknowledged writes of a third process were lost so.
+    """
+
+    def __init__(self, *, on_disk: bool) -> None:
+        self._on_disk = on_disk  # what is in memory is copied whole
+        self._idle: list[Connection] = []
+        self._lent = 0
+        self._torn = False
+        self._guard = threading.Condition()
+        _pools.add(self)
+
+    @contextlib.contextmanager
+    def lent(self, opened: Callable[[], Connection]) -> Iterator[Connection]:
+        """Lend a connection: an idle one, or a new one."""
+        with self._guard:
+            if self._torn:
+                raise StoreError("this process was forked in the middle of a read or write and cannot use the store")
+            connection = self._idle.pop() if self._idle else None
+            self._lent += 1
+        try:
+            connection = connection or opened()
+            yield connection
+        finally:
+            with self._guard:
+                self._lent -= 1
+                self._idle += [connection] if connection else []
+                self._guard.notify_all()
+
+    def close(self) -> None:
+        """Close what is not lent."""
+        with self._guard:
+            while self._idle:
+                self._idle.pop().close()
+
+    def rest(self) -> None:
+        """Before a fork: wait until nothing is lent, close everything, and lend nothing until it is over."""
+        self._guard.acquire()
+        self._guard.wait_for(lambda: not self._lent, timeout=FORK_SECONDS)
+        if self._on_disk:
+            self.close()
+
+    def wake(self, *, child: bool) -> None:
+        """After a fork: lend again, unless a connection came along into the child."""
+        if child:
+            self._guard, self._torn = threading.Condition(), self._torn or (self._on_disk and self._lent > 0)
+        else:
+            self._guard.release()
+
+
+_pools: WeakSet[Pool] = WeakSet()
+_resting: list[Pool] = []
+_forking = threading.Lock()
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _resting.extend(_pools)
+    for pool in _resting:
+        pool.rest()
+
+
+def _after_fork(*, child: bool) -> None:
+    while _resting:
+        _resting.pop().wake(child=child)
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(child=False),
+        after_in_child=lambda: _after_fork(child=True),
+    )
+
+
+class WriterLock:
+    """The file in which writers queue, and beside which the store's high-water mark is kept.
+
+    The mark is the number of the last durable write.  It lies outside of the database, so that a store which reopens
+    below it is known to have lost its end.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._threads = threading.Lock()
+        self._descriptor: int | None = None
+        self._pid = os.getpid()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock for one transaction; never across a call to a model."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        self._own()
+        if not self._threads.acquire(timeout=WAIT_SECONDS):
+            raise StoreBusy(f"another thread has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s")
+        try:
+            descriptor = self._open()
+            self._lock(descriptor, deadline)
+            try:
+                yield
+            finally:
+                if fcntl:
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
+
+    def mark(self, store: str, number: int) -> None:
+        """Note the number of the write that was just committed; call while the lock is held."""
+        with contextlib.suppress(OSError):  # the write is made: a mark that falls behind must not say otherwise
+            os.pwrite(self._open(), f"{store} {number:020d}\n".encode(), 0)
+
+    def marked(self) -> tuple[str, int] | None:
+        """The store and the number that were last noted."""
+        try:
+            text = os.pread(self._open(), 100, 0).decode("ascii", "replace").split()
+        except OSError:
+            return None
+        return (text[0], int(text[1])) if len(text) == 2 and text[1].isdecimal() else None  # noqa: PLR2004
+
+    def close(self) -> None:
+        """Give the file back, unless somebody is writing just now."""
+        self._own()
+        if self._threads.acquire(blocking=False):
+            self._drop()
+            self._threads.release()
+
+    def _open(self) -> int:
+        self._own()
+        if self._descriptor is None:
+            with mapped(self.path):
+                self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return self._descriptor
+
+    def _drop(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+    def _own(self) -> None:
+        """Start afresh in a forked child: whoever held the lock is not here to give it back, nor is it ours."""
+        if self._pid != os.getpid():
+            self._drop()
+            self._threads, self._pid = threading.Lock(), os.getpid()
+
+    def _lock(self, descriptor: int, deadline: float) -> None:
+        while fcntl:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    message = f"another process has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s"
+                    raise StoreBusy(message) from None
+                import random  # noqa: PLC0415 - loads hashlib and more, and only a writer that waits needs it
+
+                time.sleep(random.uniform(*POLL_SECONDS))  # noqa: S311 - a turn in a queue, not a secret
+            else:
+                return
+
+
+class Turn:
+    """One caller's part of a shared transaction: what to do, and what came of it."""
+
+    def __init__(self, work: Work, *, durable: bool) -> None:
+        self.work = work
+        self.durable = durable
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.settled = False  #: once woken: it was made or refused; else it is its turn to lead
+        self.woken = threading.Event()
+
+    def make(self, db: apsw.Connection, *, alone: bool) -> None:
+        """Do it whole or not at all; what it raises is its caller's alone, unless the transaction ended with it."""
+        if alone:
+            self.result = self.work(db)
+            return
+        db.execute("savepoint turn")
+        try:
+            self.result = self.work(db)
+        except _OWN as error:
+            if not db.in_transaction:
+                raise
+            self.error = error
+            db.execute("rollback to turn")
+        db.execute("release turn")
+
+    def told(self) -> Any:
+        """What came of it, for its caller."""
+        error, self.error = self.error, None
+        if error is None:
+            return self.result
+        try:
+            raise error
+        finally:
+            del error  # it knows the frames that know it: until that is noticed, what failed would stay open
+
+    def given_up(self, error: BaseException) -> None:
+        """Take note that the transaction failed as a whole; an error that was this one's own stays."""
+        if self.error is None:  # each raises an error of their own, and what stopped the leader did not stop them
+            shared = isinstance(error, StoreError)
+            self.error = type(error)(*error.args) if shared else StoreBusy("a write was given up with another one")
+            self.error.__cause__ = error
+
+
+#: What a turn may raise without ending the transaction for the others.
+_OWN = (CommonplaceError, apsw.Error, ValueError, TypeError, ArithmeticError)
+
+
+class Together:
+    """Threads that write at once share one transaction, and with it one wait for the disk: the slow part of a write.
+
+    The first to come leads: it makes what everybody who waits has to do, each in a savepoint, and commits.  Nobody is
+    told before that.  Who comes meanwhile waits, and the first of them leads the next.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: list[Turn] = []
+        self._led = False
+        self._pid = os.getpid()
+
+    def made(self, writing: Writing, work: Work, *, durable: bool) -> Any:
+        """Do some work in a transaction, which ``writing`` opens; when it returns, that is committed."""
+        if self._pid != os.getpid():  # a forked child: whoever led is not here to go on
+            self._guard, self._waiting, self._led, self._pid = threading.Lock(), [], False, os.getpid()
+        turn = Turn(work, durable=durable)
+        with self._guard:
+            self._waiting.append(turn)
+            leads, self._led = not self._led, True
+        if not leads and not turn.woken.wait(WAIT_SECONDS):
+            self._leave(turn)
+        if not turn.settled:
+            self._lead(writing)
+        return turn.told()
+
+    def _leave(self, turn: Turn) -> None:
+        """Give up waiting, unless somebody has begun with it."""
+        with self._guard:
+            if turn in self._waiting and not turn.woken.is_set():
+                self._waiting.remove(turn)
+                raise StoreBusy(f"other threads have been writing for {WAIT_SECONDS:.0f} s")
+        turn.woken.wait()
+
+    def _lead(self, writing: Writing) -> None:
+        """Make what waits; the caller's own is the first of it."""
+        with self._guard:
+            turns, self._waiting = self._waiting[:TURNS_MOST], self._waiting[TURNS_MOST:]
+        try:
+            with writing(durable=any(turn.durable for turn in turns)) as db:
+                for turn in turns:
+                    turn.make(db, alone=len(turns) == 1)
+        except BaseException as error:
+            for turn in turns[1:]:  # the first is the caller's own, who hears of it by this
+                turn.given_up(error)
+            raise
+        finally:
+            with self._guard:
+                self._led = bool(self._waiting)
+                if self._waiting:
+                    self._waiting[0].woken.set()
+            for turn in turns:
+                turn.settled = True
+                turn.woken.set()
+
+
+@contextlib.contextmanager
+def mapped(path: str) -> Iterator[None]:
+    """Say what the driver said, in our words; the cause stays."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusy(f"the store {path!r} is locked; nothing was changed") from error
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
+        raise StoreDamaged(f"the store {path!r} is damaged ({error}); run `commonplace doctor`") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "text with half a character in it, a lone surrogate, can be neither kept nor found"
+        ) from error
+    except apsw.FullError as error:
+        raise StoreError(f"the disk of {path!r} is full; nothing was changed") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreError(f"the store {path!r} cannot be written to; nothing was changed") from error
+    except (apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError) as error:
+        raise StoreError(f"the store {path!r} cannot be opened: {error}") from error
+    except apsw.Error as error:
+        raise StoreError(f"the store {path!r} failed: {error}") from error
+
+
+def prepare(connection: Connection, path: str, scripts: list[str], *, fills: Mapping[int, Fill], product: str) -> None:
+    """Bring a store to the newest schema, each step in one transaction; refuse one that is newer.
+
+    What a script cannot work out itself is filled in after it, by its number.  The caller holds the writer lock, so of
+    two processes that migrate one waits.
+    """
+    db = connection.db
+    with mapped(path):
+        version = int(db.pragma("user_version"))
+        if version == 0 and not db.execute("select 1 from sqlite_schema").fetchone():
+            db.execute("pragma page_size = 8192")  # a vector of 256 floats then wastes little of a page
+            db.execute("pragma journal_mode = wal")
+            db.execute(f"pragma application_id = {APPLICATION_ID}")
+        elif int(db.pragma("application_id")) != APPLICATION_ID:
+            raise StoreError(f"{path!r} is a database, but not a Commonplace store")
+        if version > len(scripts):
+            raise _too_new(db, path, version, len(scripts), product)
+        for number, script in enumerate(scripts[version:], start=version + 1):
+            with connection.writing(durable=True):
+                every(db, script)
+                if number in fills:
+                    fills[number](db)
+                _baptise(db, product)
+                db.execute(f"pragma user_version = {number}")
+
+
+def _baptise(db: apsw.Connection, product: str) -> None:
+    """Name the store and number its writes from 0, in the transaction that makes it: a crash leaves none nameless."""
+    rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
+    db.executemany("insert or ignore into meta values (?, ?)", rows)
+    db.execute("insert or replace into meta values ('written_by', ?)", (product,))
+
+
+def _too_new(db: apsw.Connection, path: str, found: int, known: int, product: str) -> SchemaTooNew:
+    writer = first(db, "select value from meta where key = 'written_by'")
+    return SchemaTooNew(
+        f"the store {path!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
+        f"this is {product} (schema {known}). Nothing was changed."
+    )
+
+
+def scope_row(db: apsw.Connection, scope: Scope) -> int:
+    """The row of a scope, made with its parents if it is new."""
+    found = first(db, "select id from scope where path = ?", (str(scope),))
+    if found:
+        return int(found[0])
+    parent = scope_row(db, scope.parent) if scope.parent else None
+    db.execute("insert into scope (parent, path) values (?, ?)", (parent, str(scope)))
+    return db.last_insert_rowid()

@@ -1,0 +1,1 @@
+"""Pure functions over text: words, stems, dates, questions, cleaning, Markdown blocks, strict YAML."""

@@ -1,1 +1,0 @@
-"""What an agent holds."""
