@@ -32,6 +32,7 @@ from commonplace.roles.memory import agreeing, consolidating, embedder_for, exis
 from commonplace.roles.tools import answered, tools
 from commonplace.roles.transfer import exported
 from loopback import LoopbackServer
+from stands import rows
 
 
 class Speaker:
@@ -330,8 +331,8 @@ def test_a_batch_without_a_fact_is_marked_so_that_the_queue_moves_on(held, episo
     assert "episode 0 " not in model.prompts[1]
 
 
-@pytest.mark.parametrize(
-    ("line", "fact"),
+@rows(
+    "line, fact",
     [
         ("fact: a", ("fact", "a")),
         ("- bullet: a", ("bullet", "a")),

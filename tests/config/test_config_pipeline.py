@@ -15,6 +15,7 @@ from commonplace.ci.dialect import (
 )
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.model.records import Channel, Kind
+from stands import rows
 
 AGENT = {"name": "reviewer", "prompt": "look", "model": "openai:gpt-5"}
 
@@ -173,8 +174,8 @@ def test_a_job_is_chosen_by_its_name(written):
         pipeline.chosen("x")
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
+@rows(
+    "block, expected",
     [
         (None, None),
         ({}, MemoryBlock()),
@@ -189,8 +190,8 @@ def test_a_memory_block_has_defaults(block, expected):
     assert agent_step(**AGENT, memory=block).memory == expected
 
 
-@pytest.mark.parametrize(
-    ("block", "said"),
+@rows(
+    "block, said",
     [
         ({"enable": True}, "memory.enable: is not known here; there are enabled, max_recall, max_content_bytes"),
         ({"enabled": 1}, "memory.enabled: should be true or false, not 1"),

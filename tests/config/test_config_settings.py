@@ -7,6 +7,7 @@ import pytest
 from commonplace.config import settings
 from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, changed, flat, load, template
 from commonplace.model.errors import ConfigError
+from stands import rows
 
 BLOCKS = {block.name: {one.name: one.default for one in block.settings} for block in (MEMORIES, MODELS)}
 FLAT = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
@@ -244,22 +245,19 @@ def test_what_we_write_ourselves_needs_no_parser(text):
     assert flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+@rows("text, said", [
         ("memories:\n  enabled: true\n", {"memories": {"enabled": True}}),
         ("memories: # x\n\n    # why\n    mode: host # so\nproject: a", {"memories": {"mode": "host"}, "project": "a"}),
         ("models:\n  base_url: http://127.0.0.1:80/v1\n", {"models": {"base_url": "http://127.0.0.1:80/v1"}}),
         ("memories:\n  rolloutPayloadPercent: 0.7", {"memories": {"rolloutPayloadPercent": 0.7}}),
         ("memories:\nmodels:", {"memories": None, "models": None}),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_one_level_of_nesting_needs_no_parser(text, said):
     """A block is read as quickly as a line."""
     assert flat(text) == said
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["  enabled: true", "a: 1\n  b: 2", "a:\n  b: 1\n    c: 2", "a:\n  b: 1\n c: 2", "a:\n  b:\n    c: 1", "a: 0.70"],
 )

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from stands import rows
 
 SOURCE = Path(__file__).parents[2] / "src" / "commonplace"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -90,7 +90,7 @@ def imports(path: Path) -> Iterator[tuple[str, int]]:
             yield node.module or "", node.lineno
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+@rows("path", MODULES)
 def test_a_module_imports_its_own_layer_or_one_below(path):
     """No import climbs, goes sideways between faces, or names a library outside of its layer."""
     own = layer(path)
@@ -106,7 +106,7 @@ def test_every_layer_is_known():
     assert {layer(path) for path in MODULES} <= ALLOWED.keys()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+@rows("path", MODULES)
 def test_nothing_is_forgiven_wholesale(path):
     """`except Exception` has one address, agents/quietly.py; anywhere else it has to raise again."""
     if path == SOURCE / "agents" / "quietly.py":
@@ -118,7 +118,7 @@ def test_nothing_is_forgiven_wholesale(path):
             assert reraises or not {"Exception", "BaseException", "everything"} & set(names), f"{path}:{node.lineno}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+@rows("path", MODULES)
 def test_a_module_opens_with_what_it_is(path):
     """Every module has a docstring, and none is called after nothing in particular."""
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))

@@ -10,6 +10,7 @@ import pytest
 from commonplace.files.codec import FILE_BYTES, FileTrouble, agrees, amended, decode, encode, file_name
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel, Kind, Source, Trust
+from stands import rows
 
 CREATED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
@@ -255,7 +256,7 @@ def test_a_file_without_frontmatter_is_its_text():
     assert (said.content, said.bare, said.id, said.category) == ("Ship on Fridays.", True, None, None)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "\ufeff---\ntags: [a]\n---\n\nx\n",
@@ -273,8 +274,8 @@ def test_editors_may_write_it_their_way(text):
     assert (said.content, said.tags, said.bare) == ("x", {"a"}, False)
 
 
-@pytest.mark.parametrize(
-    ("written", "moment"),
+@rows(
+    "written, moment",
     [
         ("2026-12-01", datetime(2026, 12, 1, tzinfo=UTC)),
         ("2026-12-01 09:30", datetime(2026, 12, 1, 9, 30, tzinfo=UTC)),
@@ -312,8 +313,8 @@ def test_pinned_is_yes_in_any_writing():
 # Trouble
 
 
-@pytest.mark.parametrize(
-    ("head", "line", "reason"),
+@rows(
+    "head, line, reason",
     [
         ("tags: 3", 2, "tags must be a list"),
         ("a: 1\naliases: [[b]]", 3, "aliases must be a list of texts"),
@@ -348,15 +349,14 @@ def test_pinned_is_yes_in_any_writing():
         ("tags: [a]\ntags: [b]", 3, "frontmatter says 'tags' twice"),
         ("x: " + "y" * 70_000, 2, "frontmatter is larger than 65536 bytes"),
     ],
-    ids=lambda value: str(value)[:20],
 )
 def test_frontmatter_that_cannot_be_taken_is_told_with_its_line(head, line, reason):
     """The line is the file's, the reason names the key and what it should be."""
     assert trouble(f"---\n{head}\n---\n\nx\n") == (line, reason)
 
 
-@pytest.mark.parametrize(
-    ("data", "line", "reason"),
+@rows(
+    "data, line, reason",
     [
         (b"", 1, "has no text"),
         (b"---\nkey: a\n---\n\n  \n", 4, "has no text below its frontmatter"),
@@ -380,7 +380,6 @@ def test_frontmatter_that_cannot_be_taken_is_told_with_its_line(head, line, reas
             "has git conflict markers; resolve them first",
         ),
     ],
-    ids=lambda value: str(value)[:30],
 )
 def test_a_damaged_file_is_told_with_its_line(data, line, reason):
     """Nothing is guessed."""

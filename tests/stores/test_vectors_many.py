@@ -10,6 +10,7 @@ from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.records import Kind
 from commonplace.model.scopes import Scope
 from commonplace.stores import codes as signatures
+from stands import rows
 
 DIMENSIONS, MANY = 64, 2_000
 OTHER = Scope.parse("user:bob")
@@ -116,7 +117,7 @@ def test_a_vector_need_not_be_of_unit_length(store, make):
 # The codes themselves
 
 
-@pytest.mark.parametrize("dimensions", [2, 64, 256, 384, 1000, 1536])
+@rows("dimensions", [2, 64, 256, 384, 1000, 1536])
 def test_turning_keeps_angles(dimensions):
     """The turned vectors have the cosine that they had before, whatever their size."""
     one, other = crowd(5, 2, dimensions)

@@ -17,6 +17,7 @@ import pytest
 from commonplace.mcp import http as face
 from commonplace.model.errors import InvalidInput
 from commonplace.records.mcp_surface import records_surface
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 KEY = "a-key-for-these-tests"
@@ -136,11 +137,8 @@ def test_another_address_needs_a_key():
         face.serve(records_surface(), host="0.0.0.0", port=0, key=None, tell=print)
 
 
-@pytest.mark.parametrize(
-    ("host", "is_own"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
-     ("::", False), ("192.168.1.5", False), ("example.com", False), ("localhost.evil.example", False)],
-)  # fmt: skip
+@rows("host, is_own", [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
+     ("::", False), ("192.168.1.5", False), ("example.com", False), ("localhost.evil.example", False)])  # fmt: skip
 def test_what_only_this_machine_reaches_is_known(host, is_own):
     """Loopback is an address, not a prefix of a name."""
     assert face.is_loopback(host) is is_own
