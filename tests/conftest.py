@@ -68,7 +68,8 @@ def pytest_generate_tests(metafunc):
 def _sorts(metafunc):
     folder, module = os.path.split(metafunc.module.__file__)
     if os.path.basename(folder) == "stores":
-        return [*STORES, lance] if module in ABOUT_VECTORS else STORES
+        sorts = STORES if _is_first(metafunc) else [sqlite_file, ON_POSTGRES]
+        return [*sorts, lance] if module in ABOUT_VECTORS else sorts
     if os.path.basename(folder) == "properties" or metafunc.definition.get_closest_marker("every_store"):
         return STORES
     return [sqlite_memory, ON_POSTGRES] if _is_first(metafunc) else [sqlite_memory]

@@ -432,8 +432,8 @@ def test_the_body_of_a_call_is_the_prompt(call):
     assert caller.taken == ["Grüße", "two"]
 
 
-@pytest.mark.parametrize(
-    ("call_", "status"),
+@rows(
+    "call_, status",
     [
         ({"path": "/elsewhere"}, 404),
         ({"method": "GET", "body": None}, 405),

@@ -88,18 +88,14 @@ def test_a_file_may_be_a_single_plan(written):
     assert (job.name, job.plan[0].prompt) == ("release", "...")
 
 
-@pytest.mark.parametrize(
-    "kind", ["get", "put", "set_pipeline", "load_var", "in_parallel", "do", "try", "across", "notify"]
-)
+@rows("kind", ["get", "put", "set_pipeline", "load_var", "in_parallel", "do", "try", "across", "notify"])
 def test_other_steps_are_refused_by_name(refused, kind):
     """Nothing is skipped in silence: the message names the step, the file and the place."""
     said = refused(f"{kind}: x")
     assert said == f"jobs[0].plan[0]: a step is `agent:` or `task:`; `{kind}:` cannot be run here"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+@rows("text, said", [
         ("agent: a\nmodel: test", "jobs[0].plan[0].prompt: is missing"),
         ("agent: a\nprompt: p", "jobs[0].plan[0].model: is missing"),
         ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: should be the agent's name"),
@@ -110,15 +106,14 @@ def test_other_steps_are_refused_by_name(refused, kind):
         ("task: t\nconfig: {run: {args: [x]}}", "jobs[0].plan[0].config.run.path: is missing"),
         ("task: t\nconfig: {run: {path: a, args: x}}", "jobs[0].plan[0].config.run.args: should be a list"),
         ("just text", "jobs[0].plan[0]: a step is `agent:` or `task:`; 'just text' cannot be run here"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_mistake_is_named_with_its_place(refused, text, said):
     """Every message says where in the file, and what should be there."""
     assert refused(text).startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("", "should be a mapping with name, jobs"),
         ("jobs: []", "jobs: should be a list with something in it"),

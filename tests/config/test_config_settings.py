@@ -41,8 +41,8 @@ def test_a_file_that_is_not_there_says_nothing(tmp_path):
     assert load(str(tmp_path / "none.yaml"), USER) == OWN
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("project: github.com/acme/shop", {"project": "github.com/acme/shop"}),
         ("project: 'My Shop: the app'", {"project": "My Shop: the app"}),
@@ -110,7 +110,7 @@ def test_a_block_can_be_said_in_part(loaded):
     assert said["models"]["default"] == "openai:gpt-5-mini"
 
 
-@pytest.mark.parametrize("setting", MEMORIES.settings, ids=lambda setting: setting.name)
+@rows("setting", MEMORIES.settings)
 def test_each_setting_of_a_block_is_read(loaded, setting):
     """Whatever the setting, another value than its default arrives."""
     other = setting.default + 1 if setting.kind is int else {bool: True, str: "host", float: 0.25}[setting.kind]
@@ -181,7 +181,7 @@ def test_a_folder_is_no_settings_file(tmp_path):
         load(str(tmp_path), PROJECT)
 
 
-@pytest.mark.parametrize(
+@rows(
     "values",
     [
         {},
@@ -222,7 +222,7 @@ SWITCHED = {
 }
 
 
-@pytest.mark.parametrize(("before", "after"), SWITCHED.values(), ids=SWITCHED)
+@rows("before, after", SWITCHED.values())
 def test_turning_a_switch_leaves_the_rest_alone(loaded, before, after):
     """Comments, order and other keys stay as their writer left them."""
     assert changed(before, "enabled", value=False) == after

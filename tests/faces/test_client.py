@@ -108,7 +108,7 @@ def name():
     return f"agent-{next(_names)}"
 
 
-@pytest.mark.parametrize("value", [None, "", "text", 0, 1.5, False, [], {"a": [1, None]}, "ünï \u2028 \U0001f600"])
+@rows("value", [None, "", "text", 0, 1.5, False, [], {"a": [1, None]}, "ünï \u2028 \U0001f600"])
 def test_any_json_value_comes_back(client, name, value):
     """Whatever the way, a value is what it was."""
     kept = client.memory.store(agent_id=name, key="k", value=value, tier="episodic")

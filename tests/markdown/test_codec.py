@@ -109,7 +109,7 @@ def test_all_that_a_record_can_have_is_written_in_order(record):
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
     [
         "x",
@@ -131,7 +131,7 @@ def test_content_comes_back_to_the_byte(record, content):
     assert data.endswith(content.encode() + b"\n")
 
 
-@pytest.mark.parametrize("content", ["", " \n", "a\0b", "\ud800", "x" * 1_048_577])
+@rows("content", ["", " \n", "a\0b", "\ud800", "x" * 1_048_577])
 def test_a_record_whose_file_could_not_be_read_is_not_written(record, content):
     """It is said before the file is there."""
     with pytest.raises(InvalidInput, match="cannot be a file"):
@@ -226,7 +226,7 @@ def test_an_empty_key_that_a_person_left_to_fill_in_stays(record):
     assert encode(record, previous=previous).decode() == previous
 
 
-@pytest.mark.parametrize(
+@rows(
     "previous",
     [
         "no frontmatter",
@@ -386,7 +386,7 @@ def test_a_damaged_file_is_told_with_its_line(data, line, reason):
     assert trouble(data) == (line, reason)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"---\ncreated: '" + b" " * 60_000 + b"x'\n---\nx",
@@ -434,7 +434,7 @@ def test_another_category_is_another_kind(record):
     assert amended(record, says("x").replace(category="procedures")).kind is Kind.PROCEDURAL
 
 
-@pytest.mark.parametrize(
+@rows(
     "old_new",
     [
         ("version: 1", "version: 7"),
@@ -451,7 +451,7 @@ def test_a_file_agrees_with_its_record_if_nothing_of_meaning_differs(record, old
     assert agrees(says(edited(record, *old_new).replace("\n", "\r\n")), record)
 
 
-@pytest.mark.parametrize(
+@rows(
     "old_new",
     [
         ("pnpm", "yarn"),
@@ -473,8 +473,8 @@ def test_a_file_disagrees_with_its_record_if_anything_of_meaning_differs(record,
 # Names
 
 
-@pytest.mark.parametrize(
-    ("content", "slug"),
+@rows(
+    "content, slug",
     [
         ("Use pnpm, not npm", "use-pnpm-not-npm"),
         ("## **Don't** use `__init__`!", "dont-use-init"),
@@ -499,8 +499,8 @@ def test_a_file_is_named_after_its_first_line(record, content, slug):
     assert file_name(record.replace(content=content)) == f"decisions/{slug}--1kjmekwhbb.md"
 
 
-@pytest.mark.parametrize(
-    ("category", "folder"),
+@rows(
+    "category, folder",
     [("code_style", "code_style"), ("../x", "x"), ("nul", "record-nul"), ("", "record"), ("A b", "a-b")],
 )
 def test_a_folder_is_the_category_or_what_is_safe_of_it(record, category, folder):

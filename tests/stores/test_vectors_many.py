@@ -53,15 +53,14 @@ def many(store, make):
     return store
 
 
-@pytest.mark.parametrize(
-    ("fields", "kept"),
+@rows(
+    "fields, kept",
     [
         ({}, lambda number: number % 50),
         ({"categories": frozenset({"c3"})}, lambda number: number % 10 == 3),
         ({"kinds": frozenset({Kind.EPISODIC})}, lambda number: number % 2),
         ({"tags": frozenset({"third"})}, lambda number: number % 3 == 0 and number % 50),
     ],
-    ids=["everything", "a category", "a kind", "a tag"],
 )
 def test_the_best_of_what_a_filter_keeps_are_found(many, make, fields, kept):
     """At least 99 of 100 of the ten nearest are found, in their order, however many others are nearer."""

@@ -79,7 +79,7 @@ def schema(served):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "method", "path"), CASES)
+@rows("mode, method, path", CASES)
 def test_nothing_that_the_document_allows_or_forbids_breaks_the_server(served, schema, method, path, mode):
     """No 5xx, and every answer has a status, a type and a shape that the document names."""
     operation = schema[path][method]
