@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from commonplace.app import App, open, open_app  # noqa: A004 - `commonplace.open` is what it is called
     from commonplace.engine.asynchronous import AsyncMemory
     from commonplace.engine.memory import Memory
-    from commonplace.intents.client import AsyncClient, Client
+    from commonplace.intents import AsyncClient, Client
     from commonplace.model.errors import (
         CapacityExceeded,
         CommonplaceError,
@@ -43,7 +43,7 @@ __getattr__ = lazy_names(
         "app": "App open open_app",
         "engine.asynchronous": "AsyncMemory",
         "engine.memory": "Memory",
-        "intents.client": "AsyncClient Client",
+        "intents": "AsyncClient Client",
         "model.errors": """
             CapacityExceeded CommonplaceError ConfigError Conflict DimensionMismatch EmbeddingModelChanged Forbidden
             InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError""",
