@@ -104,7 +104,7 @@ LIBRARIES = {
     "pyarrow": {"stores"},
     "starlette": {"server", "mcp", "intents"},
     "uvicorn": {"server", "mcp"},
-    "msgspec": {"server", "records", "intents"},
+    "msgspec": {"config", "roles", "ci", "server", "records", "intents"},
     "mcp": {"mcp"},
     "tomlkit": {"hosts"},
     "cronsim": {"roles"},
