@@ -182,16 +182,16 @@ class Run:
         chosen = [(one.name, step) for one in self._described.chosen(job) for step in one.plan]
         for name, step in chosen:
             if isinstance(step, TaskStep) and not allow_tasks:
-                reason = f"task {step.name!r} of job {name!r} would run {step.path!r} on this machine"
+                reason = f"task {step.name!r} of job {name!r} would run {step.config.run.path!r} on this machine"
                 raise Forbidden(f"{self._described.file}: {reason}; --allow-tasks allows it")
         return chosen
 
     def _task(self, step: TaskStep) -> StepResult:
         """Run a command where the pipeline runs; its output goes where ours goes."""
+        run = step.config.run
+        env = {**self._env, **step.config.params}
         try:
-            done = subprocess.run(  # noqa: S603 - it was allowed
-                [step.path, *step.args], cwd=step.dir, env={**self._env, **step.params}, check=False
-            )
+            done = subprocess.run([run.path, *run.args], cwd=run.dir, env=env, check=False)  # noqa: S603 - it was allowed
         except OSError as error:
             raise InvalidInput(f"task {step.name!r} cannot run {error.filename!r}: {error.strerror}") from error
         return StepResult(step=step, output="", exit_code=done.returncode)

@@ -99,7 +99,7 @@ def rules_of(workflow: Workflow, phase: Phase, declared: Rules) -> Rules:
     kept = dict(declared.kept)
     _lay(kept, "episodic", MemoryBlock(max_entries=agent.capacity or workflow.capacity))
     _lay(kept, top.tier or TIER, top)
-    _lay(kept, tier, own.replace(ttl=own.ttl or top.ttl, max_entries=own.max_entries or top.max_entries))
+    _lay(kept, tier, MemoryBlock(ttl=own.ttl or top.ttl, max_entries=own.max_entries or top.max_entries))
     return declared.replace(
         namespace=own.namespace or top.namespace or declared.namespace,
         tier=tier,
@@ -167,7 +167,7 @@ class _Run:
             for one in self._workflow.handed_to(phase)
         ]
         memory = await self._runner.begin(
-            agent, intent, policy=policy_of(self._workflow, phase).said(), coordinator=coordinator,
+            agent, intent, policy=policy_of(self._workflow, phase).to_dict(), coordinator=coordinator,
             rules=rules_of(self._workflow, phase, described(agent).rules), handed_over=handed_over,
         )  # fmt: skip
         self._open[name] = CANCELLED  # unless it comes to an end of its own

@@ -158,7 +158,7 @@ class RoleMemory:
 
 def lance_found(folder: str) -> lance_import.Found:
     """Read and check a LanceDB store of the public implementation; nothing is imported yet."""
-    return lance_import.read(opening.lance_tables(folder))
+    return lance_import.read(opening.read_lance_tables(folder))
 
 
 def consolidation_model(role: Role) -> ModelSettings:
@@ -211,7 +211,7 @@ def role_memory(
             check_embedder(role, stored, chosen.embedder)
         yield RoleMemory(
             role, store, home=data, env=merged, clock=clock,
-            secret=opening.secret_in(data), chosen=chosen, notes=carried,
+            secret=opening.redaction_key_in(data), chosen=chosen, notes=carried,
         )  # fmt: skip
 
 
@@ -237,13 +237,13 @@ def _carry_over(role: Role, data: str) -> tuple[str, ...]:
     if other is None:
         return ()
     if role.remembering().store_backend == LANCEDB:
-        opening.lance_needed()  # else the copy would be outdated when it can first be used
-    count = opening.carried(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
+        opening.require_lance()  # else the copy would be outdated when it can first be used
+    count = opening.copy_database(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
     return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
 
 
 def _open_store(role: Role, place: str, env: Mapping[str, str]) -> Store:
     """Open the store of a role by its backend."""
     if role.remembering().store_backend == LANCEDB and not is_address(place):
-        return opening.lance_store(place, env=env)
-    return opening.store_at(place, env=env)
+        return opening.open_lance_store(place, env=env)
+    return opening.open_store(place, env=env)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.config.paths import home
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
 from commonplace.model.values import Value
@@ -36,7 +36,7 @@ NO_TRIGGERS = "is missing, so a daemon would wait for ever; add `- type: cron` w
 FLOW_NEEDS = "a flow needs something to do: say --prompt TEXT, or --daemon for the triggers of its agents"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("role", metavar="[ROLE]", required=False)
 @click.option("-p", "--prompt", metavar="TEXT", help="Answer this prompt and exit; no session is saved.")
 @click.option("-i", "--interactive", is_flag=True, help="Start a conversation (default).")
@@ -122,8 +122,8 @@ def _default_model(env: Mapping[str, str]) -> str:
 def _run_role(role: Role, options: RunOptions) -> int:
     if options.daemon and not role.triggers:
         raise ConfigError(NO_TRIGGERS, file=role.file, path=role.path("triggers"))
-    from commonplace.roles import run_modes as modes  # noqa: PLC0415 - --help loads no agent
-    from commonplace.roles.screen import Screen  # noqa: PLC0415
+    from commonplace.roles.commands import run_modes as modes  # noqa: PLC0415 - --help loads no agent
+    from commonplace.roles.commands.screen import Screen  # noqa: PLC0415
 
     screen = Screen()
     with modes.open_watched_agent(role, screen) as agent:
@@ -145,8 +145,8 @@ def _run_flow(flow: Flow, options: RunOptions) -> int:
         raise InvalidInput(FLOW_NEEDS)
     if options.daemon and not any(member.role.triggers for member in flow.members):
         raise ConfigError("have no triggers, so a daemon would wait for ever", file=flow.file, path="spec.agents")
-    from commonplace.roles import run_modes as modes  # noqa: PLC0415 - see _run_role
-    from commonplace.roles.screen import Screen  # noqa: PLC0415
+    from commonplace.roles.commands import run_modes as modes  # noqa: PLC0415 - see _run_role
+    from commonplace.roles.commands.screen import Screen  # noqa: PLC0415
 
     screen = Screen()
     with modes.open_flow(flow, screen) as agents:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from commonplace.agents.loop import ToolCall
-from commonplace.cli.terminal import note, say, visible
+from commonplace.cli.terminal import print_note, print_text, visible
 from commonplace.roles.agent import call_line
 from commonplace.text.cleaning import one_line
 
@@ -67,13 +67,13 @@ class Screen:
     def say(self, text: str) -> None:
         """Print a text on standard output."""
         self.end()
-        say(text)
+        print_text(text)
 
     def warn(self, sentence: str) -> None:
         """Print a message of the command on standard error."""
         self.end()
         sys.stdout.flush()
-        note(sentence)
+        print_note(sentence)
 
     def print_answers(self, answers: Mapping[str, str]) -> None:
         """Print the answers of a flow, each below its agent's name if there are several."""

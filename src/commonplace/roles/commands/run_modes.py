@@ -9,13 +9,14 @@ from contextlib import ExitStack, contextmanager
 
 from commonplace.agents.loop import ToolCall
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import counted
-from commonplace.cli.terminal import note, say
+from commonplace.cli.session import plural
+from commonplace.cli.terminal import print_note, print_text
 from commonplace.config.paths import home
 from commonplace.engine.memory import now_utc
 from commonplace.model.errors import Forbidden
 from commonplace.roles.agent import RoleAgent, open_agent
 from commonplace.roles.autonomous import capture, work
+from commonplace.roles.commands.screen import Screen
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.daemon import Daemon, Run, Worker, WorkerRun, serve
 from commonplace.roles.delegate import delegates, targets
@@ -23,7 +24,6 @@ from commonplace.roles.dialect import Role
 from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.repl import Repl, run_interruptible
-from commonplace.roles.screen import Screen
 from commonplace.roles.sessions import asked
 from commonplace.roles.triggers import Event, sources
 from commonplace.text.cleaning import one_line
@@ -40,22 +40,22 @@ def open_watched_agent(role: Role, screen: Screen, name: str = "") -> Iterator[R
     def watch(call: ToolCall) -> None:
         screen.print_call(call if call.agent or not name else call.replace(agent=name))
 
-    below = delegates(targets(role), env=os.environ, watch=watch, notify=note)
+    below = delegates(targets(role), env=os.environ, watch=watch, notify=print_note)
     with open_agent(role, env=os.environ, watch=watch, delegates=below) as agent:
         for sentence in agent.held.notes if agent.held else ():
-            note(f"{name}: {sentence}" if name else sentence)
-        if agent.held and (count := agent.held.catch_up(notify=note)):
-            screen.print_dim(f"{counted(count, 'text')} that had no vector yet got one")
+            print_note(f"{name}: {sentence}" if name else sentence)
+        if agent.held and (count := agent.held.catch_up(notify=print_note)):
+            screen.print_dim(f"{plural(count, 'text')} that had no vector yet got one")
         yield agent
 
 
 def start_conversation(agent: RoleAgent, screen: Screen, *, resume: bool) -> Conversation:
     """Start a conversation, with the messages of the newest session if it is resumed."""
-    talk = Conversation(agent, notify=note)
+    talk = Conversation(agent, notify=print_note)
     if not resume:
         return talk
     count = talk.resume()
-    screen.print_note(f"Resumed session with {counted(count, 'message')}." if count else "No previous session found.")
+    screen.print_note(f"Resumed session with {plural(count, 'message')}." if count else "No previous session found.")
     if count and talk.recalls():
         screen.print_note("Loaded relevant memories from previous sessions.")
     return talk
@@ -69,7 +69,7 @@ def run_once(talk: Conversation, screen: Screen, prompt: str) -> int:
     finally:
         screen.end()
     if reply.truncated:
-        note(TRUNCATED)
+        print_note(TRUNCATED)
     return OK
 
 
@@ -95,10 +95,10 @@ def run_autonomously(talk: Conversation, screen: Screen, task: str, *, steps: in
     finally:
         screen.end()
     if ended.summary is None:
-        note(ended.stopped)
+        print_note(ended.stopped)
     else:
-        capture(talk.agent.held, ended.summary, session=talk.id, notify=note)
-        say(ended.summary)
+        capture(talk.agent.held, ended.summary, session=talk.id, notify=print_note)
+        print_text(ended.summary)
     _close(talk, screen, "after_session", "after_autonomous")
     return ATTENTION if ended.summary is None else OK
 
@@ -167,7 +167,7 @@ def run_flow_once(flow: Flow, agents: Mapping[str, RoleAgent], screen: Screen, p
     """Run a flow with one prompt."""
 
     async def ask(name: str, prompt: str) -> str:
-        reply = await Conversation(agents[name], notify=note).say(prompt)
+        reply = await Conversation(agents[name], notify=print_note).say(prompt)
         screen.print_dim(f"{name} has answered")
         return reply.output
 
