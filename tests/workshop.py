@@ -25,7 +25,7 @@ from commonplace.model.scopes import Scope
 from commonplace.text.words import terms
 
 SHOP = Scope.of(("project", "shop"))
-PROMPTS = Path(__file__).parents[1] / "src" / "commonplace" / "pipelines" / "prompts"
+PROMPTS = Path(__file__).parents[1] / "src" / "commonplace" / "learning" / "prompts"
 
 
 class Scripted:

@@ -11,7 +11,20 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "commonplace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-CORE = {"model", "text", "redact", "engine", "stores", "files", "providers", "config", "app", "verbs", "wire", "version"}
+CORE = {
+    "model",
+    "text",
+    "redact",
+    "engine",
+    "stores",
+    "files",
+    "providers",
+    "config",
+    "app",
+    "verbs",
+    "wire",
+    "version",
+}
 ROOMS = {"records", "learning", "roles", "ci", "intents"}
 FACES = {"cli", "mcp", "server"}
 #: What each folder or top-level module may import besides itself and the standard library.
