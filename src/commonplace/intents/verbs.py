@@ -25,7 +25,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Json
 from commonplace.model.values import UNSET, Value
 from commonplace.verbs import ArgumentsOf, Verb, verb
-from commonplace.wire import Length, Range
+from commonplace.wire import Items, Length, Range
 
 Name: TypeAlias = Annotated[str, Length(512, least=1)]
 Question: TypeAlias = Annotated[str, Length(4096)]
@@ -63,7 +63,7 @@ def store(
     *,
     namespace: Name | None = None,
     ttl: Ttl = None,
-    version: Annotated[int, Range(0)] | None = None,
+    version: Annotated[int, Range(0, SEQUENCE_MAX)] | None = None,
     task: Name | None = None,
     intent: Name | None = None,
     pinned: bool | None = None,
@@ -71,7 +71,7 @@ def store(
     sensitivity: Sensitivity | None = None,
     expires_at: datetime | None = None,
     fresh: bool = False,
-    max_entries: Annotated[int, Range(1)] | None = None,
+    max_entries: Annotated[int, Range(1, SEQUENCE_MAX)] | None = None,
 ) -> Entry:
     """Store a value under a key; an entry that has the key gets a new version.
 
@@ -107,7 +107,7 @@ def store(
 @verb(repeats=True)
 def batch(
     access: IntentAccess,
-    items: Annotated[Sequence[Annotated[Mapping[str, Any], ArgumentsOf(store)]], Length(BATCH_MAX)],
+    items: Annotated[Sequence[Annotated[Mapping[str, Any], ArgumentsOf(store)]], Items(BATCH_MAX)],
 ) -> list[Entry]:
     """Store all of these entries or none.
 
@@ -116,7 +116,7 @@ def batch(
     """
     if isinstance(items, str | Mapping) or not isinstance(items, Sequence):
         raise InvalidInput(f"a batch must be a list of mappings, not {items!r}")
-    return access.intents.batch(access.caller, [_draft(item) for item in items])
+    return access.intents.batch(access.caller, [draft_of(_checked(item)) for item in items])
 
 
 @verb(reads=True)
@@ -490,10 +490,18 @@ def erase_task(access: IntentAccess, task: Name) -> None:
     access.intents.erase(access.caller, task)
 
 
-def _draft(item: Mapping[str, Any]) -> EntryDraft:
-    """Return the draft of one item of a batch."""
-    named = store.check(store.encode(item))
-    return EntryDraft(agent=named.pop("agent_id"), **{"tier": "episodic"} | named)
+def draft_of(arguments: Mapping[str, Any]) -> EntryDraft:
+    """Return the arguments of ``store`` as the engine takes an entry of a batch."""
+    named = {"tier": "episodic"} | dict(arguments)
+    agent, tags = named.pop("agent_id"), tuple(named.pop("tags", ()))
+    return EntryDraft(agent=agent, tags=tags, **named)
+
+
+def _checked(item: object) -> dict[str, Any]:
+    """Return one item of a batch, which may hold JSON or Python values."""
+    if not isinstance(item, Mapping):
+        raise InvalidInput(f"an item of a batch must be a mapping of what store takes, not {item!r}")
+    return store.check(store.encode(item))
 
 
 VERBS: tuple[Verb[IntentAccess, ..., Any], ...] = (

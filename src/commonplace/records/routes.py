@@ -11,12 +11,11 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from commonplace.engine import memory as engine
 from commonplace.engine.rendering import as_json, record_json
-from commonplace.intents.wire import LIMIT_MOST, Limit, Name, Strict, aware
 from commonplace.learning.addresses import SCHEME
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Kind, Record
 from commonplace.records.access import MemoryAccess
-from commonplace.server.routing import Answer, Call, Route
+from commonplace.server.routing import LIMIT_MAX, Answer, Call, Limit, Name, Route, Strict, aware
 
 KindName = Literal["semantic", "episodic", "procedural", "working"]
 StateName = Literal["live", "archived", "held", "expired"]
@@ -236,7 +235,7 @@ def recall(call: Call) -> Hits:
     scopes = [scope for name in asked.scope if (scope := desk.scope(name))]
     found = desk.recall(
         asked.query, scopes=scopes or None, kinds=[Kind(kind) for kind in asked.kinds] or None,
-        categories=asked.categories or None, tags=asked.tags, limit=min(asked.limit, LIMIT_MOST), budget=asked.budget,
+        categories=asked.categories or None, tags=asked.tags, limit=min(asked.limit, LIMIT_MAX), budget=asked.budget,
         as_of=aware(asked.as_of),
     )  # fmt: skip
     references = {hit.id: f"{SCHEME}{hit.id}" for hit in found.hits if hit.record}  # paths are this machine's own
@@ -260,7 +259,7 @@ def listed(call: Call) -> Records:
     kinds = [Kind(kind) for kind in asked.kind]
     found = desk.memory.list(
         kinds=kinds or None, categories=asked.category or None, tags=asked.tag, states=states,
-        limit=min(asked.limit, LIMIT_MOST),
+        limit=min(asked.limit, LIMIT_MAX),
     )  # fmt: skip
     return Records(records=[_record(call, record) for record in found])
 
@@ -321,7 +320,7 @@ def restore(call: Call) -> WireRecord:
 
 def _desk(call: Call, agent: str | None) -> MemoryAccess:
     """The caller's memory: an agent has its own whatever it names, an operator that of whomever it names."""
-    return call.services.desk(call.principal.agent or agent)
+    return call.services.memory_access(call.principal.agent or agent)
 
 
 def _record(call: Call, record: Record) -> WireRecord:

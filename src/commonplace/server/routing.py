@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_origin
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_origin
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
+from msgspec import Meta
 from starlette.datastructures import Headers
 
-from commonplace.intents.intents import Caller, Intents
+from commonplace.intents.entries import Caller
+from commonplace.intents.intents import Intents
+from commonplace.intents.verbs import IntentAccess
 from commonplace.model.ports import Clock
 from commonplace.model.values import Value
 from commonplace.records.access import MemoryAccess
 from commonplace.server.errors import Refused
-from commonplace.server.event_watch import Watch
 from commonplace.server.keys import Keys
 from commonplace.server.settings import Server
+from commonplace.wire import Schema
 
 T = TypeVar("T")
+Name = Annotated[str, Meta(min_length=1, max_length=512)]
+Limit = Annotated[int, Meta(ge=1, le=1_000_000)]  # beyond LIMIT_MAX it counts as LIMIT_MAX
+Offset = Annotated[int, Meta(ge=0, le=1_000_000)]
+LIMIT_MAX = 1000  # items on one page
 _VERSION = re.compile(r'(?:W/)?"?([0-9]{1,15})"?')
+
+
+class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A body or the parameters of a request: unknown names are refused."""
 
 
 class Principal(Value):
@@ -29,26 +41,21 @@ class Principal(Value):
     key: str  #: the key's id, as the log shows it
     agent: str | None  #: the one agent it acts for; None: an operator, who acts for any
 
-    @property
-    def caller(self) -> Caller:
-        """As the engine knows callers."""
-        return Caller(agent=self.agent, admin=self.agent is None)
-
 
 class Services(Value):
-    """Everything that verbs are asked of."""
+    """What handlers work with."""
 
     settings: Server
     intents: Intents
     keys: Keys
-    desk: Callable[[str | None], MemoryAccess]  #: the memory of our own verbs, of the place or of one agent
-    watch: Watch  #: for new events
+    memory_access: Callable[[str | None], MemoryAccess]  #: the records of the served store, or of one agent
+    wait_for_event: Callable[[int, float], Awaitable[int]]  #: see ``EventWatch.wait``
     clock: Clock
-    stopping: Callable[[], bool]  #: whether the server is on its way out
+    stopping: Callable[[], bool]  #: whether the server is shutting down
 
 
 class Call(Value):
-    """One request, read and allowed."""
+    """One request, parsed and authorized."""
 
     services: Services
     principal: Principal
@@ -58,29 +65,25 @@ class Call(Value):
     headers: Headers
 
     @property
-    def caller(self) -> Caller:
-        """Who asks, as the engine knows it."""
-        return self.principal.caller
-
-    @property
-    def intents(self) -> Intents:
-        """The verbs of intent memory."""
-        return self.services.intents
+    def access(self) -> IntentAccess:
+        """Intent memory, as the caller may use it."""
+        agent = self.principal.agent
+        return IntentAccess(intents=self.services.intents, caller=Caller(agent=agent, admin=agent is None))
 
     @property
     def version(self) -> int | None:
-        """The version that ``If-Match`` names: ``3``, ``"3"`` or ``W/"3"``."""
-        told = self.headers.get("if-match")
-        if told is None:
+        """The version in ``If-Match``: ``3``, ``"3"`` or ``W/"3"``."""
+        header = self.headers.get("if-match")
+        if header is None:
             return None
-        found = _VERSION.fullmatch(told.strip())
+        found = _VERSION.fullmatch(header.strip())
         if found is None:
             raise Refused(400, "INVALID_INPUT", 'If-Match must name one version, such as 3 or "3"')
         return int(found[1])
 
     @property
     def required_version(self) -> int:
-        """The same, where a write without one would overwrite what nobody has seen."""
+        """The same, where a write without one could overwrite what the caller has not read."""
         if self.version is None:
             raise Refused(428, "PRECONDITION_REQUIRED", "If-Match header required: the version that you have read")
         return self.version
@@ -92,7 +95,7 @@ Stream: TypeAlias = Callable[[Call, InThread, Callable[[], Principal]], AsyncIte
 
 
 class Answer(Value):
-    """An answer that is not simply 200."""
+    """An answer with a status or headers of its own."""
 
     content: object
     status: int = 200
@@ -106,19 +109,26 @@ class Route(Value):
     path: str  #: with ``{names}``; the last may be ``{name:path}``
     summary: str
     handle: Handler
-    answers: Any  #: the type of what comes back
-    body: Any = None  #: the type of what goes in; None: nothing
+    answers: Any  #: the type of the answer
+    body: Any = None  #: the type of the body; None: there is none
     query: Any = None  #: the type of the parameters; None: there are none
-    problems: tuple[int, ...] = ()  #: besides those that every route may answer with
+    body_schema: Schema | None = None  #: of a body whose type does not say all of it
+    answer_schema: Schema | None = None  #: likewise of the answer
+    problems: tuple[int, ...] = ()  #: error statuses besides those that every route may answer with
     match: Literal["no", "may", "must"] = "no"  #: whether If-Match names a version
     optional_body: bool = False
-    open: bool = False  #: nobody is asked for a key
-    stream: Stream | None = None  #: for whoever accepts text/event-stream
+    open: bool = False  #: needs no key
+    stream: Stream | None = None  #: for clients that accept text/event-stream
     tag: str = "memory"
 
 
-def decoded_path(params: Mapping[str, str]) -> dict[str, str]:
-    """The names in a path, each decoded by itself: a slash that was encoded is part of a name."""
+def aware(at: datetime | None) -> datetime | None:
+    """Return a time with its zone; without one it is UTC."""
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+
+
+def decode_path(params: Mapping[str, str]) -> dict[str, str]:
+    """Return the names in a path, each decoded by itself: an encoded slash is part of a name."""
     try:
         return {name: unquote(part, errors="strict") for name, part in params.items()}
     except UnicodeDecodeError:
@@ -126,7 +136,7 @@ def decoded_path(params: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_query(query: bytes, kind: type[T] | None) -> T | None:
-    """The parameters of a request as their type; a list may be repeated or joined by commas."""
+    """Return the parameters of a request as their type; a list may be repeated or joined by commas."""
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
@@ -139,14 +149,11 @@ def read_query(query: bytes, kind: type[T] | None) -> T | None:
 
 
 def _parameters(pairs: list[tuple[str, str]], kind: type[T]) -> T:
-    many = {
-        part.encode_name
-        for part in msgspec.structs.fields(cast("type[msgspec.Struct]", kind))
-        if get_origin(part.type) is list
-    }
+    fields = msgspec.structs.fields(cast("type[msgspec.Struct]", kind))
+    lists = {field.encode_name for field in fields if get_origin(field.type) is list}
     given: dict[str, Any] = {}
     for name, text in pairs:
-        if name in many:
+        if name in lists:
             given.setdefault(name, []).extend(part for part in text.split(",") if part)
         elif name in given:
             raise Refused(400, "INVALID_INPUT", f"the parameter {name!r} is given twice")
@@ -159,7 +166,7 @@ def _parameters(pairs: list[tuple[str, str]], kind: type[T]) -> T:
 
 
 def read_body(body: bytes, kind: type[T]) -> T:
-    """The body as its type."""
+    """Return the body as its type."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:  # a wrong type is one of these too
