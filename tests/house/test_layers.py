@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "commonplace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-CORE = {*("model", "text", "redact", "engine", "stores", "files", "providers", "config"), "app", "verbs", "wire"}
+CORE = {*("model", "text", "redact", "engine", "stores", "files", "providers", "config"), "app", "verbs", "wire", "routes"}
 SHARED = {"version", "lazy"}  # which may be imported everywhere
 ROOMS = {"records", "learning", "roles", "ci", "intents", "hosts"}
 FACES = {"cli", "mcp", "server"}
@@ -24,6 +24,7 @@ ALLOWED = {
     "redact": {"model"},
     "wire": {"model"},
     "verbs": {"model", "wire"},
+    "routes": {"model", "wire"},
     "engine": {"model", "text", "redact"},
     "stores": {"model"},
     "providers": {"model"},
@@ -66,13 +67,7 @@ KNOWN = {
     "hosts/pi.py -> records.session_lines",
     "hosts/shown_log.py -> learning.receipts",
     "hosts/transcripts.py -> records.index",
-    "intents/calls.py -> server.routing",
-    "intents/event_routes.py -> server.errors",
-    "intents/event_routes.py -> server.routing",
     "intents/mcp_tools.py -> mcp.types",
-    "intents/path_routes.py -> server.routing",
-    "intents/rfc_routes.py -> server.routing",
-    "intents/sdk_routes.py -> server.routing",
     "learning/commands/brief.py -> records.commands.recall",
     "learning/commands/memory.py -> roles.memory_command",
     "mcp/bound_agents.py -> ci.dialect",
@@ -83,7 +78,6 @@ KNOWN = {
     "mcp/bound_agents.py -> roles.tools",
     "mcp/command.py -> intents.mcp_tools",
     "mcp/command.py -> records.mcp_surface",
-    "mcp/http.py -> server.settings",
     "records/access.py -> learning.addresses",
     "records/access.py -> learning.brief",
     "records/access.py -> learning.receipts",
@@ -99,23 +93,9 @@ KNOWN = {
     "records/mcp_tools.py -> learning.extract_host",
     "records/mcp_tools.py -> learning.receipts",
     "records/mcp_tools.py -> mcp.types",
-    "records/routes.py -> intents.wire",
     "records/routes.py -> learning.addresses",
-    "records/routes.py -> server.routing",
     "records/tools.py -> learning.addresses",
     "roles/template.py -> cli.terminal",
-    "roles/triggers.py -> server.settings",
-    "server/application.py -> intents.calls",
-    "server/application.py -> intents.event_routes",
-    "server/application.py -> intents.path_routes",
-    "server/application.py -> intents.rfc_routes",
-    "server/application.py -> intents.sdk_routes",
-    "server/application.py -> records.routes",
-    "server/event_watch.py -> intents.intents",
-    "server/routing.py -> intents.intents",
-    "server/routing.py -> records.access",
-    "server/run.py -> intents.intents",
-    "server/run.py -> records.access",
 }
 #: Libraries and the only folders that may know them.
 LIBRARIES = {
@@ -124,9 +104,10 @@ LIBRARIES = {
     "psycopg_pool": {"stores"},
     "lancedb": {"stores"},
     "pyarrow": {"stores"},
-    "starlette": {"server", "mcp", "intents"},
+    "starlette": {"server", "mcp"},
     "uvicorn": {"server", "mcp"},
-    "msgspec": {"server", "records", "intents"},
+    "msgspec": {"server", "records", "intents", "routes"},
+    "httpx": {"intents"},
     "mcp": {"mcp"},
     "tomlkit": {"hosts"},
     "cronsim": {"roles"},

@@ -7,10 +7,8 @@ nothing; one that was away for longer than events are stored gets an event that 
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
@@ -19,11 +17,9 @@ from msgspec import Meta
 
 from commonplace.intents import verbs
 from commonplace.intents.events import EntryEvent, EntryEvents
-from commonplace.intents.intents import Intents
 from commonplace.intents.public_format import Public, PublicEvents, public_event, public_events
-from commonplace.intents.verbs import SEQUENCE_MAX
-from commonplace.server.errors import Refused
-from commonplace.server.routing import Call, InThread, Limit, Name, Principal, Route
+from commonplace.intents.verbs import SEQUENCE_MAX, IntentAccess
+from commonplace.routes import Call, Limit, Name, Refused, Route, Streaming
 
 STREAM_PAGE = 500  # events of one read; the next read follows at once if there were as many
 
@@ -36,40 +32,18 @@ class EventFilter(Public):
     agent_id: Name | None = None
 
 
-class EventWatch:
-    """Waits for new events on behalf of all streams of a server, in its own thread: the others are for verbs."""
-
-    def __init__(self, intents: Intents) -> None:
-        self._intents = intents
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="events")
-        self._waiting: asyncio.Future[int] | None = None
-        self._last = 0
-
-    async def wait(self, seen: int, seconds: float) -> int:
-        """Return the number of the newest event as soon as it is greater than ``seen``, or after so many seconds."""
-        if self._last <= seen:
-            if self._waiting is None or self._waiting.done():
-                wait = partial(self._intents.wait_for_event, after=self._last, seconds=seconds)
-                self._waiting = asyncio.get_running_loop().run_in_executor(self._thread, wait)
-            waiting = self._waiting
-            await asyncio.wait([waiting])  # a stream that ends does not cancel the wait of the others
-            self._last = waiting.result()
-        return self._last
-
-
-def list_events(call: Call) -> PublicEvents:
+def list_events(access: IntentAccess, call: Call) -> PublicEvents:
     """Return the events after one, oldest first."""
-    return public_events(verbs.events(call.access, **call.query.arguments()))
+    return public_events(verbs.events(access, **call.query.arguments()))
 
 
-async def stream(call: Call, in_thread: InThread, allowed: Callable[[], Principal]) -> AsyncIterator[bytes]:
+async def stream(access: IntentAccess, call: Call, streaming: Streaming) -> AsyncIterator[bytes]:
     """Send events as they happen, until the client leaves, the key is revoked or the server stops."""
-    limits = call.services.settings.limits
-    after, seen, sent_at = start_of(call), 0, time.monotonic()
+    after, newest, sent_at = _start(call), 0, time.monotonic()
     resumed = after
     yield b"retry: 1000\n\n"
-    while not call.services.stopping():
-        found = await in_thread(partial(_read, call, allowed, after))
+    while not streaming.is_stopping():
+        found = await streaming.in_thread(partial(_read, access, call, streaming, after))
         if found is None:
             return
         if 0 < resumed < found.events_floor:
@@ -79,15 +53,15 @@ async def stream(call: Call, in_thread: InThread, allowed: Callable[[], Principa
             yield _sent(event)
         if found.events:
             sent_at = time.monotonic()
-        elif time.monotonic() - sent_at >= limits.heartbeat_seconds:
+        elif time.monotonic() - sent_at >= streaming.heartbeat_seconds:
             sent_at = time.monotonic()
             yield b": still here\n\n"
         if len(found.events) < STREAM_PAGE:
-            seen = await call.services.wait_for_event(seen, limits.poll_seconds)
+            newest = await streaming.wait(newest)
 
 
-def start_of(call: Call) -> int:
-    """Return the number after which a stream begins: of the last event that the client has."""
+def _start(call: Call) -> int:
+    """Return the number of the last event that the client has."""
     last = call.headers.get("last-event-id")
     if last is None:
         return int(call.query.after)
@@ -96,14 +70,11 @@ def start_of(call: Call) -> int:
     return int(last)
 
 
-def _read(call: Call, allowed: Callable[[], Principal], after: int) -> EntryEvents | None:
+def _read(access: IntentAccess, call: Call, streaming: Streaming, after: int) -> EntryEvents | None:
     """Return the next events; None if the key that opened the stream was revoked."""
-    try:
-        if allowed() != call.principal:
-            return None
-    except Refused:
+    if not streaming.is_allowed():
         return None
-    return verbs.events(call.access, after, limit=STREAM_PAGE, agent_id=call.query.agent_id)
+    return verbs.events(access, after, limit=STREAM_PAGE, agent_id=call.query.agent_id)
 
 
 def _missed(events_floor: int) -> bytes:
@@ -117,7 +88,7 @@ def _sent(event: EntryEvent) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.type.encode(), data)
 
 
-ROUTES = (
+EVENT_ROUTES = (
     Route(
         method="GET", path="/api/v1/memory/events",
         summary="List events of entries, oldest first; with Accept: text/event-stream as a stream.",

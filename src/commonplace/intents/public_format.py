@@ -16,7 +16,7 @@ from commonplace.intents.entries import Entry, Page
 from commonplace.intents.events import EntryEvent, EntryEvents
 from commonplace.intents.verbs import BATCH_MAX, SEQUENCE_MAX, Priority, Sensitivity, Tier
 from commonplace.model.errors import InvalidInput
-from commonplace.server.routing import Limit, Name, Offset, Strict, aware
+from commonplace.routes import Limit, Name, Offset, Strict, aware
 
 PUBLIC_NAMES = {"agent": "agent_id", "tier": "memory_type", "task": "task_id", "intent": "intent_id"}  #: ours -> theirs
 Ttl = int | float | str  # seconds, or the words of the RFC; the engine checks them
@@ -50,7 +50,7 @@ class NewEntry(Public):
     tier: Tier | UnsetType = UNSET
     other_tier: Tier | UnsetType = field(default=UNSET, name="tier")  #: another name of memory_type
     scope: EntryScope | None = None
-    tags: list[str] = []
+    tags: list[str] = field(default_factory=list)
     ttl: Ttl | None = None  #: seconds, ``task_lifetime`` or ``duration:<ISO 8601>``
     ttl_seconds: Seconds | None = None  #: another form of ttl
     pinned: bool | None = None
@@ -98,7 +98,7 @@ class KeyValue(Public):
 
     value: Any
     ttl_seconds: Seconds | None = None
-    tags: list[str] = []
+    tags: list[str] = field(default_factory=list)
     tier: Tier = "episodic"
 
 
@@ -121,7 +121,7 @@ class AgentFilter(PagePart):
 
     namespace: str | None = None
     tier: Tier | None = None
-    tags: list[str] = []
+    tags: list[str] = field(default_factory=list)
 
 
 class Filter(Public):
@@ -131,8 +131,8 @@ class Filter(Public):
     namespace: Name | None = None  #: exact, or a prefix that ends in ``*``
     key: Name | None = None
     tier: Tier | None = None
-    tags: list[str] = []  #: all of them
-    tags_any: list[str] = []  #: any of them
+    tags: list[str] = field(default_factory=list)  #: all of them
+    tags_any: list[str] = field(default_factory=list)  #: any of them
     task: Name | None = field(default=None, name="scope.task_id")
     intent: Name | None = field(default=None, name="scope.intent_id")
     pinned: bool | None = None

@@ -21,9 +21,9 @@ from commonplace.intents.public_format import (
     public_entries,
     public_page,
 )
-from commonplace.intents.verbs import Access
+from commonplace.intents.verbs import Access, IntentAccess
 from commonplace.model.errors import InvalidInput
-from commonplace.server.routing import Call, Name, Route
+from commonplace.routes import Call, Name, Route
 
 BYTES_PER_KB = 1024
 
@@ -95,20 +95,20 @@ class PublicSummary(Public):
     semantic_namespaces_accessible: list[str]
 
 
-def list_matching(call: Call) -> PublicPage:
+def list_matching(access: IntentAccess, call: Call) -> PublicPage:
     """Return a page of the entries that match, and their total number."""
     asked: FilterPage = call.query
-    return public_page(verbs.list_(call.access, **asked.arguments()))
+    return public_page(verbs.list_(access, **asked.arguments()))
 
 
-def store_all(call: Call) -> PublicEntries:
+def store_all(access: IntentAccess, call: Call) -> PublicEntries:
     """Store entries, all of them or none."""
     given: Batch = call.body
     drafts = [verbs.draft_of(entry.arguments()) for entry in given.entries]
-    return PublicEntries(entries=public_entries(call.access.intents.batch(call.access.caller, drafts)))
+    return PublicEntries(entries=public_entries(access.intents.batch(access.caller, drafts)))
 
 
-def delete_matching(call: Call) -> Deleted:
+def delete_matching(access: IntentAccess, call: Call) -> Deleted:
     """Erase the entries that match; an empty filter would match all, so it is refused."""
     by_query: Filter = call.query
     by_body: Filter | None = call.body
@@ -119,31 +119,31 @@ def delete_matching(call: Call) -> Deleted:
         raise InvalidInput("an empty filter would erase everything; name at least one thing")
     given = asked.arguments()
     where = EntryFilter(agent=given.pop("agent_id"), **given)
-    return Deleted(deleted=call.access.intents.remove_where(call.access.caller, where))
+    return Deleted(deleted=access.intents.remove_where(access.caller, where))
 
 
-def namespaces(call: Call) -> Namespaces:
+def namespaces(access: IntentAccess, call: Call) -> Namespaces:
     """Return the namespaces that the caller may read."""
-    return Namespaces(namespaces=verbs.namespaces(call.access, **call.query.arguments()))
+    return Namespaces(namespaces=verbs.namespaces(access, **call.query.arguments()))
 
 
-def permissions(call: Call) -> Namespace:
+def permissions(access: IntentAccess, call: Call) -> Namespace:
     """Return who may do what in a namespace."""
-    return _namespace(call, verbs.permissions(call.access, call.path["namespace"]))
+    return _namespace(call, verbs.permissions(access, call.path["namespace"]))
 
 
-def permit(call: Call) -> Namespace:
+def permit(access: IntentAccess, call: Call) -> Namespace:
     """Set who may do what in a namespace."""
     given: Grants = call.body.permissions
     allow = {grant.agent: grant.access for grant in given.allow}
     if len(allow) < len(given.allow):
         raise InvalidInput("an agent is named twice in the permissions")
-    return _namespace(call, verbs.permit(call.access, call.path["namespace"], default=given.default, allow=allow))
+    return _namespace(call, verbs.permit(access, call.path["namespace"], default=given.default, allow=allow))
 
 
-def summary(call: Call) -> PublicSummary:
+def summary(access: IntentAccess, call: Call) -> PublicSummary:
     """Return how many entries an agent has."""
-    found = verbs.summary(call.access, call.path["agent"])
+    found = verbs.summary(access, call.path["agent"])
     return PublicSummary(
         agent_id=found.agent,
         working=WorkingSummary(
@@ -169,7 +169,7 @@ def _kb(size: int) -> float:
     return round(size / BYTES_PER_KB, 3)
 
 
-ROUTES = (
+RFC_ROUTES = (
     Route(
         method="GET", path="/api/v1/memory", summary="List the entries that match, newest first.",
         handle=list_matching, query=FilterPage, answers=PublicPage, problems=(403,),

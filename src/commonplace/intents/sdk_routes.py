@@ -21,65 +21,66 @@ from commonplace.intents.public_format import (
     public_entries,
     public_entry,
 )
-from commonplace.server.routing import Answer, Call, Route
+from commonplace.intents.verbs import IntentAccess
+from commonplace.routes import Answer, Call, Route
 
 
-def create(call: Call) -> Answer:
+def create(access: IntentAccess, call: Call) -> Answer:
     """Create an entry; a key that is taken is a conflict, never a second entry and never an overwrite."""
     given: NewEntry = call.body
-    return _with_etag(verbs.store(call.access, **given.arguments(), fresh=True))
+    return _with_etag(verbs.store(access, **given.arguments(), fresh=True))
 
 
-def get(call: Call) -> Answer:
+def get(access: IntentAccess, call: Call) -> Answer:
     """Return an entry by its id."""
-    return _with_etag(verbs.entry(call.access, call.path["id"]))
+    return _with_etag(verbs.entry(access, call.path["id"]))
 
 
-def list_of_agent(call: Call) -> list[PublicEntry]:
+def list_of_agent(access: IntentAccess, call: Call) -> list[PublicEntry]:
     """Return an agent's entries as a bare array: the public client reads nothing else."""
     asked: AgentFilter = call.query
     given = asked.arguments() | {"namespace": asked.namespace or None}
-    return public_entries(verbs.list_(call.access, call.path["agent"], **given))
+    return public_entries(verbs.list_(access, call.path["agent"], **given))
 
 
-def update(call: Call) -> Answer:
+def update(access: IntentAccess, call: Call) -> Answer:
     """Change an entry that is at the version in If-Match."""
     change: EntryChange = call.body
-    return _with_etag(verbs.update(call.access, call.path["id"], call.required_version, **change.arguments()))
+    return _with_etag(verbs.update(access, call.path["id"], call.required_version, **change.arguments()))
 
 
-def delete(call: Call) -> Deleted:
+def delete(access: IntentAccess, call: Call) -> Deleted:
     """Erase an entry."""
-    verbs.erase(call.access, call.path["id"])
+    verbs.erase(access, call.path["id"])
     return Deleted(entry_id=call.path["id"])
 
 
-def put_key(call: Call) -> Answer:
+def put_key(access: IntentAccess, call: Call) -> Answer:
     """Store the value of a key; If-Match makes it conditional."""
     given: KeyValue = call.body
     where: EntryTier = call.query
     entry = verbs.store(
-        call.access, **_named(call), value=given.value, tier=where.tier or given.tier, tags=given.tags,
+        access, **_named(call), value=given.value, tier=where.tier or given.tier, tags=given.tags,
         ttl=given.ttl_seconds, task=where.task, version=call.version,
     )  # fmt: skip
     return _with_etag(entry)
 
 
-def get_key(call: Call) -> Answer:
+def get_key(access: IntentAccess, call: Call) -> Answer:
     """Return the entry of a key."""
-    return _with_etag(verbs.get(call.access, **_named(call), **call.query.arguments()))
+    return _with_etag(verbs.get(access, **_named(call), **call.query.arguments()))
 
 
-def delete_key(call: Call) -> Deleted:
+def delete_key(access: IntentAccess, call: Call) -> Deleted:
     """Erase the entry of a key."""
-    verbs.forget(call.access, **_named(call), **call.query.arguments())
+    verbs.forget(access, **_named(call), **call.query.arguments())
     return Deleted()
 
 
-def list_of_namespace(call: Call) -> list[PublicEntry]:
+def list_of_namespace(access: IntentAccess, call: Call) -> list[PublicEntry]:
     """Return the entries of a namespace."""
     part: PagePart = call.query
-    found = verbs.list_(call.access, call.path["agent"], namespace=call.path["namespace"], **part.arguments())
+    found = verbs.list_(access, call.path["agent"], namespace=call.path["namespace"], **part.arguments())
     return public_entries(found)
 
 
@@ -95,7 +96,7 @@ def _with_etag(entry: Entry) -> Answer:
 
 _ID, _AGENT = "/api/v1/memory/{id}", "/api/v1/agents/{agent}/memory"
 _KEY = f"{_AGENT}/{{namespace}}/{{key:path}}"
-ROUTES = (
+SDK_ROUTES = (
     Route(
         method="POST", path="/api/v1/memory", summary="Create an entry.", handle=create, body=NewEntry,
         answers=PublicEntry, problems=(403, 409, 429),

@@ -53,7 +53,7 @@ class IntentAccess(Value):
 
 
 @verb(repeats=True)
-def store(
+def store(  # noqa: PLR0917 - the documents of intent memory call it so
     access: IntentAccess,
     agent_id: Name,
     key: Name,

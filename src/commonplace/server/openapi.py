@@ -9,8 +9,8 @@ from typing import Any, get_origin
 
 import msgspec
 
+from commonplace.routes import Route
 from commonplace.server.errors import Problem
-from commonplace.server.routing import Route
 from commonplace.version import VERSION
 
 Document = dict[str, Any]

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
-from commonplace.server.routing import Call, Route
+from commonplace.routes import Call, Route
 from commonplace.verbs import Verb
 from commonplace.wire import encode, schema_of
 
-C = TypeVar("C")
 READ_PROBLEMS = (403, 404)
 WRITE_PROBLEMS = (403, 404, 409, 429)
 
 
-def routes_of(
-    room: str, verbs: Iterable[Verb[C, ..., Any]], open_caller: Callable[[Call], C], *, query: Any = None
-) -> tuple[Route, ...]:
-    """Return one route for each verb.
-
-    Args:
-        room: The room's name, which the paths begin with.
-        verbs: Its verbs.
-        open_caller: Returns the caller of the verbs for a request.
-        query: The type of the parameters that ``open_caller`` reads; None: there are none.
-    """
-    return tuple(_route(room, verb, open_caller, query) for verb in verbs)
+def routes_of(room: str, verbs: Iterable[Verb[Any, ..., Any]], *, query: Any = None) -> tuple[Route, ...]:
+    """Return one route for each verb of a room; ``query`` is the type of the parameters that opening a caller reads."""
+    return tuple(_route(room, verb, query) for verb in verbs)
 
 
-def _route(room: str, verb: Verb[C, ..., Any], open_caller: Callable[[Call], C], query: Any) -> Route:
-    def handle(call: Call) -> object:
-        return encode(verb(open_caller(call), **verb.check(call.body)))
+def _route(room: str, verb: Verb[Any, ..., Any], query: Any) -> Route:
+    def handle(caller: Any, call: Call) -> object:
+        return encode(verb(caller, **verb.check(call.body)))
 
     return Route(
         method="POST", path=f"/v1/{room}/{verb.name}", summary=verb.summary, handle=handle, query=query,
