@@ -146,7 +146,7 @@ def test_who_is_reached_is_whoever_comes_after(flow):
             DOCUMENT.replace("needs:", "wants:"),
             "spec.agents.writer.wants: is not known here; there are role, sink, needs",
         ),
-        (DOCUMENT.replace("enabled: true", "enable: true"), "spec.shared_memory.enable: is not a setting"),
+        (DOCUMENT.replace("enabled: true", "enable: true"), "spec.shared_memory.enable: is not known here"),
         (DOCUMENT.replace("roles/writer.yaml", "roles/none.yaml"), "roles/none.yaml: cannot be read"),
         (DOCUMENT.replace("name: newsroom", "name: ../x"), "metadata.name: should be letters"),
         (DOCUMENT[: DOCUMENT.index("  agents:")], "spec.agents: is missing"),

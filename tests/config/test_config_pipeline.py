@@ -6,7 +6,10 @@ import pytest
 
 from commonplace.ci.dialect import (
     AgentStep,
+    Command,
     MemoryBlock,
+    StepConfig,
+    TaskConfig,
     TaskStep,
     agent_scope,
     agent_step,
@@ -69,8 +72,15 @@ def test_a_file_is_jobs_with_plans(written):
     )
     assert (pipeline.name, pipeline.named, [job.name for job in pipeline.jobs]) == ("nightly", True, ["review", "fix"])
     assert pipeline.jobs[0].plan == (
-        AgentStep(name="reviewer", prompt="look", model="openai:gpt-5", platform="linux", image="alpine"),
-        TaskStep(name="unit", path="go", args=("test", "./..."), dir="src", params={"CI": "1"}, platform="linux"),
+        AgentStep(
+            name="reviewer", prompt="look", model="openai:gpt-5", config=StepConfig(platform="linux", image="alpine")
+        ),
+        TaskStep(
+            name="unit",
+            config=TaskConfig(
+                platform="linux", params={"CI": "1"}, run=Command(path="go", args=("test", "./..."), dir="src")
+            ),
+        ),
     )
 
 
@@ -101,7 +111,7 @@ def test_other_steps_are_refused_by_name(refused, kind):
     [
         ("agent: a\nmodel: test", "jobs[0].plan[0].prompt: is missing"),
         ("agent: a\nprompt: p", "jobs[0].plan[0].model: is missing"),
-        ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: should be the agent's name"),
+        ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: is missing"),
         ("agent: [a]\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: should be text, not ['a']"),
         ("agent: a\nprompt: p\nmodel: test\nconfig: linux", "jobs[0].plan[0].config: should be a mapping with"),
         ("agent: a\nprompt: p\nmodel: test\ntimeout: 1h", "jobs[0].plan[0].timeout: is not known here; there are"),
@@ -198,7 +208,7 @@ def test_a_memory_block_has_defaults(block, expected):
         ({"max_recall": True}, "memory.max_recall: should be a whole number, not True"),
         ({"max_recall": 1001}, "memory.max_recall: should be at most 1000, not 1001"),
         ({"max_content_bytes": 1_048_577}, "memory.max_content_bytes: should be at most 1048576, not 1048577"),
-        (True, "memory: should be a mapping with enabled, max_recall, max_content_bytes"),
+        (True, "memory: should be a mapping with enabled, max_recall, max_content_bytes, not True"),
     ],
 )
 def test_a_wrong_memory_block_is_refused_in_a_program_as_in_a_file(block, said):

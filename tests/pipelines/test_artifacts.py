@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.files.artifacts import FILE_BYTES, checked
-from commonplace.learning.artifacts import publish
+from commonplace.files.artifacts import FILE_BYTES, checked, publish
 from commonplace.learning.consolidate_text import Edits, edited, woven
 from commonplace.model.changes import Archive, Delete
 from commonplace.model.errors import InvalidInput, StoreError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.learning.artifacts import stored
+from commonplace.files.artifacts import stored_artifacts
 from commonplace.learning.consolidate_receipts import receipts, undo
 from commonplace.learning.consolidate_rules import decide_supersession, frontmatter, near_pairs, skill_name, steps
 from commonplace.model.changes import Delete
@@ -322,7 +322,7 @@ def test_an_external_source_is_not_laundered(shop):
     """Artifacts are trusted no more than the least of what they were made from."""
     shop.keep("From a web page", trust=Trust.EXTERNAL)
     shop.run()
-    assert stored(shop.place)["MEMORY.md"].trust is Trust.EXTERNAL
+    assert stored_artifacts(shop.place)["MEMORY.md"].trust is Trust.EXTERNAL
 
 
 # Receipts and undo

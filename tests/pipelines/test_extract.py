@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from learners import lines, message
 
-from commonplace.app import workplace
 from commonplace.engine.rendering import fenced
 from commonplace.engine.transcripts import Turn
+from commonplace.learning import open_workspace
 from commonplace.learning.extract import JOB, extract, watermark
 from commonplace.learning.extract_gate import gated
 from commonplace.learning.rules import Proposal
@@ -141,7 +141,7 @@ def test_only_the_newest_sessions_are_looked_at(place, indexed, clock):
 def test_another_projects_sessions_are_not_seen(desk, place, indexed):
     """They neither fill the window nor are they taken."""
     desk.folder("other", "github.com/acme/other")
-    other = workplace(desk.open("other")).replace(learning=place.learning)
+    other = open_workspace(desk.open("other")).replace(learning=place.learning)
     indexed("theirs", lines(PNPM), other)
 
     assert extract(place.replace(learning=place.learning.replace(thread_scan_limit=1))).skipped == ()

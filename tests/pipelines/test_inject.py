@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from commonplace.engine.transcripts import Turn
-from commonplace.learning.addresses import Shelf
+from commonplace.learning.addresses import Addresses
 from commonplace.learning.brief import QUERY_CHARS, inject, rules_in, ticket_task
 from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
@@ -21,7 +21,7 @@ def asked(opened, folder):
     """Build the block for a task."""
 
     def asked(task="", place=opened, **options):
-        shelf = Shelf(memory=place.memory, scope=place.where.project, folder=str(folder), secret=place.secret)
+        shelf = Addresses(memory=place.memory, scope=place.where.project, folder=str(folder), secret=place.secret)
         given = {"rules": rules_in(str(folder)), "limit": 10, "summary_budget": 5000} | options
         return inject(shelf, place.recall, task, **given)
 

@@ -392,8 +392,8 @@ def test_an_interrupted_run_ends_what_was_at_work(tmp_path, folder):
     _, told = running.communicate(timeout=60)
     assert (running.returncode, told.splitlines()[-1]) == (130, "commonplace: interrupted")
     asked = (
-        "from commonplace.app import intents\nfrom commonplace.intents.entries import Caller\n"
-        f"with intents({store!r}) as held:\n"
+        "from commonplace.intents import open_intents\nfrom commonplace.intents.entries import Caller\n"
+        f"with open_intents({store!r}) as held:\n"
         "    print([event.detail['outcome'] for event in held.events(Caller()) if event.detail])"
     )
     assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout == (

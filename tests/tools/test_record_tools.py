@@ -8,7 +8,7 @@ import pytest
 
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import unfenced
-from commonplace.learning.addresses import Shelf
+from commonplace.learning.addresses import Addresses
 from commonplace.model.binding import Binding
 from commonplace.model.records import CATEGORIES, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
@@ -30,7 +30,7 @@ def memory(store, clock):
 @pytest.fixture
 def tools(memory):
     """The tools of that agent."""
-    return RecordTools(Shelf(memory=memory, scope=PROJECT), {"project": PROJECT, "assistant": USER})
+    return RecordTools(Addresses(memory=memory, scope=PROJECT), {"project": PROJECT, "assistant": USER})
 
 
 def only(memory):

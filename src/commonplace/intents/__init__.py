@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from commonplace.intents.entries import Caller
     from commonplace.intents.event_routes import EVENT_ROUTES
     from commonplace.intents.intents import Intents
+    from commonplace.intents.opening import open_intents
     from commonplace.intents.rfc_routes import RFC_ROUTES
     from commonplace.intents.sdk_routes import SDK_ROUTES
     from commonplace.intents.verbs import VERBS, IntentAccess
@@ -32,6 +33,7 @@ __getattr__ = lazy_names(
         "entries": "Caller",
         "event_routes": "EVENT_ROUTES",
         "intents": "Intents",
+        "opening": "open_intents",
         "rfc_routes": "RFC_ROUTES",
         "sdk_routes": "SDK_ROUTES",
         "verbs": "VERBS IntentAccess",
@@ -54,5 +56,6 @@ __all__ = [
     "Runner",
     "assign",
     "on_assignment",
+    "open_intents",
     "runner",
 ]

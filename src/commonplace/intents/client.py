@@ -13,10 +13,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from commonplace.app import LOCAL, intents
+from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
 from commonplace.intents import verbs
 from commonplace.intents.entries import Caller, Entry, Page, Permissions, Policy, Task, scope_named
+from commonplace.intents.opening import open_intents
 from commonplace.intents.verbs import IntentAccess
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder
@@ -147,7 +148,7 @@ class Client:
         else:
             if agent is not None:
                 scope_named(("agent", agent))  # raises for what is no name
-            engine = intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
+            engine = open_intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
             self.backend = Local(IntentAccess(intents=engine, caller=Caller(agent=agent)))
         self.memory = Entries(self.backend)
         self.tasks = Tasks(self.backend)
