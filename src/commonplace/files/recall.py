@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from commonplace.engine.memory import Memory, Recall
+from commonplace.engine.memory import Memory
+from commonplace.engine.recall import Recall
 from commonplace.files.freshness import Look
 from commonplace.model.queries import Hit
 from commonplace.model.scopes import Scope
