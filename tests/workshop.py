@@ -7,7 +7,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from commonplace.app import store_at
+from commonplace.app import open_store
 from commonplace.config.learning_settings import Learning
 from commonplace.learning.artifacts import stored
 from commonplace.learning.consolidate import consolidate
@@ -25,7 +25,7 @@ from commonplace.model.scopes import Scope
 from commonplace.text.words import terms
 
 SHOP = Scope.of(("project", "shop"))
-PROMPTS = Path(__file__).parents[1] / "src" / "commonplace" / "pipelines" / "prompts"
+PROMPTS = Path(__file__).parents[1] / "src" / "commonplace" / "learning" / "prompts"
 
 
 class Scripted:
@@ -51,7 +51,7 @@ class Shop:
 
     def __init__(self, folder, clock, *, store=None, place=None, scope=SHOP, model=None, **learning):
         self.folder, self.clock, self.scope = Path(folder) / "files", clock, scope
-        self.store = store or store_at(place or os.fspath(Path(folder) / "memory.db"))
+        self.store = store or open_store(place or os.fspath(Path(folder) / "memory.db"))
         self.model = model
         self.place = Workplace(
             store=self.store, scope=scope, folder=str(self.folder), bind=self.binding, clock=clock, model=self.role,

@@ -53,8 +53,8 @@ class App:
         self.env = env
         self.clock = clock
         self.embedder = embedder
-        self.secret = secret_in(where.home)
-        self.database = store_at(where.database, env=env, machine=lambda: machine_in(where.home))
+        self.secret = redaction_key_in(where.home)
+        self.database = open_store(where.database, env=env, machine=lambda: machine_name(where.home))
         for scope, folder in where.folders.items():
             if scope == where.assistant:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -199,7 +199,7 @@ class App:
         self.close()
 
 
-def here(
+def open_app(
     directory: str | None = None,
     *,
     env: Mapping[str, str] | None = None,
@@ -214,16 +214,16 @@ def here(
     known = os.environ if env is None else env
     where = context(directory or os.getcwd(), known)
     if embedder == CONFIGURED:
-        chosen = configured(where.user_settings, known, file=os.path.join(where.home, CONFIG))
+        chosen = configured_embedder(where.user_settings, known, file=os.path.join(where.home, CONFIG))
     else:
-        chosen = embedder_named(embedder, known)
+        chosen = find_embedder(embedder, known)
     return App(where, channel=channel, clock=clock, embedder=chosen, env=known)
 
 
-def configured(settings: Mapping[str, Any], env: Mapping[str, str], *, file: str) -> Embedder | None:
+def configured_embedder(settings: Mapping[str, Any], env: Mapping[str, str], *, file: str) -> Embedder | None:
     """The embedder that a user's settings name."""
     try:
-        return embedder_named(
+        return find_embedder(
             settings["embedder"], env, base_url=settings["embedder_base_url"],
             api_key_env=settings["embedder_api_key_env"], dimensions=settings["embedder_dimensions"],
         )  # fmt: skip
@@ -231,7 +231,7 @@ def configured(settings: Mapping[str, Any], env: Mapping[str, str], *, file: str
         raise ConfigError(str(error), file=file, path="embedder") from error
 
 
-def embedder_named(spec: Embedder | str | None, env: Mapping[str, str], **options: Any) -> Embedder | None:
+def find_embedder(spec: Embedder | str | None, env: Mapping[str, str], **options: Any) -> Embedder | None:
     """An embedder by what it is called; ``none`` is none."""
     if spec is None or spec == "none":
         return None
@@ -293,7 +293,7 @@ def model_in(where: Context, env: Mapping[str, str]) -> Callable[[str], Model]:
     return model
 
 
-def store_at(place: str, *, env: Mapping[str, str] = os.environ, machine: Callable[[], str] = str) -> Database:
+def open_store(place: str, *, env: Mapping[str, str] = os.environ, machine: Callable[[], str] = str) -> Database:
     """The store in a file, or at the address of a PostgreSQL database.
 
     ``machine`` says what this machine is called, where one store knows the folders of several.
@@ -305,21 +305,21 @@ def store_at(place: str, *, env: Mapping[str, str] = os.environ, machine: Callab
     return PostgresStore(place, machine=machine())
 
 
-def lance_store(folder: str, *, env: Mapping[str, str] = os.environ) -> SqliteStore:
+def open_lance_store(folder: str, *, env: Mapping[str, str] = os.environ) -> SqliteStore:
     """The store in a folder, with an index of its vectors in LanceDB beside the records."""
     from commonplace.stores.lance.store import LanceStore  # noqa: PLC0415 - only what is used is loaded
 
     return LanceStore(folder, vec=env.get(VEC))
 
 
-def lance_needed() -> None:
+def require_lance() -> None:
     """Refuse to go on without LanceDB, before anything is made."""
     from commonplace.stores.lance.index import needed  # noqa: PLC0415 - likewise
 
     needed()
 
 
-def carried(source: str, target: str) -> int:
+def copy_database(source: str, target: str) -> int:
     """Copy the database in a file to where there is none yet; returns the number of records.  The source stays.
 
     It is copied beside its place and linked there when it is whole: of two who do so at once, one is too late.
@@ -347,7 +347,7 @@ def reindex(store: Store, *, tell: Tell = silent) -> int:
     return store.rebuild(tell=tell) if isinstance(store, LanceStore) else 0
 
 
-def lance_tables(folder: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+def read_lance_tables(folder: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """The tables of a LanceDB store that the public implementation of role memory wrote, row by row."""
     from commonplace.stores.lance.reader import tables  # noqa: PLC0415 - likewise
 
@@ -376,7 +376,7 @@ def mover_of(store: Database) -> Mover:
     return PostgresMover(store)
 
 
-def machine_in(folder: str) -> str:
+def machine_name(folder: str) -> str:
     """What this machine is called in a store that it shares: a name by chance, kept in the data folder."""
     path = os.path.join(folder, "machine")
     try:
@@ -394,7 +394,7 @@ def _looked(where: Context) -> str:
     return f"looked-{sha256(where.database.encode()).hexdigest()[:16]}"
 
 
-def set_aside(where: Context) -> str:
+def set_damaged_aside(where: Context) -> str:
     """Move a database that cannot be opened out of the way; the next one is made anew.  Returns where it is now."""
     aside, number = f"{where.database}.damaged", 0
     while os.path.exists(aside):
@@ -420,7 +420,7 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
     name another, such as ``"openai:text-embedding-3-small"``; None searches by words alone.
     """
     if path is None:
-        return here(clock=clock, embedder=CONFIGURED if embedder == LOCAL else embedder).memory
+        return open_app(clock=clock, embedder=CONFIGURED if embedder == LOCAL else embedder).memory
     scope = Scope.of(("user", user))
     binding = Binding(
         channel=Channel.USER,
@@ -428,9 +428,9 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
         reads=(scope,),
         transcripts=frozenset({scope}),
     )
-    chosen = embedder_named(embedder, os.environ)
-    store = store_at(path)
-    return Memory(store, binding, clock=clock, embedder=chosen, secret=secret_beside(path))
+    chosen = find_embedder(embedder, os.environ)
+    store = open_store(path)
+    return Memory(store, binding, clock=clock, embedder=chosen, secret=redaction_key_beside(path))
 
 
 def intents(
@@ -453,26 +453,30 @@ def intents(
     known, most = os.environ if env is None else env, EPISODIC_CAPACITY if capacity is None else capacity
     days = EVENT_DAYS if event_days is None else event_days
     if place is not None:
-        chosen = embedder_named(embedder, known)
-        store: Store = store_at(place, env=known)
-        return Intents(store, clock=clock, embedder=chosen, secret=secret_beside(place), capacity=most, event_days=days)
+        chosen = find_embedder(embedder, known)
+        store: Store = open_store(place, env=known)
+        return Intents(
+            store, clock=clock, embedder=chosen, secret=redaction_key_beside(place), capacity=most, event_days=days
+        )
     where = context(os.getcwd(), known)
     if embedder == LOCAL:
-        chosen = configured(where.user_settings, known, file=os.path.join(where.home, CONFIG))
+        chosen = configured_embedder(where.user_settings, known, file=os.path.join(where.home, CONFIG))
     else:
-        chosen = embedder_named(embedder, known)
-    store = store_at(where.database, env=known, machine=lambda: machine_in(where.home))
-    return Intents(store, clock=clock, embedder=chosen, secret=secret_in(where.home), capacity=most, event_days=days)
+        chosen = find_embedder(embedder, known)
+    store = open_store(where.database, env=known, machine=lambda: machine_name(where.home))
+    return Intents(
+        store, clock=clock, embedder=chosen, secret=redaction_key_in(where.home), capacity=most, event_days=days
+    )
 
 
-def secret_beside(place: str) -> Callable[[], bytes]:
+def redaction_key_beside(place: str) -> Callable[[], bytes]:
     """The key of redaction marks for a store of one's own: beside its file, or in the data folder."""
     if place == ":memory:":
         return bytes
-    return secret_in(home(os.environ) if is_address(place) else os.path.dirname(os.path.abspath(place)))
+    return redaction_key_in(home(os.environ) if is_address(place) else os.path.dirname(os.path.abspath(place)))
 
 
-def secret_in(folder: str) -> Callable[[], bytes]:
+def redaction_key_in(folder: str) -> Callable[[], bytes]:
     """The key of redaction marks, made on first use: equal secrets get equal marks, and none can be guessed back."""
 
     @cache  # it is the same for every write

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.files.codec import agrees, decode
 from commonplace.model.queries import State
 
 #: Says what it is about to do, does it, and says that it is done: one line each, straight to the pipe.
 WORKER = """
 import os, random, sys
-from commonplace.app import here
+from commonplace.app import open_app
 
 def say(*words):
     os.write(1, (" ".join(words) + "\\n").encode())
 
 chance = random.Random(int(sys.argv[2]))
-with here(sys.argv[1]) as opened:
+with open_app(sys.argv[1]) as opened:
     memory = opened.memory
     live = [record.id for record in memory.list(limit=1000)]
     for step in range(10_000):
@@ -143,7 +143,7 @@ def survive(shop, seeds):
     ledger = Ledger()
     for seed in seeds:
         pending = ledger.hear(killed(folder, env, seed))
-        with here(str(folder), env=env) as opened:
+        with open_app(str(folder), env=env) as opened:
             ledger.settle(assert_agreement(opened), pending)
             if seed % 10 == 0:
                 assert all(problem.fixable for problem in opened.keeper.check())  # such as an erasure under way

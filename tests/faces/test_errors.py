@@ -14,7 +14,7 @@ import pytest
 
 from commonplace import __version__
 from commonplace.cli import exits
-from commonplace.cli.commands import COMMANDS
+from commonplace.cli.commands import all_commands
 from commonplace.model import errors
 from commonplace.records.commands.record import record
 
@@ -237,7 +237,7 @@ def test_long_work_is_shown_on_a_terminal_and_nowhere_else(cli):
 
 def commands():
     """Every command there is, as it is typed."""
-    return [[name] for name in COMMANDS] + [["record", name] for name in record.commands]
+    return [[name] for name in all_commands()] + [["record", name] for name in record.commands]
 
 
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
@@ -253,7 +253,7 @@ def test_every_command_has_help_with_an_example(outside, command):
 def test_help_names_every_command(outside):
     """The list of commands is there without loading any of them."""
     out = outside.ok("--help").out
-    assert all(f"\n  {name} " in out for name in COMMANDS)
+    assert all(f"\n  {name} " in out for name in all_commands())
     assert outside.ok("-h").out == out
 
 

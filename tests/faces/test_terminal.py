@@ -45,16 +45,16 @@ def test_a_path_is_shown_from_where_one_is(monkeypatch, tmp_path):
     """Inside of the working directory relative, elsewhere whole; a name that only begins alike is elsewhere."""
     monkeypatch.chdir(tmp_path)
     here = os.getcwd()
-    assert terminal.near(f"{here}/a/b.md") == "a/b.md"
-    assert terminal.near(f"{here}-other/b.md") == f"{here}-other/b.md"
+    assert terminal.short_path(f"{here}/a/b.md") == "a/b.md"
+    assert terminal.short_path(f"{here}-other/b.md") == f"{here}-other/b.md"
 
 
 def test_any_text_can_be_written(monkeypatch):
     """Characters that the terminal's encoding lacks, and bytes that were no text, are escaped, not fatal."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", stream)
-    terminal.prepare()
-    terminal.say("漢 \udcff")
+    terminal.prepare_streams()
+    terminal.print_text("漢 \udcff")
     stream.flush()
     assert stream.buffer.getvalue() == b"\\u6f22 \\udcff\n"
 
@@ -63,8 +63,8 @@ def test_json_stays_json_in_any_encoding(monkeypatch):
     """What a terminal of ASCII cannot show is written as JSON writes it, beyond the first 65536 characters too."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
-    terminal.prepare()
-    terminal.say_json({"text": "café 😀"})
+    terminal.prepare_streams()
+    terminal.print_json({"text": "café 😀"})
     stream.flush()
     assert json.loads(stream.buffer.getvalue()) == {"text": "café 😀"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.hosts.hook import CONTEXT_CHARS
 from hosts import recorded
 from hosts.conftest import COMMAND
@@ -117,7 +117,7 @@ def test_an_event_goes_by_the_hosts_name_too_and_a_host_by_what_it_says(person):
 def test_a_prompt_is_shown_what_bears_on_it_and_never_more_than_a_host_takes(person):
     """Ten long notes do not fit, and what is shown is whole."""
     person.ok("init")
-    with here(str(person.work), env=person.env) as place:
+    with open_app(str(person.work), env=person.env) as place:
         for number in range(10):
             text = f"Note {number} on the deploy: {'the deploy needs care and patience, ' * 40}"
             place.memory.remember(text, category="procedures")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here, workplace
+from commonplace.app import open_app, workplace
 from commonplace.config.learning_settings import Learning
 from commonplace.learning.extract import extract
 from commonplace.records.index import index
@@ -38,7 +38,7 @@ class MemoryAccess:
 
     def open(self, name="shop", **options):
         """Open what is at a folder; it is closed when the test ends."""
-        opened = here(str(self.root / name), env=self.env, **{"clock": self.clock} | options)
+        opened = open_app(str(self.root / name), env=self.env, **{"clock": self.clock} | options)
         self._opened.append(opened)
         return opened
 

@@ -391,9 +391,9 @@ def test_another_process_finds_a_file_that_is_not_noted_yet(desk, opened):
 
 PROGRAM = """
 import sys
-from commonplace.app import here
+from commonplace.app import open_app
 number = sys.argv[1]
-with here(sys.argv[2]) as opened:
+with open_app(sys.argv[2]) as opened:
     memory, mine = opened.memory, []
     for step in range(12):
         mine.append(memory.remember(f"note {number} {step}", category="decisions").record.id)
@@ -436,8 +436,8 @@ def test_processes_at_work_leave_files_and_rows_in_agreement(desk, opened):
 
 SYNC = """
 import sys
-from commonplace.app import here
-with here(sys.argv[2]) as opened:
+from commonplace.app import open_app
+with open_app(sys.argv[2]) as opened:
     opened.sync(opened.where.project)
 """
 

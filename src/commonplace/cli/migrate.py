@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commonplace.app import machine_in, mover_of, store_at
-from commonplace.cli.commands import Told
-from commonplace.cli.session import counted, json_too, progress
-from commonplace.cli.terminal import near, say, say_json
+from commonplace.app import machine_name, mover_of, open_store
+from commonplace.cli.commands import Command
+from commonplace.cli.session import json_option, plural, progress
+from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import migrate as moving
 from commonplace.model.errors import Conflict, InvalidInput
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from commonplace.app import Database
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("source")
 @click.argument("target")
 @click.option("--replace", is_flag=True, help="Erase what the target holds that the source does not.")
-@json_too
+@json_option
 def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
     """Make TARGET hold what SOURCE holds: records with their past and use, sessions, vectors, files, jobs.
 
@@ -48,13 +48,14 @@ def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
             "written": moved.written, "erased": moved.erased, "digest": moved.digest,
         }  # fmt: skip
     if as_json:
-        say_json(data)
+        print_json(data)
     else:
-        say(
-            f"{near(other.path)} holds {counted(moved.records, 'record')} and {moved.items - moved.records} other"
-            f" things, as {near(one.path)} does ({moved.written} written, {moved.erased} erased, {moved.digest[:16]})"
+        print_text(
+            f"{short_path(other.path)} holds {plural(moved.records, 'record')} and {moved.items - moved.records} other"
+            f" things, as {short_path(one.path)} does"
+            f" ({moved.written} written, {moved.erased} erased, {moved.digest[:16]})"
         )
 
 
 def _opened(place: str) -> Database:
-    return store_at(place, machine=lambda: machine_in(home(os.environ)))
+    return open_store(place, machine=lambda: machine_name(home(os.environ)))

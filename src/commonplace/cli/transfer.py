@@ -10,15 +10,15 @@ from typing import BinaryIO
 
 import click
 
-from commonplace.cli.commands import Told
-from commonplace.cli.session import counted, json_too, opened, progress, scoped, taken_out
-from commonplace.cli.terminal import near, note
+from commonplace.cli.commands import Command
+from commonplace.cli.session import json_option, open_session, plural, progress, redaction_notes, scope_option
+from commonplace.cli.terminal import print_note, short_path
 from commonplace.engine.transfer import exported, imported
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.model.records import CATEGORIES
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("file", required=False)
 @click.option(
     "--to",
@@ -27,7 +27,7 @@ from commonplace.model.records import CATEGORIES
     show_default=True,
     help="As what: everything, or what another tool reads.",
 )
-@scoped
+@scope_option
 def export(file: str | None, to: str, scope: str | None) -> None:
     """Write every record, with its versions, dates, sources and use, as JSON Lines.
 
@@ -48,13 +48,13 @@ def export(file: str | None, to: str, scope: str | None) -> None:
 
         handed_out(to, file, scope=scope)
         return
-    with opened(scope) as session, progress("Exporting", streamed=file in (None, "-")) as tell:
+    with open_session(scope) as session, progress("Exporting", streamed=file in (None, "-")) as tell:
         scopes = frozenset(session.memory.binding.reads)
         lines = _shown(exported(session.place.store, scopes, now=session.place.clock()), tell)
         if file is None or file == "-":
             _poured(sys.stdout.buffer, lines)
         else:
-            note(f"{counted(_write(file, lines), 'record')} in {near(os.path.abspath(file))}")
+            print_note(f"{plural(_write(file, lines), 'record')} in {short_path(os.path.abspath(file))}")
 
 
 def _write(file: str, lines: Iterable[str]) -> int:
@@ -101,7 +101,7 @@ def _shown(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[s
         yield line
 
 
-@click.command("import", cls=Told)
+@click.command("import", cls=Command)
 @click.argument("file")
 @click.option(
     "--from",
@@ -112,8 +112,8 @@ def _shown(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[s
 @click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of all of it.")
 @click.option("--dry-run", is_flag=True, help="With --from: show what would be kept.")
 @click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml whose memory it becomes.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def import_(
     *,
     file: str,
@@ -175,7 +175,7 @@ def _refuse_misplaced(
 
 def _take_back(file: str, scope: str | None, *, as_json: bool) -> None:
     """Keep the records of an export of ours."""
-    with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
+    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
         into = place.where.writable(scope) if scope else None
         allowed = place.binding.also_writes
@@ -183,8 +183,8 @@ def _take_back(file: str, scope: str | None, *, as_json: bool) -> None:
             place.store, _lines(file), allowed=allowed, into=into, name=file, secret=place.secret(), tell=tell
         )
         place.catch_up(tell=tell)
-        session.tell(*taken_out(done.redactions))
-        text = f"{counted(done.kept, 'record')} kept, {done.present} there already"
+        session.add_notes(*redaction_notes(done.redactions))
+        text = f"{plural(done.kept, 'record')} kept, {done.present} there already"
         session.answer(text, {"kept": done.kept, "present": done.present})
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.app import App, here, learning_place, workplace
+from commonplace.app import App, learning_place, open_app, workplace
 from commonplace.config.project import PROJECT, Context, context
 from commonplace.hosts.registry import Found, Host
 from commonplace.hosts.transcripts import about, log_of
@@ -149,7 +149,7 @@ class _Sorter:
 
 
 def _indexed(folder: str, place: App, host: Host, found: Sequence[Found], tell: Tell) -> IndexReport:
-    with here(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
+    with open_app(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
         work = workplace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)
         queue(theirs, work, report.files)

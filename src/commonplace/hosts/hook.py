@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from commonplace.app import App, here
+from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import STANDING, fenced, hit_line, keyed_digest, unfenced
 from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, Host, host_named, host_of, own_words
@@ -101,7 +101,7 @@ def handle(call: Asked, *, answer: Callable[[str], None], note: Callable[[str], 
     """Do what an event asks for."""
     if call.said.get("agent_id"):
         return  # a subagent: the session that started it is the one that remembers
-    with here(call.folder, env=call.env) as place:
+    with open_app(call.folder, env=call.env) as place:
         if call.event == START:
             _start(call, place, answer, note)
         elif call.event == PROMPT:

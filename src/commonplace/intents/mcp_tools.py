@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commonplace.app import intents, secret_in
+from commonplace.app import intents, redaction_key_in
 from commonplace.config.paths import home
 from commonplace.engine.rendering import STANDING, fenced, iso, keyed_digest, quoted_line
 from commonplace.intents.entries import Caller, Entry, agent_scope, namespace_named
@@ -179,7 +179,7 @@ def _block(entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
     text = "\n".join([STANDING, *map(_line, entries)])
-    return fenced(text, seal=keyed_digest(text, secret_in(home(os.environ))()))
+    return fenced(text, seal=keyed_digest(text, redaction_key_in(home(os.environ))()))
 
 
 def _line(entry: Entry) -> str:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from commonplace.app import App, here, learning_place
+from commonplace.app import App, learning_place, open_app
 from commonplace.engine.memory import Kept
 from commonplace.engine.rendering import STANDING, fenced, hit_line, iso, keyed_digest, quoted_line, quoted_lines
 from commonplace.engine.rendering import record_line as line_of
@@ -48,14 +48,14 @@ class Records:
     @contextmanager
     def _opened(self) -> Iterator[tuple[App, list[str]]]:
         """What is here now, after a look at the files that people may have edited, and what to tell of them."""
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             yield place, place.refresh()
 
     # Tools
 
     def recall(self, given: Mapping[str, Any]) -> Told:
         """Find what bears on a question."""
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             settings = place.where.project_settings
             found = place.recall(
                 given["query"], scopes=_scopes(place, given), categories=_categories(given),
@@ -132,7 +132,7 @@ class Records:
     def brief(self, given: Mapping[str, Any]) -> Told:
         """What a session should be shown before it starts on a task; a receipt of it is kept."""
         session = given.get("session")
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             injection = place.inject(given.get("task", ""), budget=given.get("budget_tokens"), session=session)
             receipt = _receipt(place, injection, session) if injection.text else None
         shown = described(injection)
@@ -144,7 +144,7 @@ class Records:
 
     def resources(self) -> Sequence[Resource]:
         """The summary, and every other artifact that there is."""
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             leaves = [url for url in _leaves(place, f"{SCHEME}{ROOT}/") if not url.endswith("/memory_summary.md")]
         names = [url.removeprefix(f"{SCHEME}{ROOT}/") for url in leaves]
         summary = Resource(
@@ -173,7 +173,7 @@ class Records:
         from commonplace.learning.extract_host import INSTRUCTIONS, prepare  # noqa: PLC0415 - only this prompt
 
         name = given.get("session")
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             work = learning_place(place)
             folder = os.path.join(place.where.home, WORK, _folder(work.scope))
             done = prepare(work, folder, only=[name.removeprefix("session:")] if name else None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import counted, progress, taken_out
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.session import plural, progress, redaction_notes
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.roles.dialect import Role, ephemeral
 from commonplace.roles.lance_import import Found
 from commonplace.roles.memory import TakenOver, lance_found, role_memory
@@ -21,27 +21,27 @@ def taken_over(folder: str, file: str | None, *, dry_run: bool, as_json: bool) -
         return
     with role_memory(role) as held, progress("Importing") as tell:
         for sentence in held.notes:
-            note(sentence)
+            print_note(sentence)
         done = held.take_over(found, limited=file is not None, tell=tell)
-    for sentence in (*taken_out(done.memories.redactions), *_notes(role, found, done)):
-        note(sentence)
+    for sentence in (*redaction_notes(done.memories.redactions), *_notes(role, found, done)):
+        print_note(sentence)
     memories = done.memories
     if as_json:
         said = {"kept": memories.kept, "present": memories.present, "blank": memories.blank}
-        say_json({"role": role.name} | said | {"sessions": done.sessions, "sessions_present": done.present})
+        print_json({"role": role.name} | said | {"sessions": done.sessions, "sessions_present": done.present})
         return
-    told = f"{_memories(memories.kept)} and {counted(done.sessions, 'session')} kept for {role.name}"
-    say(f"{told}, {memories.present} and {done.present} there already")
+    told = f"{_memories(memories.kept)} and {plural(done.sessions, 'session')} kept for {role.name}"
+    print_text(f"{told}, {memories.present} and {done.present} there already")
 
 
 def _would(role: Role, found: Found, *, as_json: bool) -> None:
     """Say what a store holds, and keep nothing of it."""
     memories, sessions = len(found.memories), len(found.conversations)
     if as_json:
-        say_json({"role": role.name, "memories": memories, "sessions": sessions})
+        print_json({"role": role.name, "memories": memories, "sessions": sessions})
         return
-    say(
-        f"{_memories(memories)} and {counted(sessions, 'session')} would be kept for {role.name}, but for what is there"
+    print_text(
+        f"{_memories(memories)} and {plural(sessions, 'session')} would be kept for {role.name}, but for what is there"
     )
 
 

@@ -162,7 +162,7 @@ class RoleMemory:
 
 def lance_found(folder: str) -> lance_import.Found:
     """What a LanceDB store of the public implementation holds, checked; nothing is kept yet."""
-    return lance_import.read(opening.lance_tables(folder))
+    return lance_import.read(opening.read_lance_tables(folder))
 
 
 def consolidating(role: Role) -> ModelSettings:
@@ -215,7 +215,7 @@ def role_memory(
             agreeing(role, stored, chosen.embedder)
         yield RoleMemory(
             role, store, home=data, env=merged, clock=clock,
-            secret=opening.secret_in(data), chosen=chosen, notes=carried,
+            secret=opening.redaction_key_in(data), chosen=chosen, notes=carried,
         )  # fmt: skip
 
 
@@ -241,16 +241,16 @@ def _carried(role: Role, data: str) -> tuple[str, ...]:
     if other is None:
         return ()
     if role.remembering().store_backend == LANCEDB:
-        opening.lance_needed()  # a copy that nobody can use yet would be an old one when somebody can
-    count = opening.carried(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
+        opening.require_lance()  # a copy that nobody can use yet would be an old one when somebody can
+    count = opening.copy_database(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
     return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
 
 
 def _opened(role: Role, place: str, env: Mapping[str, str]) -> Store:
     """The store of a role, by its backend."""
     if role.remembering().store_backend == LANCEDB and not is_address(place):
-        return opening.lance_store(place, env=env)
-    return opening.store_at(place, env=env)
+        return opening.open_lance_store(place, env=env)
+    return opening.open_store(place, env=env)
 
 
 def agreeing(role: Role, stored: EmbedderIdentity | None, embedder: Embedder) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from commonplace.app import here
-from commonplace.cli.commands import Told
-from commonplace.cli.session import Session, counted, json_too
+from commonplace.app import open_app
+from commonplace.cli.commands import Command
+from commonplace.cli.session import Session, json_option, plural
 from commonplace.engine.rendering import iso
 from commonplace.learning.receipts import INJECTION, RECALL, Fate, Shown, Used
 from commonplace.learning.receipts import used as used_in
@@ -17,9 +17,9 @@ from commonplace.text.cleaning import plain_line
 LINE_LETTERS = 80  # of what an item says
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("session", metavar="SESSION")
-@json_too
+@json_option
 def used(session: str, as_json: bool) -> None:
     """Say what a session was shown, by `commonplace brief --session` or when it recalled, and what of it was used.
 
@@ -29,11 +29,11 @@ def used(session: str, as_json: bool) -> None:
     Example:
       commonplace used 0b1c
     """
-    with here() as place:
+    with open_app() as place:
         told = Session(place, place.memory, as_json=as_json)
         report = used_in(place.memory, session.removeprefix("session:"))
         if not report.indexed:
-            told.tell(f"session {report.session!r} is not indexed, so what it used is not known")
+            told.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
         told.answer(_text(report), _described(report))
 
 
@@ -55,7 +55,7 @@ def _times(report: Used, what: str, name: str) -> str:
     if not found and what == RECALL:
         return ""
     shown = ", ".join(f"{receipt.at:%Y-%m-%d} ({receipt.tokens} tokens)" for receipt in found)
-    return counted(len(found), name) + (f": {shown}" if shown else "")
+    return plural(len(found), name) + (f": {shown}" if shown else "")
 
 
 def _of(report: Used, what: str) -> list[Shown]:

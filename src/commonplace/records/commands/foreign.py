@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from commonplace.cli.session import Session, counted, opened, progress, taken_out
-from commonplace.cli.terminal import near, note
+from commonplace.cli.session import Session, open_session, plural, progress, redaction_notes
+from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import bound
 from commonplace.learning.artifacts import SKILLS
@@ -22,7 +22,7 @@ ALL = -1
 
 def taken_in(path: str, sort: str, *, scope: str | None, category: str | None, dry_run: bool, as_json: bool) -> None:
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
-    with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
+    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
         into = place.where.writable(scope or (PROJECT if place.where.project else ASSISTANT))
         files, found = found_in(sort, path)
@@ -37,18 +37,18 @@ def taken_in(path: str, sort: str, *, scope: str | None, category: str | None, d
 
 
 def _told(session: Session, done: TakenIn) -> None:
-    session.tell(*taken_out(done.redactions))
-    session.tell(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
+    session.add_notes(*redaction_notes(done.redactions))
+    session.add_notes(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
     if more := len(done.left_out) - SHOWN_REFUSALS:
-        session.tell(*([f"left out: {more} more"] if more > 0 else []))
-    text = f"{counted(done.kept, 'record')} kept, {done.present} there already, from {counted(done.files, 'file')}"
+        session.add_notes(*([f"left out: {more} more"] if more > 0 else []))
+    text = f"{plural(done.kept, 'record')} kept, {done.present} there already, from {plural(done.files, 'file')}"
     data = {"files": done.files, "found": done.found, "kept": done.kept, "present": done.present}
     session.answer(text, data | {"left_out": list(done.left_out)})
 
 
 def handed_out(to: str, path: str | None, *, scope: str | None) -> None:
     """Write what is remembered where another tool reads it."""
-    with opened(scope) as session:
+    with open_session(scope) as session:
         if to == "skills":
             _link_skills(session, path or os.path.join(".claude", "skills"))
             return
@@ -89,7 +89,7 @@ def _write(texts: Mapping[str, str]) -> None:
         if os.path.exists(target):
             os.chmod(temporary, os.stat(target).st_mode & 0o777)
         os.replace(temporary, target)
-        note(f"written: {near(file)}")
+        print_note(f"written: {short_path(file)}")
 
 
 def _link_skills(session: Session, folder: str) -> None:
@@ -99,7 +99,7 @@ def _link_skills(session: Session, folder: str) -> None:
     names = sorted(os.listdir(made)) if made and os.path.isdir(made) else []
     skills = [name for name in names if made and os.path.isfile(os.path.join(made, name, "SKILL.md"))]
     if made is None or not skills:
-        note("there are no skills yet; `commonplace learn` makes them of what recurs")
+        print_note("there are no skills yet; `commonplace learn` makes them of what recurs")
         return
     os.makedirs(folder, exist_ok=True)
     for name in skills:
@@ -107,7 +107,7 @@ def _link_skills(session: Session, folder: str) -> None:
         if os.path.realpath(link) == os.path.realpath(goal):
             continue
         if os.path.lexists(link):
-            note(f"{near(link)} is somebody else's and stays as it is")
+            print_note(f"{short_path(link)} is somebody else's and stays as it is")
             continue
         os.symlink(os.path.relpath(goal, os.path.realpath(folder)), link)
-        note(f"linked: {near(link)}")
+        print_note(f"linked: {short_path(link)}")

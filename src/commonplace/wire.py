@@ -1,0 +1,339 @@
+"""Typed values as JSON, and back: the JSON Schema of a type, its decoder with sentences for mistakes, its encoder.
+
+A table of codecs knows strings, numbers, booleans, dates, durations, enums, literals, scopes, lists, mappings and our
+own values; any other type is any JSON.  Faces use it for the arguments and results of verbs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import Enum, IntEnum
+from types import UnionType
+from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from commonplace.model.errors import InvalidInput
+from commonplace.model.scopes import Scope
+from commonplace.model.values import UNSET, Value
+
+Schema: TypeAlias = Mapping[str, Any]
+Marks: TypeAlias = tuple[Any, ...]  # what stands beside a type in ``Annotated``
+PREVIEW_CHARS = 60  # of a value in a sentence about it
+
+
+class Range:
+    """The least and the greatest number allowed: ``Annotated[int, Range(1, 50)]``."""
+
+    def __init__(self, low: float | None = None, high: float | None = None) -> None:
+        self.low = low
+        self.high = high
+
+    def schema(self) -> dict[str, Any]:
+        """Return the limits as JSON Schema."""
+        limits = {"minimum": self.low, "maximum": self.high}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether a number is within the limits."""
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+class Length:
+    """The greatest number of characters allowed: ``Annotated[str, Length(512)]``; ``least`` is the smallest."""
+
+    def __init__(self, most: int, *, least: int = 0) -> None:
+        self.most = most
+        self.least = least
+
+    def schema(self) -> dict[str, Any]:
+        """Return the limits as JSON Schema."""
+        return {"maxLength": self.most} | ({"minLength": self.least} if self.least else {})
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether a text has an allowed length."""
+        return self.least <= len(value) <= self.most
+
+
+def object_schema(properties: Mapping[str, Schema], required: Collection[str]) -> dict[str, Any]:
+    """Return the schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def preview(value: object) -> str:
+    """Return a value as it is shown in a message."""
+    text = repr(value)
+    return text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS]}..."
+
+
+def schema_of(hint: Any, *, nullable: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of a type.  An optional type admits null only where ``nullable`` says so."""
+    inner, optional = _without_none(hint)
+    base, marks = _unannotated(inner)
+    schema = codec_of(base).schema(base)
+    for mark in marks:
+        schema |= mark.schema()
+    if optional and nullable and "type" in schema:
+        schema["type"] = [schema["type"], "null"]
+        if "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+def decode(hint: Any, value: Any, *, name: str) -> Any:
+    """Return JSON as a value of a type; raise ``InvalidInput`` with a sentence that names what would be right."""
+    inner, optional = _without_none(hint)
+    if value is None and optional:
+        return None
+    base, marks = _unannotated(inner)
+    decoded = codec_of(base).decode(base, value, name)
+    if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
+        raise InvalidInput(f"{name} must be {_expected(schema_of(inner))}, not {preview(value)}")
+    return decoded
+
+
+def encode(value: Any) -> Any:
+    """Return a value as JSON: fields by name, dates as ISO 8601, enums by their words, sets in order."""
+    return codec_of(type(value)).encode(value)
+
+
+def value_schema(kind: type[Value]) -> dict[str, Any]:
+    """Return the schema of a value: every field, required unless it has a default."""
+    properties = {name: schema_of(hint, nullable=True) for name, hint in field_hints(kind).items()}
+    return object_schema(properties, [name for name in kind.fields if name not in kind.defaults])
+
+
+def field_hints(kind: type[Value]) -> dict[str, Any]:
+    """Return the type of each field; one whose name cannot be resolved at run time counts as any JSON."""
+    known = _HINTS.get(kind)
+    if known is None:
+        known = {
+            name: _resolve(annotation, vars(sys.modules[base.__module__]))
+            for base in reversed(kind.__mro__)
+            for name, annotation in vars(base).get("__annotations__", {}).items()
+            if name in kind.fields
+        }
+        _HINTS[kind] = known
+    return known
+
+
+_HINTS: dict[type[Value], dict[str, Any]] = {}
+_UNFIT: Any = object()  # what a decoder returns for a value of another type
+
+
+# Codecs
+
+
+class Codec:
+    """How the types of one family look in JSON."""
+
+    def __init__(
+        self,
+        schema: Callable[[Any], dict[str, Any]],
+        decode: Callable[[Any, Any, str], Any],
+        encode: Callable[[Any], Any],
+    ) -> None:
+        """Join the three functions of a family.
+
+        Args:
+            schema: From the type to its JSON Schema.
+            decode: From type, JSON and the argument's name to a value; ``_UNFIT`` where the JSON is of another type.
+            encode: From a value to JSON.
+        """
+        self.schema = schema
+        self.decode = decode
+        self.encode = encode
+
+
+def codec_of(base: Any) -> Codec:
+    """Return the codec of a type, the first family in the table that it belongs to."""
+    kind = get_origin(base) or base
+    if kind is Literal:
+        return _LITERAL
+    if isinstance(kind, type):
+        for family, codec in _CODECS.items():
+            if issubclass(kind, family):
+                return codec
+    return _ANY
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain(name: str) -> Codec:
+    """Return the codec of a type that JSON has too."""
+
+    def fit(base: type, value: Any, _: str) -> Any:
+        if base is int and isinstance(value, float) and value.is_integer():
+            return int(value)
+        if base is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        fits = isinstance(value, base) and (base is bool or not isinstance(value, bool))
+        return value if fits else _UNFIT
+
+    return Codec(lambda _: {"type": name}, fit, _same)
+
+
+def _literal(base: Any, value: Any, _: str) -> Any:
+    return value if isinstance(value, str) and value in get_args(base) else _UNFIT
+
+
+def _word(member: Enum) -> str:
+    return member.name.lower() if isinstance(member, IntEnum) else str(member.value)
+
+
+def _member(base: type[Enum], value: Any, _: str) -> Any:
+    return next((member for member in base if _word(member) == value), _UNFIT)
+
+
+def _moment(_base: Any, value: Any, name: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be a date such as 2026-05-31T12:00:00Z, not {preview(value)}") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _duration(_base: Any, value: Any, name: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _UNFIT
+    try:
+        return timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        raise InvalidInput(f"{name} must be a number of seconds, not {preview(value)}") from None
+
+
+def _scope(_base: Any, value: Any, _: str) -> Any:
+    return Scope.parse(value) if isinstance(value, str) else _UNFIT
+
+
+def _value(base: type[Value], value: Any, name: str) -> Any:
+    if not isinstance(value, Mapping):
+        return _UNFIT
+    hints = field_hints(base)
+    if unknown := [key for key in value if key not in hints]:
+        raise InvalidInput(f"{name} takes no {preview(unknown[0])}; it takes {', '.join(hints)}")
+    if missing := [key for key in base.fields if key not in base.defaults and key not in value]:
+        raise InvalidInput(f"{name} needs {', '.join(map(repr, missing))}")
+    return base(**{key: decode(hints[key], item, name=f"{name}.{key}") for key, item in value.items()})
+
+
+def _value_json(value: Value) -> dict[str, Any]:
+    fields = ((name, getattr(value, name)) for name in type(value).fields)
+    return {name: encode(item) for name, item in fields if item is not UNSET}
+
+
+def _item(base: Any) -> Any:
+    """Return the type of what a list or mapping holds."""
+    arguments = [argument for argument in get_args(base) if argument is not ...]
+    if issubclass(get_origin(base) or base, Mapping):
+        arguments = arguments[1:]
+    return arguments[0] if len(arguments) == 1 else Any
+
+
+def _mapping(base: Any, value: Any, name: str) -> Any:
+    if not isinstance(value, Mapping):
+        return _UNFIT
+    return {str(key): decode(_item(base), item, name=f"{name}.{key}") for key, item in value.items()}
+
+
+def _mapping_json(value: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): encode(item) for key, item in value.items() if item is not UNSET}
+
+
+def _many(base: Any, value: Any, name: str) -> Any:
+    if not isinstance(value, list):
+        return _UNFIT
+    items = [decode(_item(base), item, name=f"each of {name}") for item in value]
+    kind = get_origin(base) or base
+    return kind(items) if issubclass(kind, tuple | frozenset | set) else items
+
+
+def _many_json(value: Collection[Any]) -> list[Any]:
+    items = [encode(item) for item in value]
+    return sorted(items) if isinstance(value, set | frozenset) else items
+
+
+_ANY = Codec(lambda _: {}, lambda _base, value, _name: value, _same)
+_LITERAL = Codec(lambda base: {"type": "string", "enum": list(get_args(base))}, _literal, _same)
+_CODECS: Mapping[type, Codec] = {  # the first that fits: an enum of words is a string too
+    Enum: Codec(lambda base: {"type": "string", "enum": [_word(member) for member in base]}, _member, _word),
+    bool: _plain("boolean"),
+    int: _plain("integer"),
+    float: _plain("number"),
+    str: _plain("string"),
+    datetime: Codec(
+        lambda _: {"type": "string", "format": "date-time"},
+        _moment,
+        lambda moment: moment.isoformat().replace("+00:00", "Z"),
+    ),
+    timedelta: Codec(lambda _: {"type": "number"}, _duration, timedelta.total_seconds),
+    Scope: Codec(lambda _: {"type": "string"}, _scope, str),
+    Value: Codec(value_schema, _value, _value_json),
+    Mapping: Codec(
+        lambda base: {"type": "object", "additionalProperties": schema_of(_item(base), nullable=True)},
+        _mapping,
+        _mapping_json,
+    ),
+    Collection: Codec(
+        lambda base: {"type": "array", "items": schema_of(_item(base), nullable=True)}, _many, _many_json
+    ),
+    type(None): Codec(lambda _: {"type": "null"}, lambda _base, value, _name: _UNFIT if value else None, _same),
+}
+
+
+# Types and sentences
+
+
+def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
+    holder = type("Annotated", (), {"__annotations__": {"it": annotation}})
+    try:
+        return get_type_hints(holder, globalns=names, include_extras=True)["it"]
+    except NameError:
+        return Any
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    """Return a type without None, and whether None was part of it; a choice of several types is any JSON."""
+    base, marks = _unannotated(hint)
+    if get_origin(base) not in (Union, UnionType):
+        return hint, False
+    rest = [choice for choice in get_args(base) if choice is not type(None)]
+    optional = len(rest) < len(get_args(base))
+    inner = rest[0] if len(rest) == 1 else Any
+    for mark in marks:
+        inner = Annotated[inner, mark]
+    return inner, optional
+
+
+def _unannotated(hint: Any) -> tuple[Any, Marks]:
+    if isinstance(hint, str | ForwardRef):  # an alias such as Json, whose text is not evaluated: any JSON
+        return Any, ()
+    if get_origin(hint) is not Annotated:
+        return hint, ()
+    base, *marks = get_args(hint)
+    inner, more = _unannotated(base)
+    return inner, (*more, *marks)
+
+
+def _expected(schema: Schema) -> str:
+    """Return what a schema allows, in words."""
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    kind = schema["type"]
+    if kind == "string" and "maxLength" in schema:
+        return f"a string of {schema.get('minLength', 0)} to {schema['maxLength']} characters"
+    if kind in _WORDS:
+        return _WORDS[kind]
+    low, high = schema.get("minimum"), schema.get("maximum")
+    between = "" if low is None else f" from {low} to {high}" if high is not None else f" of at least {low}"
+    return ("a whole number" if kind == "integer" else "a number") + between
+
+
+_WORDS = {"string": "a string", "boolean": "true or false", "array": "a list", "object": "an object", "null": "null"}
