@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.engine.ranking import distinct, within
 from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search
-from commonplace.engine.transcripts import Turn, digest_of, pieces_of
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Archive, Change, Outcome, Put, Restore, Supersede, Trim
+from commonplace.model.changes import Archive, Change, Outcome, Restore, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import Forbidden, InvalidInput, NotFound
 from commonplace.model.ids import is_prefix
@@ -30,6 +29,7 @@ from commonplace.text.question import Profile
 if TYPE_CHECKING:  # writing is half of the start-up, and no recall writes
     from commonplace.engine.admission import Admitted
     from commonplace.engine.forgetting import Erasure
+    from commonplace.engine.transcripts import Turn
     from commonplace.engine.writer import Writer
     from commonplace.redact.redaction import Finding
 
@@ -217,6 +217,7 @@ class Memory:
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
         from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
+        from commonplace.engine.transcripts import digest_of, pieces_of  # noqa: PLC0415 - see above
         from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
 
         gate = Gate(self.secret())
@@ -330,15 +331,11 @@ class Memory:
         return _kept(written.outcomes[0], admitted, written.notes)
 
     def _puts(self, admitted: Admitted, *, expect: int, dedupe: bool = False) -> Sequence[Change]:
-        put = Put(record=admitted.record, terms=admitted.terms, expect=expect, dedupe=dedupe)
-        return [put, *self._trims(admitted.record)]
+        from commonplace.engine.writer import trims  # noqa: PLC0415 - see above
 
-    def _trims(self, record: Record) -> Sequence[Change]:
-        limit = self.binding.limits.get(record.kind)
-        if limit is None:
-            return []
-        where = Filter(scopes=frozenset({record.scope}), at=record.updated_at, kinds=frozenset({record.kind}))
-        return [Trim(where=where, keep=limit.keep, order=limit.order)]
+        record = admitted.record
+        limits = trims(self.binding, record.scope, [record.kind], record.updated_at)
+        return [admitted.put(expect=expect, dedupe=dedupe), *limits]
 
     def _remember_key(self, admitted: Admitted) -> Kept:
         """The first to use a key makes the record, everybody after that its next version."""
@@ -422,7 +419,7 @@ class Memory:
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
         )
-        admitted = Admitted(record=after, terms=searchable(after), redactions=(), notes=())
+        admitted = Admitted(record=after, terms=searchable(after))
         return self._put(admitted, expect=record.version).record
 
     def _supersede(self, old: Record, admitted: Admitted) -> Kept:

@@ -13,16 +13,18 @@ embedder is part of the same transaction, and a store that has changed over in b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from commonplace.engine.embedding import check_embedder, embed
-from commonplace.model.changes import AdoptEmbedder, AppendChunks, Change, Outcome, Put, PutDocument
+from commonplace.model.changes import AdoptEmbedder, AppendChunks, Change, Outcome, Put, PutDocument, Trim
 from commonplace.model.documents import Chunk, Document
 from commonplace.model.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, NotFound, ProviderError
 from commonplace.model.ids import new_id
 from commonplace.model.ports import Clock, Embedder, Store
-from commonplace.model.queries import Vector
-from commonplace.model.records import Draft, Trust
+from commonplace.model.queries import Filter, Vector
+from commonplace.model.records import Draft, Kind, Trust
+from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.text.words import terms
 
@@ -110,6 +112,17 @@ class Writer:
         check_embedder(self.store, embedder)
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         vectors.update(zip(missing, embed(embedder, missing), strict=True))
+
+
+def trims(binding: Binding, scope: Scope, kinds: Iterable[Kind], now: datetime) -> list[Change]:
+    """The changes that erase what is over the limits of a binding."""
+    return [
+        Trim(
+            where=Filter(scopes=frozenset({scope}), at=now, kinds=frozenset({kind})), keep=limit.keep, order=limit.order
+        )
+        for kind in kinds
+        if (limit := binding.limits.get(kind))
+    ]
 
 
 def document_change(

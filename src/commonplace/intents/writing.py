@@ -106,7 +106,9 @@ class Writing:
             before, planned = plan()
             return [*before, *self._changes(planned)], planned
 
-        written, planned = self._writer.retry(changes, busy="others change this key, or what has it is no entry")
+        written, planned = self._writer.retry(
+            changes, busy="the key is changed by others all the time, or taken by what is no entry"
+        )
         self._retention.look()
         stored = {record.id: record for outcome in written.outcomes for record in outcome.records}
         return [stored[one.record.id] for one in planned]
