@@ -9,18 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.engine.rendering import iso
+from commonplace.files.artifacts import EVERYTHING, LEARNED, WOVEN, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import (
-    EVERYTHING,
-    LEARNED,
-    WOVEN,
-    Held,
-    edits_json,
-    present,
-    publish,
-    stored,
-    taken_in,
-)
+from commonplace.learning.artifacts import Held, edits_json, present, taken_in
 from commonplace.learning.consolidate import ConsolidateReport, consolidate, described
 from commonplace.learning.consolidate_text import Edits, woven
 from commonplace.learning.extract import ExtractReport, extract
@@ -166,7 +157,7 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
 
 def _document_changes(place: Workplace, theirs: Mapping[str, Held], *, every: bool) -> list[Change]:
     """The changes that erase what was learned, but for a person's own words."""
-    gone = {name for name in stored(place) if name not in theirs and (every or name != LEARNED)}
+    gone = {name for name in stored_artifacts(place) if name not in theirs and (every or name != LEARNED)}
     changes: list[Change] = [ledger.without(place, gone)] if gone else []
     for kind in (DocumentKind.EXTRACTION, DocumentKind.RECEIPT):
         where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}))

@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 from commonplace.engine.admission import Gate
 from commonplace.engine.transcripts import Turn, pieces_of, without_injected
 from commonplace.engine.writer import document_change
-from commonplace.learning.workspace import Workplace
+from commonplace.learning import Workplace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import Tell, silent
