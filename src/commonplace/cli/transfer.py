@@ -11,8 +11,9 @@ from typing import BinaryIO
 import click
 
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, open_session, plural, progress, redaction_notes, scope_option
+from commonplace.cli.session import json_option, open_session, plural, progress, scope_option
 from commonplace.cli.terminal import print_note, short_path
+from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transfer import exported, imported
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.model.records import CATEGORIES

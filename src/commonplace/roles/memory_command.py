@@ -10,8 +10,9 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, plural, progress, redaction_notes
+from commonplace.cli.session import json_option, plural, progress
 from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk as files
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from commonplace.cli.session import Session, open_session, plural, progress, redaction_notes
+from commonplace.cli.session import Session, open_session, plural, progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import bound
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files.artifacts import SKILLS
 from commonplace.learning import addresses_of
 from commonplace.model.errors import InvalidInput
