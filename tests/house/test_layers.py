@@ -35,7 +35,7 @@ ALLOWED = {
     "redact": {"model"},
     "wire": {"model"},
     "verbs": {"model", "wire"},
-    "engine": {"model", "text", "redact"},
+    "engine": {"model", "text", "redact", "wire"},
     "stores": {"model", "version"},
     "providers": {"model"},
     "config": {"model", "text"},

@@ -14,7 +14,8 @@ from functools import partial
 from commonplace import app as opening
 from commonplace.config.paths import home, is_address
 from commonplace.engine import embedding
-from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.memory import Memory, bound, now_utc
+from commonplace.engine.transfer import Arrival, Imported, import_items
 from commonplace.model.changes import Delete, Trim
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import (
@@ -31,8 +32,7 @@ from commonplace.model.values import Value
 from commonplace.providers.embedders import DEFAULTS, LOCAL, ONNX, embedder_of
 from commonplace.providers.services import key_of
 from commonplace.roles import consolidate as role_consolidate
-from commonplace.roles import lance_import
-from commonplace.roles import transfer as role_transfer
+from commonplace.roles import transfer
 from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, environment, model_settings
 from commonplace.roles.sessions import MOST, Sessions
 
@@ -46,10 +46,17 @@ class Chosen(Value):
     notes: tuple[str, ...] = ()
 
 
-class TakenOver(Value):
-    """What came of taking over another program's store."""
+class LanceStoreFound(Value):
+    """What a LanceDB store of the public implementation holds, checked."""
 
-    memories: role_transfer.Imported
+    memories: tuple[Arrival, ...]
+    conversations: tuple[transfer.Conversation, ...]  #: oldest first
+
+
+class LanceStoreImported(Value):
+    """The result of importing such a store."""
+
+    memories: Imported
     sessions: int  #: that are new
     present: int  #: sessions that were there already
 
@@ -118,21 +125,15 @@ class RoleMemory:
         opening.reindex(self.store, tell=tell)
         return done
 
-    def import_(self, text: str, *, tell: Tell = silent) -> role_transfer.Imported:
-        """Keep the memories of an export."""
-        binding = self.role.bind(Channel.IMPORT, home=self.home)
-        return role_transfer.imported(
-            self.store, text, binding=binding, scope=self.scope, clock=self.clock, embedder=self.embedder,
-            secret=self.secret(), tell=tell,
-        )  # fmt: skip
+    def import_(self, text: str, *, tell: Tell = silent) -> Imported:
+        """Import the memories of an export."""
+        return import_items(self.memory(Channel.IMPORT), transfer.read_entries(text), tell=tell)
 
-    def take_over(self, found: lance_import.Found, *, limited: bool, tell: Tell = silent) -> TakenOver:
-        """Keep what another program's store holds, once; ``limited``: within the role's limits."""
-        binding = self.role.bind(Channel.IMPORT, home=self.home)
-        done = lance_import.take_over(
-            self.store, found.memories, binding=binding if limited else binding.replace(limits={}), scope=self.scope,
-            clock=self.clock, embedder=self.embedder, secret=self.secret(), tell=tell,
-        )  # fmt: skip
+    def import_store(self, found: LanceStoreFound, *, limited: bool, tell: Tell = silent) -> LanceStoreImported:
+        """Import what another program's store holds, once; ``limited``: within the role's limits."""
+        memory = self.memory(Channel.IMPORT)
+        memory = memory if limited else bound(memory, memory.binding.replace(limits={}))
+        done = import_items(memory, found.memories, tell=tell)
         there = frozenset({DocumentKind.SESSION})
         held = self.store.documents(DocumentFilter(scopes=frozenset({self.scope}), kinds=there), limit=MOST)
         names = {document.name for document in held}
@@ -143,7 +144,7 @@ class RoleMemory:
                 self.store, self.scope, one.agent, clock=then, secret=self.secret, channel=Channel.IMPORT
             )
             sessions.save(one.id, [dict(message) for message in one.messages])
-        return TakenOver(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
+        return LanceStoreImported(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
 
     def clear(self, kinds: frozenset[Kind] | None = None) -> tuple[int, bool]:
         """Erase memories of these kinds, or all; returns how many, and whether bytes of them are still held.
@@ -160,9 +161,13 @@ class RoleMemory:
         return self.embedder
 
 
-def lance_found(folder: str) -> lance_import.Found:
-    """What a LanceDB store of the public implementation holds, checked; nothing is kept yet."""
-    return lance_import.read(opening.lance_tables(folder))
+def read_lance_store(folder: str) -> LanceStoreFound:
+    """Read a LanceDB store of the public implementation to its end; nothing is written yet."""
+    tables = opening.lance_tables(folder)
+    return LanceStoreFound(
+        memories=tuple(transfer.read_rows(tables[transfer.MEMORIES])),
+        conversations=tuple(transfer.read_conversations(tables[transfer.SESSIONS])),
+    )
 
 
 def consolidating(role: Role) -> ModelSettings:
