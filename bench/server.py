@@ -28,7 +28,7 @@ from json import dumps, loads
 
 from measure import clean_env, line, quantile, questions, texts
 
-from commonplace.app import embedder_named, store_at
+from commonplace.app import find_embedder, open_store
 from commonplace.intents.intents import Caller, EntryDraft, Intents
 from commonplace.server.keys import Keys
 
@@ -67,8 +67,8 @@ def main() -> None:
         load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
         print(f"{given.entries} entries, one server process, {os.cpu_count()} cores, load {load} before")
         path = os.path.join(folder, "memory.db")
-        store = store_at(path)
-        with Intents(store, embedder=embedder_named("local", {}), capacity=10 * given.entries) as intents:
+        store = open_store(path)
+        with Intents(store, embedder=find_embedder("local", {}), capacity=10 * given.entries) as intents:
             ids = filled(intents, given.entries)
             inside = in_process(intents, ids)
             key = Keys(store).create("bench")[1]

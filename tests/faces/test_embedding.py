@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.cli.exits import ATTENTION
 from loopback import LoopbackServer
 
@@ -46,7 +46,7 @@ def remote(server):
 
 def identity():
     """Whose vectors the store holds."""
-    with here() as place:
+    with open_app() as place:
         held = place.store.embedder()
         return held and held.name
 

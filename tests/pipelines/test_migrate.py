@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from commonplace.app import machine_in, mover_of, store_at
+from commonplace.app import machine_name, mover_of, open_store
 from commonplace.engine.transfer import MOVED_BATCH, migrate
 from commonplace.model.errors import Conflict, InvalidInput
 from commonplace.model.queries import Order
@@ -20,7 +20,7 @@ from household import FOLDER, answers, export, furnish, whole
 @pytest.fixture
 def houses(new_place):
     """Two stores of two sorts, each pair of sorts in turn; the first one is furnished."""
-    return [store_at(place) for place in new_place.pair]
+    return [open_store(place) for place in new_place.pair]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_everything_arrives(ours, theirs, make, query):
 
 def test_there_and_back_again_is_the_same(ours, theirs, make, new_place):
     """A round trip is byte-identical in its export, and as a whole."""
-    back = store_at(new_place())
+    back = open_store(new_place())
     before = export(ours, make.clock())
     migrate(mover_of(ours), mover_of(theirs))
     migrate(mover_of(theirs), mover_of(back))
@@ -145,7 +145,7 @@ def test_a_store_is_not_moved_to_itself(ours):
 def test_a_killed_command_is_taken_up(new_place, make, tmp_path):
     """Kill -9 in the middle of `commonplace migrate`: the next one completes it."""
     source, target = new_place.pair
-    ours, theirs = (store_at(place, machine=lambda: machine_in(str(tmp_path))) for place in (source, target))
+    ours, theirs = (open_store(place, machine=lambda: machine_name(str(tmp_path))) for place in (source, target))
     furnish(ours, make, records=4 * MOVED_BATCH)
     program = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "migrate", source, target]

@@ -11,7 +11,7 @@ from typing import Any
 
 from commonplace.app import App
 from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.learning.receipts import kept_quietly
+from commonplace.learning import addresses_of, save_brief_receipt, session_brief
 from commonplace.model.errors import CommonplaceError
 from commonplace.model.ids import new_id
 from commonplace.records.tools import RecordTools
@@ -30,7 +30,7 @@ def toolset(place: App) -> FunctionToolset[Any]:
     tools = FunctionToolset[Any](id="commonplace")
     where = place.where
     there = [PROJECT] * (where.project is not None and where.on(PROJECT)) + [ASSISTANT] * where.on(ASSISTANT)
-    for tool in RecordTools(place.shelf, {name: where.scope(name) for name in there}).all:
+    for tool in RecordTools(addresses_of(place), {name: where.scope(name) for name in there}).all:
         tools.add_function(tool)
     return tools
 
@@ -66,16 +66,12 @@ class CommonplaceMemory(AbstractCapability[Any]):
     def _brief(self, task: str) -> str:
         session = new_id(self.place.clock())
         try:
-            injection = self.place.inject(task, budget=self.budget, session=session)
+            injection = session_brief(self.place, task, budget=self.budget, session=session)
         except CommonplaceError as error:
             self.notes.append(f"nothing was recalled: {error}")
             return ""
         self.notes += injection.notes
-        if injection.text:
-            self.notes += kept_quietly(
-                self.place.store, injection, session=session, scope=self.place.memory.binding.reads[0],
-                secret=self.place.secret(), now=self.place.clock(),
-            )[1]  # fmt: skip
+        self.notes += save_brief_receipt(self.place, injection, session=session)[1]
         return injection.text
 
 

@@ -187,10 +187,10 @@ def ledger(
     data = home(known)
     file = os.path.join(data, CONFIG)
     said = settings.load(file, settings.USER)
-    embedder = opening.configured(said, known, file=file)
+    embedder = opening.configured_embedder(said, known, file=file)
     place = store or database(known, said["store"])
     with opening.open(place, embedder=embedder) as opened:
-        yield Ledger(opened.store, clock=clock, secret=opening.secret_beside(place), embedder=embedder)
+        yield Ledger(opened.store, clock=clock, secret=opening.redaction_key_beside(place), embedder=embedder)
 
 
 def _file(entry: Record | None) -> str | None:

@@ -29,9 +29,9 @@ def main() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit code."""
-    from commonplace.cli.exits import guarded  # noqa: PLC0415 - after gc.disable
+    from commonplace.cli.exits import run_guarded  # noqa: PLC0415 - after gc.disable
 
-    return guarded(_dispatched, arguments)
+    return run_guarded(_dispatched, arguments)
 
 
 def _dispatched(arguments: Sequence[str]) -> int:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from commonplace.app import machine_in, mover_of, store_at
-from commonplace.cli.commands import Told
-from commonplace.cli.session import counted, json_too, opened, progress, scoped, taken_out
-from commonplace.cli.terminal import near, note, say, say_json
+from commonplace.app import machine_name, mover_of, open_store
+from commonplace.cli.commands import Command
+from commonplace.cli.session import json_option, open_session, plural, progress, redaction_notes, scope_option
+from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer
 from commonplace.engine.export_format import export_lines, read_export
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LANCE = "lance"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("file", required=False)
 @click.option(
     "--to",
@@ -37,7 +37,7 @@ LANCE = "lance"
     show_default=True,
     help="Everything as JSON Lines, or what another tool reads.",
 )
-@scoped
+@scope_option
 def export(file: str | None, to: str, scope: str | None) -> None:
     """Write every record, with its versions, dates, sources and use, as JSON Lines.
 
@@ -58,13 +58,13 @@ def export(file: str | None, to: str, scope: str | None) -> None:
 
         export_foreign(to, file, scope=scope)
         return
-    with opened(scope) as session, progress("Exporting", streamed=file in (None, STDIN)) as tell:
+    with open_session(scope) as session, progress("Exporting", streamed=file in (None, STDIN)) as tell:
         scopes = frozenset(session.memory.binding.reads)
         lines = _watched(export_lines(session.place.store, scopes, now=session.place.clock()), tell)
         if file is None or file == STDIN:
             _write(sys.stdout.buffer, lines)
         else:
-            note(f"Exported {counted(_write_file(file, lines), 'record')} to {near(os.path.abspath(file))}.")
+            print_note(f"Exported {plural(_write_file(file, lines), 'record')} to {short_path(os.path.abspath(file))}.")
 
 
 def _write_file(file: str, lines: Iterable[str]) -> int:
@@ -97,7 +97,7 @@ def _watched(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator
         yield line
 
 
-@click.command("import", cls=Told)
+@click.command("import", cls=Command)
 @click.argument("file")
 @click.option(
     "--from",
@@ -108,8 +108,8 @@ def _watched(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator
 @click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of every record.")
 @click.option("--dry-run", is_flag=True, help="With --from: show what would be imported.")
 @click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml to import into.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def import_(
     *,
     file: str,
@@ -170,20 +170,20 @@ def _check_options(
 
 def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
     """Import an export of ours."""
-    with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
+    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
         into = place.where.writable(scope) if scope else None
         done = transfer.import_items(place.memory, read_export(read_lines(file), file), into=into, tell=tell)
-        session.tell(*taken_out(done.redactions))
-        text = f"Imported {counted(done.added, 'record')} ({counted(done.duplicates, 'duplicate')})."
+        session.add_notes(*redaction_notes(done.redactions))
+        text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."
         session.answer(text, {"added": done.added, "duplicates": done.duplicates})
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("source")
 @click.argument("target")
 @click.option("--replace", is_flag=True, help="Erase what the target holds that the source does not.")
-@json_too
+@json_option
 def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
     """Copy a whole store to another one: records with their past and use, sessions, vectors, files, jobs.
 
@@ -203,14 +203,14 @@ def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
         except Conflict as error:
             raise Conflict(f"{error}; --replace erases it") from error
     if as_json:
-        say_json({"source": one.path, "target": other.path} | encode(moved))
+        print_json({"source": one.path, "target": other.path} | encode(moved))
     else:
-        say(
-            f"{near(other.path)} holds {counted(moved.records, 'record')} and {moved.items - moved.records} other"
-            f" items, the same as {near(one.path)} ({moved.written} written, {moved.erased} erased,"
+        print_text(
+            f"{short_path(other.path)} holds {plural(moved.records, 'record')} and {moved.items - moved.records} other"
+            f" items, the same as {short_path(one.path)} ({moved.written} written, {moved.erased} erased,"
             f" {moved.digest[:16]})."
         )
 
 
 def _store(place: str) -> Database:
-    return store_at(place, machine=lambda: machine_in(home(os.environ)))
+    return open_store(place, machine=lambda: machine_name(home(os.environ)))

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from commonplace.app import open as open_memory
-from commonplace.cli.commands import Told
-from commonplace.cli.session import counted, json_too, progress
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.commands import Command
+from commonplace.cli.session import json_option, plural, progress
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.memory import Memory
 from commonplace.evaluation.datasets import READERS, Corpus, decoded, longmemeval_apart, sample
 from commonplace.evaluation.measure import Evaluation, Row, as_json, evaluate
@@ -24,14 +24,14 @@ OWN = "regression.jsonl"
 _PLAIN = ("R@10", "NDCG@10")  # what is shown of plain BM25; --json has the rest
 
 
-@click.command("eval", cls=Told)
+@click.command("eval", cls=Command)
 @click.argument("file", required=False)
 @click.option(
     "--format", "form", type=click.Choice(list(READERS)), default="jsonl", show_default=True, help="What the file is."
 )
 @click.option("--per-question", is_flag=True, help="LongMemEval: ask each question of its own sessions, not of all.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask so many of the questions, evenly spread.")
-@json_too
+@json_option
 def eval_(file: str | None, form: str, per_question: bool, limit: int | None, as_json: bool) -> None:
     """Measure how well recall finds what it should, on a data set of documents and questions.
 
@@ -49,7 +49,7 @@ def eval_(file: str | None, form: str, per_question: bool, limit: int | None, as
     with progress("Measuring") as tell:
         measured = measure(corpus, tell=tell)
     for sentence in measured.notes:
-        note(sentence)
+        print_note(sentence)
     _show(measured, for_programs=as_json)
 
 
@@ -83,16 +83,16 @@ def measure(corpus: Corpus, *, tell: Tell = silent, **opening: Any) -> Evaluatio
 
 def _show(measured: Evaluation, *, for_programs: bool) -> None:
     if for_programs:
-        say_json(as_json(measured))
+        print_json(as_json(measured))
     else:
-        say("\n".join(_lines(measured)))
+        print_text("\n".join(_lines(measured)))
 
 
 def _lines(measured: Evaluation) -> Iterator[str]:
     corpus, rows = measured.corpus, measured.rows
     scopes = len({passage.scope for passage in corpus.passages})
-    asked, kept = counted(len(corpus.questions), "question"), counted(len(corpus.passages), "document")
-    yield f"{corpus.name}: {asked} about {kept} in {counted(scopes, 'scope')}"
+    asked, kept = plural(len(corpus.questions), "question"), plural(len(corpus.passages), "document")
+    yield f"{corpus.name}: {asked} about {kept} in {plural(scopes, 'scope')}"
     for columns in (_found, _spent):
         yield ""
         yield from _table([list(columns(rows[0])), *(list(columns(row).values()) for row in rows)])

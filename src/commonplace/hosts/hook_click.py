@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.hosts.hook_command import HELP, hooked
 
 
-@click.command(cls=Told, help=HELP)
+@click.command(cls=Command, help=HELP)
 @click.argument("event")
 @click.option("--host", metavar="NAME", help="Which agent asks: claude-code, codex, gemini, cursor, opencode.")
 @click.option("--time-limit", metavar="SECONDS", type=float, help="End after so many seconds instead of the usual.")

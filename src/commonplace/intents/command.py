@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from commonplace.cli.commands import Listed
+from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_too
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.session import json_option
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.intents.workflow_dialect import TIER, Phase, Workflow, load
 from commonplace.model.errors import InvalidInput, StoreError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group(cls=Listed)
+@click.group(cls=Group)
 def workflow() -> None:
     """Run workflows: phases that agents are assigned to, with the memory that each may use.
 
@@ -51,7 +51,7 @@ def workflow() -> None:
     help="Go on with a run that did not complete; the newest one unless it is named.",
 )
 @click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
-@json_too
+@json_option
 def run(
     file: str,
     *,
@@ -79,12 +79,12 @@ def run(
         outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
     except (KeyboardInterrupt, StoreError):
         for one in known:
-            note(f"to go on where it stopped: {_again(file, modules, store, one.run)}")
+            print_note(f"to go on where it stopped: {_again(file, modules, store, one.run)}")
         raise
     if as_json:
-        say_json(_outcome_json(outcome))
+        print_json(_outcome_json(outcome))
     if not outcome.completed:
-        note(f"to go on where it stopped: {_again(file, modules, store, outcome.run)}")
+        print_note(f"to go on where it stopped: {_again(file, modules, store, outcome.run)}")
     return OK if outcome.completed else ATTENTION
 
 
@@ -142,21 +142,21 @@ async def _run(
 
     def told(seen: Phase | Ended) -> None:
         if isinstance(seen, Phase):
-            note(f"{seen.name}: assigned to {seen.assign!r}")
+            print_note(f"{seen.name}: assigned to {seen.assign!r}")
             return
         if not seen.completed:
-            note(f"{seen.phase} {_outcomes(seen)}")
+            print_note(f"{seen.phase} {_outcomes(seen)}")
             return
         if seen.carried:
-            note(f"{seen.phase}: completed before")
+            print_note(f"{seen.phase}: completed before")
         if not as_json:
-            say(f"{seen.phase}: {_shown(seen.result)}")
+            print_text(f"{seen.phase}: {_shown(seen.result)}")
             sys.stdout.flush()  # the next phase may take long
 
     def started(seen: Started) -> None:
         known.append(seen)
         for name, reason in seen.again.items():
-            note(f"{name} runs again: {reason}")
+            print_note(f"{name} runs again: {reason}")
 
     agents = [found for module in modules for found in agents_in(module, beside=described.file)]
     with runner(store) as work:
@@ -205,7 +205,7 @@ def _plain(result: Any) -> Any:
 @click.argument("file", metavar="FILE")
 @click.argument("run_id", metavar="[RUN]", default="")
 @click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
-@json_too
+@json_option
 def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
     """Give up a run that did not complete; the newest one unless it is named.
 
@@ -222,14 +222,14 @@ def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
         progress = resumed(work.intents, described, run_id, None)
         progress.cancel()
     if as_json:
-        say_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})
+        print_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})
     else:
-        say(f"cancelled {progress.run}")
+        print_text(f"cancelled {progress.run}")
 
 
 @workflow.command()
 @click.argument("file", metavar="FILE")
-@json_too
+@json_option
 def check(file: str, as_json: bool) -> None:
     """Read a workflow and say what would run, in which order and with which memory; nothing is imported or run.
 
@@ -238,11 +238,11 @@ def check(file: str, as_json: bool) -> None:
     """
     described = load(file)
     if as_json:
-        say_json({"workflow": described.name, "waves": [list(wave) for wave in described.order()]})
+        print_json({"workflow": described.name, "waves": [list(wave) for wave in described.order()]})
         return
     for number, wave in enumerate(described.order(), start=1):
         for name in wave:
-            say(f"{number}. {_line(described, described.phase(name))}")
+            print_text(f"{number}. {_line(described, described.phase(name))}")
 
 
 def _line(described: Workflow, phase: Phase) -> str:

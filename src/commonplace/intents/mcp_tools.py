@@ -11,11 +11,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commonplace.app import intents, secret_in
+from commonplace.app import redaction_key_in
 from commonplace.config.paths import home
 from commonplace.engine.rendering import STANDING, fenced, iso, keyed_digest, quoted_line
 from commonplace.intents.entries import Caller, Entry, agent_scope, namespace_named
 from commonplace.intents.intents import Intents
+from commonplace.intents.opening import open_intents
 from commonplace.mcp.types import Offer, Surface, Told, fields
 
 TIERS = ("episodic", "semantic")
@@ -71,7 +72,7 @@ class Agent:
 
     def recall(self, given: Mapping[str, Any]) -> Told:
         """Find entries."""
-        with intents() as opened:
+        with open_intents() as opened:
             found = opened.recall(
                 self._caller, self.agent, query=given.get("query"), tags=given.get("tags", ()), tier=given.get("tier"),
                 namespace=self.namespace, limit=given.get("limit", RECALLED),
@@ -80,7 +81,7 @@ class Agent:
 
     def get(self, given: Mapping[str, Any]) -> Told:
         """Read the entry of a key."""
-        with intents() as opened:
+        with open_intents() as opened:
             found = opened.get(
                 self._caller, self.agent, given["key"], namespace=self.namespace, tier=given.get("tier")
             )  # fmt: skip
@@ -97,12 +98,12 @@ class Agent:
 
     def forget(self, given: Mapping[str, Any]) -> Told:
         """Erase an entry."""
-        with intents() as opened:
+        with open_intents() as opened:
             opened.forget(self._caller, self.agent, given["key"], namespace=self.namespace, tier=given.get("tier"))
         return Told(text=f"Erased {given['key']!r}.", data={"erased": given["key"]})
 
     def _changed(self, said: str, change: Callable[[Intents], Entry]) -> Told:
-        with intents() as opened:
+        with open_intents() as opened:
             entry = change(opened)
         about = f"({entry.tier}, namespace {entry.namespace}, version {entry.version})"
         return Told(text=f"{said} {entry.key!r} {about}.", data={name: _shown(entry)[name] for name in _ABOUT})
@@ -179,7 +180,7 @@ def _block(entries: Sequence[Entry]) -> str:
     if not entries:
         return ""
     text = "\n".join([STANDING, *map(_line, entries)])
-    return fenced(text, seal=keyed_digest(text, secret_in(home(os.environ))()))
+    return fenced(text, seal=keyed_digest(text, redaction_key_in(home(os.environ))()))
 
 
 def _line(entry: Entry) -> str:

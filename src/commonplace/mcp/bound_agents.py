@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from commonplace.agents.tool import Tool
-from commonplace.app import secret_in
+from commonplace.app import redaction_key_in
 from commonplace.ci import dialect as pipelines
 from commonplace.ci import tools as pipeline_tools
 from commonplace.ci.registry import ledger
@@ -91,7 +91,7 @@ def pipeline_surface(file: str, agent: str) -> Surface:
     def held() -> Iterator[Held]:
         with ledger() as known:
             memory = known.memory(described.name, agent, block)
-            yield pipeline_tools.tools(memory, max_recall=block.max_recall), secret_in(home(os.environ))()
+            yield pipeline_tools.tools(memory, max_recall=block.max_recall), redaction_key_in(home(os.environ))()
 
     def said(held: Held, name: str, given: Mapping[str, Any]) -> Told:
         tools, secret = held

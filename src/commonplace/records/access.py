@@ -12,10 +12,16 @@ from typing import Any, Protocol
 
 from commonplace.app import App
 from commonplace.engine.memory import Memory
-from commonplace.files.recall import Brief
-from commonplace.learning.addresses import Shelf
-from commonplace.learning.brief import Injection, described, inject, rules_in
-from commonplace.learning.receipts import kept_quietly
+from commonplace.files.folders import RecallAnswer
+from commonplace.learning import (
+    Addresses,
+    Injection,
+    inject,
+    injection_json,
+    rules_in,
+    save_brief_receipt,
+    session_brief,
+)
 from commonplace.model.binding import Binding
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder, Store
@@ -37,7 +43,7 @@ class MemoryAccess(Protocol):
     def refresh(self) -> Sequence[str]:
         """Take in what people edited; returns what the caller should know."""
 
-    def recall(self, query: str, **options: Any) -> Brief:
+    def recall(self, query: str, **options: Any) -> RecallAnswer:
         """Find what bears on a question."""
 
     def brief(self, task: str, *, budget: int | None, session: str | None) -> Mapping[str, Any]:
@@ -57,23 +63,16 @@ class AppAccess:
 
     def refresh(self) -> Sequence[str]:
         """See ``MemoryAccess``."""
-        return self.place.refresh()
+        return self.place.folders.refresh()
 
-    def recall(self, query: str, **options: Any) -> Brief:
+    def recall(self, query: str, **options: Any) -> RecallAnswer:
         """See ``MemoryAccess``."""
         return self.place.recall(query, **options)
 
     def brief(self, task: str, *, budget: int | None, session: str | None) -> Mapping[str, Any]:
         """See ``MemoryAccess``; what was shown leaves a receipt, as with the command."""
-        place = self.place
-        injection = place.inject(task, budget=budget, session=session)
-        if not injection.text:
-            return _told(injection)
-        _, notes = kept_quietly(
-            place.store, injection, session=session, scope=place.memory.binding.reads[0], secret=place.secret(),
-            now=place.clock(),
-        )  # fmt: skip
-        return _told(injection, notes)
+        injection = session_brief(self.place, task, budget=budget, session=session)
+        return _told(injection, save_brief_receipt(self.place, injection, session=session)[1])
 
 
 class ScopeAccess:
@@ -93,16 +92,16 @@ class ScopeAccess:
         """See ``MemoryAccess``; there are no files."""
         return ()
 
-    def recall(self, query: str, **options: Any) -> Brief:
+    def recall(self, query: str, **options: Any) -> RecallAnswer:
         """See ``MemoryAccess``."""
         found = self.memory.recall(query, **options)
-        return Brief(recall=found, references={}, notes=found.notes)
+        return RecallAnswer(recall=found, references={}, notes=found.notes)
 
     def brief(self, task: str, *, budget: int | None, session: str | None) -> Mapping[str, Any]:
         """See ``MemoryAccess``."""
-        shelf = Shelf(memory=self.memory, scope=None, secret=self.secret)
+        addresses = Addresses(memory=self.memory, scope=None, secret=self.secret)
         injection = inject(
-            shelf, self.recall, task, rules=rules_in(None), limit=BRIEF_LIMIT, budget=budget,
+            addresses, self.recall, task, rules=rules_in(None), limit=BRIEF_LIMIT, budget=budget,
             summary_budget=SUMMARY_TOKENS, session=session,
         )  # fmt: skip
         return _told(injection)
@@ -140,4 +139,4 @@ def _alone(scope: Scope, channel: Channel) -> Binding:
 
 
 def _told(injection: Injection, notes: Iterable[str] = ()) -> dict[str, Any]:
-    return described(injection) | {"notes": [*injection.notes, *notes]}
+    return injection_json(injection) | {"notes": [*injection.notes, *notes]}

@@ -15,14 +15,22 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from commonplace.app import App, here, learning_place
+from commonplace.app import App, open_app
 from commonplace.engine.memory import Kept
 from commonplace.engine.rendering import STANDING, fenced, hit_line, iso, keyed_digest, quoted_line, quoted_lines
 from commonplace.engine.rendering import record_line as line_of
-from commonplace.learning.addresses import ROOT, SCHEME, Page
-from commonplace.learning.addresses import read as page_at
-from commonplace.learning.brief import Injection, described
-from commonplace.learning.receipts import kept_quietly, recall_kept_quietly
+from commonplace.learning import (
+    ROOT,
+    SCHEME,
+    Page,
+    addresses_of,
+    injection_json,
+    open_learning_workspace,
+    read_page,
+    save_brief_receipt,
+    save_recall_receipt,
+    session_brief,
+)
 from commonplace.mcp.types import Resource, Text, Told
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.queries import Hit
@@ -48,14 +56,14 @@ class Records:
     @contextmanager
     def _opened(self) -> Iterator[tuple[App, list[str]]]:
         """What is here now, after a look at the files that people may have edited, and what to tell of them."""
-        with here(self.directory, channel=Channel.AGENT) as place:
-            yield place, place.refresh()
+        with open_app(self.directory, channel=Channel.AGENT) as place:
+            yield place, place.folders.refresh()
 
     # Tools
 
     def recall(self, given: Mapping[str, Any]) -> Told:
         """Find what bears on a question."""
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             settings = place.where.project_settings
             found = place.recall(
                 given["query"], scopes=_scopes(place, given), categories=_categories(given),
@@ -65,10 +73,9 @@ class Records:
             references = {hit.record.id: address(hit.record) for hit in found.hits if hit.record}
             lines = [hit_line(hit, references) for hit in found.hits]
             block = _block(place, lines, found.notes)
-            recall_kept_quietly(
-                place.store, given["query"], found.hits, tokens=estimate_tokens(block), session=given.get("session"),
-                scope=place.memory.binding.reads[0], secret=place.secret(), now=place.clock(),
-            )  # fmt: skip
+            save_recall_receipt(
+                place, given["query"], found.hits, tokens=estimate_tokens(block), session=given.get("session")
+            )
             hits = [_hit(place, hit) | {"rank": rank} for rank, hit in enumerate(found.hits, start=1)]
         return Told(text=_shown(block, lines, NOTHING_FOUND), data={"memory": block, "hits": hits})
 
@@ -110,7 +117,7 @@ class Records:
         """Read one record, whole."""
         with self._opened() as (place, notes):
             record = place.memory.get(_id(given["id"]))
-            block = _quoted(place, page_at(place.shelf, f"{SCHEME}{record.id}"), notes)
+            block = _quoted(place, read_page(addresses_of(place), f"{SCHEME}{record.id}"), notes)
             state = record.state(place.clock())
             return Told(text=block, data=_described(place, record) | {"state": state.value, "memory": block})
 
@@ -132,10 +139,10 @@ class Records:
     def brief(self, given: Mapping[str, Any]) -> Told:
         """What a session should be shown before it starts on a task; a receipt of it is kept."""
         session = given.get("session")
-        with here(self.directory, channel=Channel.AGENT) as place:
-            injection = place.inject(given.get("task", ""), budget=given.get("budget_tokens"), session=session)
-            receipt = _receipt(place, injection, session) if injection.text else None
-        shown = described(injection)
+        with open_app(self.directory, channel=Channel.AGENT) as place:
+            injection = session_brief(place, given.get("task", ""), budget=given.get("budget_tokens"), session=session)
+            receipt, _ = save_brief_receipt(place, injection, session=session)
+        shown = injection_json(injection)
         records = [{"uri": f"{RECORD}{one['id']}", **_of(one, "id", "version", "part")} for one in shown["records"]]
         data = {"memory": injection.text, "tokens": shown["tokens"], "records": records, "receipt": receipt}
         return Told(text=injection.text or NOTHING_YET, data=data)
@@ -144,7 +151,7 @@ class Records:
 
     def resources(self) -> Sequence[Resource]:
         """The summary, and every other artifact that there is."""
-        with here(self.directory, channel=Channel.AGENT) as place:
+        with open_app(self.directory, channel=Channel.AGENT) as place:
             leaves = [url for url in _leaves(place, f"{SCHEME}{ROOT}/") if not url.endswith("/memory_summary.md")]
         names = [url.removeprefix(f"{SCHEME}{ROOT}/") for url in leaves]
         summary = Resource(
@@ -159,7 +166,7 @@ class Records:
         """What an address leads to, quoted."""
         plain = f"{SCHEME}{uri[len(RECORD) :]}" if uri.lower().startswith(RECORD) else uri
         with self._opened() as (place, notes):
-            page = page_at(place.shelf, plain)
+            page = read_page(addresses_of(place), plain)
             return Text(uri=uri, text=_quoted(place, page, notes), mime_type=page.content_type)
 
     # Prompts
@@ -173,8 +180,8 @@ class Records:
         from commonplace.learning.extract_host import INSTRUCTIONS, prepare  # noqa: PLC0415 - only this prompt
 
         name = given.get("session")
-        with here(self.directory, channel=Channel.AGENT) as place:
-            work = learning_place(place)
+        with open_app(self.directory, channel=Channel.AGENT) as place:
+            work = open_learning_workspace(place)
             folder = os.path.join(place.where.home, WORK, _folder(work.scope))
             done = prepare(work, folder, only=[name.removeprefix("session:")] if name else None)
         if not done.sessions:
@@ -252,7 +259,7 @@ def _kept(place: App, said: str, kept: Kept, notes: Sequence[str]) -> Told:
 
 
 def _named(place: App, record: Record) -> str:
-    return f"{record.id} ({record.category}, {place.named(record.scope)}, version {record.version})"
+    return f"{record.id} ({record.category}, {place.where.label(record.scope)}, version {record.version})"
 
 
 def _described(place: App, record: Record) -> dict[str, Any]:
@@ -261,7 +268,7 @@ def _described(place: App, record: Record) -> dict[str, Any]:
         "id": record.id,
         "uri": address(record),
         "category": record.category,
-        "scope": place.named(record.scope),
+        "scope": place.where.label(record.scope),
         "version": record.version,
         "trust": record.trust.name.lower(),
         "source": record.source.channel.value,
@@ -286,18 +293,10 @@ def _of(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: fields[name] for name in names}
 
 
-def _receipt(place: App, injection: Injection, session: str | None) -> str | None:
-    name, _ = kept_quietly(
-        place.store, injection, session=session, scope=place.memory.binding.reads[0], secret=place.secret(),
-        now=place.clock(),
-    )  # fmt: skip
-    return name
-
-
 def _leaves(place: App, url: str) -> Iterator[str]:
     """Every artifact below an address."""
     try:
-        listed = page_at(place.shelf, url).text.splitlines()
+        listed = read_page(addresses_of(place), url).text.splitlines()
     except NotFound:
         return
     for below in listed:

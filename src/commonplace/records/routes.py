@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from commonplace.engine import memory as engine
 from commonplace.engine.rendering import as_json, record_json
 from commonplace.intents.wire import LIMIT_MOST, Limit, Name, Strict, aware
-from commonplace.learning.addresses import SCHEME
+from commonplace.learning import SCHEME
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Kind, Record
 from commonplace.records.access import MemoryAccess

@@ -13,8 +13,7 @@ from typing import Any, Literal, ParamSpec, get_args, get_origin, get_type_hints
 
 from commonplace.engine.memory import Kept
 from commonplace.engine.rendering import fenced, keyed_digest, prompt, quoted_lines
-from commonplace.learning.addresses import SCHEME, Page, Shelf
-from commonplace.learning.addresses import read as page_at
+from commonplace.learning import SCHEME, Addresses, Page, read_page
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.records import Record
 from commonplace.model.scopes import Scope
@@ -43,10 +42,10 @@ def _answering(tool: Callable[P, str]) -> Callable[P, str]:
 class RecordTools:
     """The tools of one agent in one place."""
 
-    def __init__(self, shelf: Shelf, scopes: Mapping[str, Scope]) -> None:
+    def __init__(self, addresses: Addresses, scopes: Mapping[str, Scope]) -> None:
         """Give an agent this memory; ``scopes`` are those that it may name, ``project`` and ``assistant``."""
-        self.shelf = shelf
-        self.memory = shelf.memory
+        self.shelf = addresses
+        self.memory = addresses.memory
         self.scopes = scopes
 
     @property
@@ -90,7 +89,7 @@ class RecordTools:
         Args:
             id: The id of the record, or a beginning of it that no other record shares.
         """
-        return self._shown(page_at(self.shelf, f"{SCHEME}{self.memory.get(id).id}"))
+        return self._shown(read_page(self.shelf, f"{SCHEME}{self.memory.get(id).id}"))
 
     @_answering
     def update(self, id: str, content: str, expect_version: int | None = None) -> str:
@@ -126,7 +125,7 @@ class RecordTools:
             url: memory://root for the summary, memory://root/MEMORY.md for all that was learned,
                 memory://root/skills/NAME/SKILL.md for a skill, memory://root/ for a list, memory://ID for a record.
         """
-        return self._shown(page_at(self.shelf, url))
+        return self._shown(read_page(self.shelf, url))
 
     def _scope(self, name: str) -> Scope:
         if name not in self.scopes:

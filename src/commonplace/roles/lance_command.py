@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import counted, progress, taken_out
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.session import plural, progress, redaction_notes
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.roles.dialect import Role, ephemeral
 from commonplace.roles.memory import LanceStoreFound, LanceStoreImported, read_lance_store, role_memory
 from commonplace.roles.memory_command import remembering
@@ -22,10 +22,10 @@ def import_lance(folder: str, file: str | None, *, dry_run: bool, as_json: bool)
         return
     with role_memory(role) as held, progress("Importing") as tell:
         for sentence in held.notes:
-            note(sentence)
+            print_note(sentence)
         done = held.import_store(found, limited=file is not None, tell=tell)
-    for sentence in (*taken_out(done.memories.redactions), *_notes(role, found, done)):
-        note(sentence)
+    for sentence in (*redaction_notes(done.memories.redactions), *_notes(role, found, done)):
+        print_note(sentence)
     counts = done.memories
     text = (
         f"Imported {_things(counts.added, done.sessions)} into {role.name}"
@@ -37,13 +37,13 @@ def import_lance(folder: str, file: str | None, *, dry_run: bool, as_json: bool)
 
 def _answer(text: str, data: dict[str, object], *, as_json: bool) -> None:
     if as_json:
-        say_json(data)
+        print_json(data)
     else:
-        say(text)
+        print_text(text)
 
 
 def _things(memories: int, sessions: int) -> str:
-    return f"{'1 memory' if memories == 1 else f'{memories} memories'} and {counted(sessions, 'session')}"
+    return f"{'1 memory' if memories == 1 else f'{memories} memories'} and {plural(sessions, 'session')}"
 
 
 def _named_like(folder: str) -> Role:

@@ -163,7 +163,7 @@ class RoleMemory:
 
 def read_lance_store(folder: str) -> LanceStoreFound:
     """Read a LanceDB store of the public implementation to its end; nothing is written yet."""
-    tables = opening.lance_tables(folder)
+    tables = opening.read_lance_tables(folder)
     return LanceStoreFound(
         memories=tuple(transfer.read_rows(tables[transfer.MEMORIES])),
         conversations=tuple(transfer.read_conversations(tables[transfer.SESSIONS])),
@@ -220,7 +220,7 @@ def role_memory(
             agreeing(role, stored, chosen.embedder)
         yield RoleMemory(
             role, store, home=data, env=merged, clock=clock,
-            secret=opening.secret_in(data), chosen=chosen, notes=carried,
+            secret=opening.redaction_key_in(data), chosen=chosen, notes=carried,
         )  # fmt: skip
 
 
@@ -246,16 +246,16 @@ def _carried(role: Role, data: str) -> tuple[str, ...]:
     if other is None:
         return ()
     if role.remembering().store_backend == LANCEDB:
-        opening.lance_needed()  # a copy that nobody can use yet would be an old one when somebody can
-    count = opening.carried(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
+        opening.require_lance()  # a copy that nobody can use yet would be an old one when somebody can
+    count = opening.copy_database(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
     return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
 
 
 def _opened(role: Role, place: str, env: Mapping[str, str]) -> Store:
     """The store of a role, by its backend."""
     if role.remembering().store_backend == LANCEDB and not is_address(place):
-        return opening.lance_store(place, env=env)
-    return opening.store_at(place, env=env)
+        return opening.open_lance_store(place, env=env)
+    return opening.open_store(place, env=env)
 
 
 def agreeing(role: Role, stored: EmbedderIdentity | None, embedder: Embedder) -> None:

@@ -8,10 +8,10 @@ import sys
 
 import click
 
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import counted, json_too, progress, taken_out
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.session import json_option, plural, progress, redaction_notes
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.files import disk as files
 from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput, NotFound
@@ -53,12 +53,12 @@ def _kind(name: str | None) -> frozenset[Kind] | None:
     return frozenset({KINDS[name]})
 
 
-@click.command("list", cls=Told)
+@click.command("list", cls=Command)
 @_role
 @click.option("--type", "kind", metavar="TYPE", help="Only episodic, semantic or procedural ones.")
 @click.option("--category", help="Only those of this category.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
-@json_too
+@json_option
 def list_(role: str, kind: str | None, category: str | None, limit: int, as_json: bool) -> int:
     """List what the agent of a role remembers, newest first.
 
@@ -74,14 +74,14 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
             every = kinds or frozenset(KINDS.values())
             found = list(held.memory(Channel.USER).list(kinds=every, categories=wanted, limit=limit))
     if as_json:
-        say_json({"memories": [to_entry(record) for record in found]})
+        print_json({"memories": [to_entry(record) for record in found]})
     elif not found:
-        say(NOTHING_FOUND)
+        print_text(NOTHING_FOUND)
     else:
         for one in found:
             shown = one_line(one.content)[:SHOWN_CHARS]
-            say(f"#{one.short} [{one.kind}:{one.category}] ({when(one.created_at)}) {shown}")
-        say(f"{len(found)} memories shown.")
+            print_text(f"#{one.short} [{one.kind}:{one.category}] ({when(one.created_at)}) {shown}")
+        print_text(f"{len(found)} memories shown.")
     return OK
 
 
@@ -89,18 +89,18 @@ def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: 
     """Erase what was asked for, and nothing else; see ``commonplace memory clear``."""
     role = remembering(file)
     if what not in WHAT:
-        note(f"Invalid --what {what!r}. Use: {', '.join(WHAT)}")
+        print_note(f"Invalid --what {what!r}. Use: {', '.join(WHAT)}")
         return ATTENTION
     kinds = _kind(kind)
     if kind and what == "sessions":
-        note("--type cannot be combined with --what sessions")
+        print_note("--type cannot be combined with --what sessions")
         return ATTENTION
     if not exists(role):
-        say(NO_STORE)
+        print_text(NO_STORE)
         return OK
     label = f"{kind} memories" if kind else "all memory data" if what == "all" else what
     if not force and not _agreed(f"Clear {label} for {role.name}?"):
-        say(ABORTED)
+        print_text(ABORTED)
         return OK
     sessions = memories = 0
     with role_memory(role, embedded=False) as held:
@@ -109,11 +109,11 @@ def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: 
         if kind or what in {"memories", "all"}:
             memories, pending = held.clear(kinds)
             if pending:
-                note(PENDING)
+                print_note(PENDING)
     if as_json:
-        say_json({"role": role.name, "memories": memories, "sessions": sessions})
+        print_json({"role": role.name, "memories": memories, "sessions": sessions})
     else:
-        say(f"Cleared memory for {role.name}.")
+        print_text(f"Cleared memory for {role.name}.")
     return OK
 
 
@@ -127,7 +127,7 @@ def _agreed(question: str) -> bool:
         raise InvalidInput(f"{question} Nobody can be asked here; --force says yes") from None
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_role
 @click.option(
     "-o", "--output", metavar="FILE", default="memories.json", show_default=True, help="Where the memories are written."
@@ -145,19 +145,19 @@ def export(role: str, output: str) -> int:
         with role_memory(meant, embedded=False) as held:
             entries = export_entries(held.store, held.scope, now=held.clock())
     if not entries:
-        say(NO_STORE)
+        print_text(NO_STORE)
         return OK
     path = os.path.abspath(output)
     written = json.dumps(entries, ensure_ascii=False, indent=2) + "\n"
     files.replace(os.path.dirname(path), os.path.basename(path), written.encode())
-    say(f"Exported {len(entries)} memories to {output}.")
+    print_text(f"Exported {len(entries)} memories to {output}.")
     return OK
 
 
-@click.command("import", cls=Told)
+@click.command("import", cls=Command)
 @_role
 @click.argument("file", metavar="FILE")
-@json_too
+@json_option
 def import_(role: str, file: str, as_json: bool) -> int:
     """Import the memories of an export and embed them.  Importing the same file twice changes nothing.
 
@@ -171,29 +171,29 @@ def import_(role: str, file: str, as_json: bool) -> int:
     text = read_text(file)
     with role_memory(meant) as held, progress("Importing") as tell:
         for sentence in held.notes:
-            note(sentence)
+            print_note(sentence)
         try:
             done = held.import_(text, tell=tell)
         except InvalidInput as error:
-            note(str(error))
+            print_note(str(error))
             return ATTENTION
-    for sentence in taken_out(done.redactions):
-        note(sentence)
+    for sentence in redaction_notes(done.redactions):
+        print_note(sentence)
     if done.evicted:
-        note(f"{_memories(done.evicted)} were evicted, oldest first, by the limits of the role")
+        print_note(f"{_memories(done.evicted)} were evicted, oldest first, by the limits of the role")
     if done.unembedded:
-        note(f"found by their words alone until `commonplace memory reembed {role}`: {done.unembedded}")
+        print_note(f"found by their words alone until `commonplace memory reembed {role}`: {done.unembedded}")
     if as_json:
-        say_json({"role": meant.name, "added": done.added, "duplicates": done.duplicates, "blank": done.blank})
+        print_json({"role": meant.name, "added": done.added, "duplicates": done.duplicates, "blank": done.blank})
     else:
         known = f" {done.duplicates} known already." if done.duplicates else ""
-        say(f"Imported {done.added} memories into {meant.name}.{known}")
+        print_text(f"Imported {done.added} memories into {meant.name}.{known}")
     return OK
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_role
-@json_too
+@json_option
 def consolidate(role: str, as_json: bool) -> int:
     """Make lasting facts of what happened, with the role's model, whatever the interval of its consolidation is.
 
@@ -204,16 +204,16 @@ def consolidate(role: str, as_json: bool) -> int:
     """
     meant = remembering(role)
     if not exists(meant):
-        say(NO_EPISODES)
+        print_text(NO_EPISODES)
         return OK
     with role_memory(meant) as held:
         done = held.consolidate()
         for sentence in held.notes if done.created else ():
-            note(sentence)
+            print_note(sentence)
     if done.unread:
-        note(f"{counted(len(done.unread), 'line')} of the model's answer had no category and was not kept")
+        print_note(f"{plural(len(done.unread), 'line')} of the model's answer had no category and was not kept")
     if done.replaced:
-        note(f"{_memories(done.replaced)} that held no longer made way for newer ones, and can still be read")
+        print_note(f"{_memories(done.replaced)} that held no longer made way for newer ones, and can still be read")
     if as_json:
         counts: dict[str, object] = {
             "episodes": done.episodes,
@@ -221,17 +221,17 @@ def consolidate(role: str, as_json: bool) -> int:
             "known": done.known,
             "replaced": done.replaced,
         }
-        say_json(counts | {"role": meant.name})
+        print_json(counts | {"role": meant.name})
     elif not done.episodes:
-        say(NO_EPISODES)
+        print_text(NO_EPISODES)
     else:
-        say(f"Created {done.created} semantic memories from episodic data.")
+        print_text(f"Created {done.created} semantic memories from episodic data.")
     return OK
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_role
-@json_too
+@json_option
 def reembed(role: str, as_json: bool) -> int:
     """Embed every memory of a role anew, with the embedder that it now says; until it is done the old vectors answer.
 
@@ -240,16 +240,16 @@ def reembed(role: str, as_json: bool) -> int:
     """
     meant = remembering(role)
     if not exists(meant):
-        say(NO_STORE)
+        print_text(NO_STORE)
         return OK
     with role_memory(meant, anew=True) as held, progress("Embedding") as tell:
         for sentence in held.notes:
-            note(sentence)
+            print_note(sentence)
         done = held.reembed(tell=tell)
     if as_json:
-        say_json({"role": meant.name, "embedded": done.embedded, "embedder": done.now.name})
+        print_json({"role": meant.name, "embedded": done.embedded, "embedder": done.now.name})
     else:
-        say(f"Embedded {counted(done.embedded, 'text')} of {meant.name} with {done.now.name}")
+        print_text(f"Embedded {plural(done.embedded, 'text')} of {meant.name} with {done.now.name}")
     return OK
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import counted
-from commonplace.cli.terminal import note, say, visible
+from commonplace.cli.session import plural
+from commonplace.cli.terminal import print_note, print_text, visible
 from commonplace.config.paths import home
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, ProviderError
 from commonplace.model.values import Value
@@ -51,7 +51,7 @@ ASKING = "> "
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("role", metavar="[ROLE]", required=False)
 @click.option("-p", "--prompt", metavar="TEXT", help="Ask this, write the answer and end; no session is saved.")
 @click.option("-i", "--interactive", is_flag=True, help="Talk; what happens too if nothing else is said.")
@@ -150,7 +150,7 @@ def _agent(described: Role, screen: Screen, name: str = "") -> Iterator[RoleAgen
     def watch(call: Call) -> None:
         screen.called(call if call.agent or not name else call.replace(agent=name))
 
-    asked = helpers(targets(described), env=os.environ, watch=watch, tell=note)
+    asked = helpers(targets(described), env=os.environ, watch=watch, tell=print_note)
     if described.memory is None:
         env = environment(described, os.environ, home=home(os.environ))
         yield RoleAgent(described, env=env, watch=watch, helpers=asked)
@@ -158,9 +158,9 @@ def _agent(described: Role, screen: Screen, name: str = "") -> Iterator[RoleAgen
     with role_memory(described) as held:
         agent = RoleAgent(described, held, env=held.env, watch=watch, helpers=asked)
         for sentence in held.notes:
-            note(f"{name}: {sentence}" if name else sentence)
-        if count := catch_up(held, tell=note):
-            screen.quiet(f"{counted(count, 'text')} that had no vector yet got one")
+            print_note(f"{name}: {sentence}" if name else sentence)
+        if count := catch_up(held, tell=print_note):
+            screen.quiet(f"{plural(count, 'text')} that had no vector yet got one")
         yield agent
 
 
@@ -168,7 +168,7 @@ def _ran(agent: RoleAgent, screen: Screen, how: How) -> int:
     """Run it in the way that was asked for."""
     from commonplace.roles.agent import Conversation  # noqa: PLC0415 - see _agent
 
-    talk = Conversation(agent, tell=note)
+    talk = Conversation(agent, tell=print_note)
     if how.resume:
         _resumed(talk, screen)
     if how.autonomous:
@@ -183,7 +183,7 @@ def _resumed(talk: Conversation, screen: Screen) -> None:
     if not count:
         screen.aside("No previous session found.")
         return
-    screen.aside(f"Resumed session with {counted(count, 'message')}.")
+    screen.aside(f"Resumed session with {plural(count, 'message')}.")
     if talk.recalls():
         screen.aside("Loaded relevant memories from previous sessions.")
 
@@ -200,7 +200,7 @@ def _once(talk: Conversation, screen: Screen, prompt: str) -> int:
     finally:
         screen.end()
     if turn.cut:
-        note("the answer was cut off: the model used up its tokens")
+        print_note("the answer was cut off: the model used up its tokens")
     return OK
 
 
@@ -235,10 +235,10 @@ def _alone(talk: Conversation, screen: Screen, how: How) -> int:
     finally:
         screen.end()
     if outcome.summary is None:
-        note(outcome.stopped)
+        print_note(outcome.stopped)
     else:
-        capture(talk.agent.held, outcome.summary, session=talk.id, tell=note)
-        say(outcome.summary)
+        capture(talk.agent.held, outcome.summary, session=talk.id, tell=print_note)
+        print_text(outcome.summary)
     _closed(talk, screen, "after_session", "after_autonomous")
     return ATTENTION if outcome.summary is None else OK
 
@@ -324,7 +324,7 @@ def _flow_once(flow: Flow, agents: Mapping[str, RoleAgent], screen: Screen, prom
     from commonplace.roles.repl import interruptible  # noqa: PLC0415
 
     async def ask(name: str, prompt: str) -> str:
-        turn = await Conversation(agents[name], tell=note).say(prompt)
+        turn = await Conversation(agents[name], tell=print_note).say(prompt)
         screen.quiet(f"{name} has answered")
         return turn.output
 
@@ -409,13 +409,13 @@ class Screen:
     def say(self, text: str) -> None:
         """See ``Terminal``."""
         self.end()
-        say(text)
+        print_text(text)
 
     def note(self, sentence: str) -> None:
         """See ``Terminal``."""
         self.end()
         sys.stdout.flush()
-        note(sentence)
+        print_note(sentence)
 
     def aside(self, text: str) -> None:
         """Write a line that is no answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.terminal import say, say_json
+from commonplace.cli.terminal import print_json, print_text
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.roles.dialect import read, scaffold
 
@@ -62,6 +62,6 @@ def init_role(name: str | None, template: str | None, model: str | None, *, as_j
     except FileExistsError:
         raise InvalidInput(f"{os.path.abspath(FILE)!r} is there already; nothing was written") from None
     if as_json:
-        say_json({"file": os.path.abspath(FILE), "name": role.name})
+        print_json({"file": os.path.abspath(FILE), "name": role.name})
     else:
-        say(f"Made {FILE} for {role.name}; `commonplace run {FILE} -i` talks with it")
+        print_text(f"Made {FILE} for {role.name}; `commonplace run {FILE} -i` talks with it")

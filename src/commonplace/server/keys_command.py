@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from commonplace.app import machine_in, store_at
-from commonplace.cli.commands import Listed
-from commonplace.cli.session import F, json_too
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.app import machine_name, open_store
+from commonplace.cli.commands import Group
+from commonplace.cli.session import F, json_option
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.project import context
 from commonplace.engine.rendering import iso
 from commonplace.server.keys import Key, Keys
@@ -20,7 +20,7 @@ from commonplace.server.keys import Key, Keys
 ANY = "any agent"
 
 
-@click.group(cls=Listed)
+@click.group(cls=Group)
 def keys() -> None:
     """Make, list and revoke the keys of the server.
 
@@ -44,7 +44,7 @@ def _stored(command: F) -> F:
 @click.argument("name")
 @click.option("--agent", metavar="ID", help="The one agent that it acts for; an operator's key unless given.")
 @_stored
-@json_too
+@json_option
 def create(name: str, agent: str | None, store: str | None, as_json: bool) -> None:
     """Make a key and show it, once.
 
@@ -56,15 +56,15 @@ def create(name: str, agent: str | None, store: str | None, as_json: bool) -> No
     with _opened(store) as known:
         key, token = known.create(name, agent=agent)
     if as_json:
-        say_json(_described(key) | {"key": token})
+        print_json(_described(key) | {"key": token})
         return
-    note(f"made key {key.id} ({key.name}) for {key.agent or ANY}; it is shown this once")
-    say(token)
+    print_note(f"made key {key.id} ({key.name}) for {key.agent or ANY}; it is shown this once")
+    print_text(token)
 
 
 @keys.command("list")
 @_stored
-@json_too
+@json_option
 def list_(store: str | None, as_json: bool) -> None:
     """List the keys, oldest first: never what they are, only what they are called.
 
@@ -74,17 +74,17 @@ def list_(store: str | None, as_json: bool) -> None:
     with _opened(store) as known:
         found = known.list()
     if as_json:
-        say_json({"keys": [_described(key) for key in found]})
+        print_json({"keys": [_described(key) for key in found]})
     elif found:
-        say("\n".join(f"{key.id}  {key.created_at:%Y-%m-%d}  {key.agent or ANY}  {key.name}" for key in found))
+        print_text("\n".join(f"{key.id}  {key.created_at:%Y-%m-%d}  {key.agent or ANY}  {key.name}" for key in found))
     else:
-        note("there are no keys; `commonplace keys create NAME` makes one")
+        print_note("there are no keys; `commonplace keys create NAME` makes one")
 
 
 @keys.command()
 @click.argument("id")
 @_stored
-@json_too
+@json_option
 def revoke(id: str, store: str | None, as_json: bool) -> None:
     """Let a key open nothing any more.
 
@@ -96,16 +96,16 @@ def revoke(id: str, store: str | None, as_json: bool) -> None:
     with _opened(store) as known:
         key = known.revoke(id)
     if as_json:
-        say_json({"revoked": _described(key)})
+        print_json({"revoked": _described(key)})
     else:
-        say(f"Revoked {key.id} ({key.name})")
+        print_text(f"Revoked {key.id} ({key.name})")
 
 
 @contextmanager
 def _opened(place: str | None) -> Iterator[Keys]:
     """The keys of a store; without one those of the store that the command sees from here."""
     where = context(os.getcwd(), os.environ)
-    store = store_at(place or where.database, machine=lambda: machine_in(where.home))
+    store = open_store(place or where.database, machine=lambda: machine_name(where.home))
     try:
         yield Keys(store)
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from commonplace.app import configured, here, secret_beside, store_at
+from commonplace.app import configured_embedder, open_app, open_store, redaction_key_beside
 from commonplace.config.paths import CONFIG
 from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
@@ -71,7 +71,7 @@ class Stoppable(uvicorn.Server):
 
 def serve(settings: Server, env: Mapping[str, str], *, tell: Callable[[str], None], quiet: bool) -> int:
     """Serve until a signal says stop; returns the exit code."""
-    opened = open_store(settings, env)
+    opened = open_services(settings, env)
     if settings.keys and settings.key is None and not opened.keys.exist():
         opened.close()
         raise Forbidden(
@@ -92,16 +92,16 @@ def serve(settings: Server, env: Mapping[str, str], *, tell: Callable[[str], Non
     return 0
 
 
-def open_store(settings: Server, env: Mapping[str, str]) -> Opened:
+def open_services(settings: Server, env: Mapping[str, str]) -> Opened:
     """Open the store that is to be served: one that was named, or what the command sees from here."""
     if settings.store is None:
-        place = here(env=env)
+        place = open_app(env=env)
         store, embedder, secret, own = place.database, place.embedder, place.secret, AppAccess(place)
     else:
         where = context(os.getcwd(), env)
-        store, own = store_at(settings.store, env=env), None
-        embedder = configured(where.user_settings, env, file=os.path.join(where.home, CONFIG))
-        secret = secret_beside(settings.store)
+        store, own = open_store(settings.store, env=env), None
+        embedder = configured_embedder(where.user_settings, env, file=os.path.join(where.home, CONFIG))
+        secret = redaction_key_beside(settings.store)
     return Opened(
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
         keys=Keys(store), close=store.close,

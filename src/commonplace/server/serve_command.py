@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from commonplace.cli.commands import Told
-from commonplace.cli.terminal import note
+from commonplace.cli.commands import Command
+from commonplace.cli.terminal import print_note
 from commonplace.model.errors import InvalidInput
 from commonplace.model.events import EVENT_DAYS, EVENT_DAYS_MOST
 from commonplace.server.settings import PORT_MOST, server
@@ -16,7 +16,7 @@ from commonplace.server.settings import PORT_MOST, server
 MISSING = "the server is an extra: pip install 'commonplace[server]' (it lacks {name!r})"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--host", metavar="ADDRESS", help="Where to listen; 127.0.0.1, this machine alone, unless given.")
 @click.option("--port", metavar="N", type=click.IntRange(0, PORT_MOST), help="The port; 8000 unless given, 0: any.")
 @click.option(
@@ -50,4 +50,4 @@ def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "msgspec", "h11", "anyio"):
             raise
         raise InvalidInput(MISSING.format(name=error.name)) from error
-    return served(settings, os.environ, tell=note, quiet=quiet)
+    return served(settings, os.environ, tell=print_note, quiet=quiet)

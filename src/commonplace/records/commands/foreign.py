@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from commonplace.cli.session import Session, counted, opened, progress, taken_out
-from commonplace.cli.terminal import near, note
+from commonplace.cli.session import Session, open_session, plural, progress, redaction_notes
+from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import bound
 from commonplace.engine.transfer import Imported, import_items
+from commonplace.files.artifacts import SKILLS
 from commonplace.files.user_files import read_lines, replacing
-from commonplace.learning.artifacts import SKILLS
+from commonplace.learning import addresses_of
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel
 from commonplace.records.foreign import find_files, read_files
@@ -26,7 +27,7 @@ def import_foreign(
     path: str, form: str, *, scope: str | None, category: str | None, dry_run: bool, as_json: bool
 ) -> None:
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
-    with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
+    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
         into = place.where.writable(scope or (PROJECT if place.where.project else ASSISTANT))
         files = find_files(form, path)
@@ -43,18 +44,18 @@ def import_foreign(
 
 
 def _report(session: Session, done: Imported, files: int) -> None:
-    session.tell(*taken_out(done.redactions))
-    session.tell(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
+    session.add_notes(*redaction_notes(done.redactions))
+    session.add_notes(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
     if (more := len(done.left_out) - SHOWN_REFUSALS) > 0:
-        session.tell(f"left out: {more} more")
-    added, duplicates = counted(done.added, "record"), counted(done.duplicates, "duplicate")
+        session.add_notes(f"left out: {more} more")
+    added, duplicates = plural(done.added, "record"), plural(done.duplicates, "duplicate")
     data = {"files": files, "added": done.added, "duplicates": done.duplicates, "left_out": list(done.left_out)}
-    session.answer(f"Imported {added} ({duplicates}) from {counted(files, 'file')}.", data)
+    session.answer(f"Imported {added} ({duplicates}) from {plural(files, 'file')}.", data)
 
 
 def export_foreign(to: str, path: str | None, *, scope: str | None) -> None:
     """Write records where another tool reads them."""
-    with opened(scope) as session:
+    with open_session(scope) as session:
         if to == "skills":
             _link_skills(session, path or os.path.join(".claude", "skills"))
             return
@@ -83,17 +84,17 @@ def _write(texts: Mapping[str, str]) -> None:
         os.makedirs(os.path.dirname(os.path.abspath(file)), exist_ok=True)
         with replacing(file, private=False) as target:
             target.write(text.encode())
-        note(f"written: {near(file)}")
+        print_note(f"written: {short_path(file)}")
 
 
 def _link_skills(session: Session, folder: str) -> None:
     """Link each skill that was learned into a folder in which a host looks; what is somebody else's stays."""
-    own = session.place.shelf.folder
+    own = addresses_of(session.place).folder
     made = os.path.join(own, SKILLS) if own else None
     names = sorted(os.listdir(made)) if made and os.path.isdir(made) else []
     skills = [name for name in names if made and os.path.isfile(os.path.join(made, name, "SKILL.md"))]
     if made is None or not skills:
-        note("there are no skills yet; `commonplace learn` makes them of what recurs")
+        print_note("there are no skills yet; `commonplace learn` makes them of what recurs")
         return
     os.makedirs(folder, exist_ok=True)
     for name in skills:
@@ -101,7 +102,7 @@ def _link_skills(session: Session, folder: str) -> None:
         if os.path.realpath(link) == os.path.realpath(goal):
             continue
         if os.path.lexists(link):
-            note(f"{near(link)} is somebody else's and stays as it is")
+            print_note(f"{short_path(link)} is somebody else's and stays as it is")
             continue
         os.symlink(os.path.relpath(goal, os.path.realpath(folder)), link)
-        note(f"linked: {near(link)}")
+        print_note(f"linked: {short_path(link)}")

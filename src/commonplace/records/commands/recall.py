@@ -10,12 +10,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commonplace.app import App, here
-from commonplace.cli.dates import since
-from commonplace.cli.terminal import near, note, say
+from commonplace.app import App, open_app
+from commonplace.cli.terminal import print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine import rendering as render
-from commonplace.files.recall import Brief
+from commonplace.files.folders import RecallAnswer
 from commonplace.model.values import Value
 
 
@@ -107,9 +106,9 @@ def _option(argument: str, known: Mapping[str, Option], rest: Any, asked: dict[s
 def run(asked: Mapping[str, Any]) -> int:
     """Recall and write down what was found."""
     question = _question(asked[QUESTION])
-    with here() as place:
+    with open_app() as place:
         brief = place.recall(question, **_options(asked, place))
-        notes = [*hints(place), *map(near, brief.notes)]
+        notes = [*hints(place), *map(short_path, brief.notes)]
         _SHOWN[asked["format"]](brief, place, notes, explain=asked["explain"])
     return 0
 
@@ -119,14 +118,18 @@ def _question(words: Sequence[str]) -> str:
 
 
 def _options(asked: Mapping[str, Any], place: App) -> dict[str, Any]:
-    settings = place.where.project_settings
+    settings, as_of = place.where.project_settings, None
+    if asked["as_of"] is not None:
+        from commonplace.cli.dates import since  # noqa: PLC0415 - few questions are about the past
+
+        as_of = since(asked["as_of"], place.clock())
     return {
         "scopes": [place.where.scope(name) for name in asked["scope"]] or None,
         "categories": asked["category"] or None,
         "tags": asked["tag"],
         "limit": settings["recall_limit"] if asked["limit"] is None else asked["limit"],
         "budget": settings["recall_budget"] if asked["budget"] is None else asked["budget"],
-        "as_of": None if asked["as_of"] is None else since(asked["as_of"], place.clock()),
+        "as_of": as_of,
     }
 
 
@@ -137,27 +140,27 @@ def hints(place: App) -> list[str]:
     return ["there is no project here, so only your own memory is used; `commonplace init` makes this folder a project"]
 
 
-def _snippets(brief: Brief, _place: App, notes: Sequence[str], *, explain: bool) -> None:
-    references = {key: near(path) for key, path in brief.references.items()}
+def _snippets(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+    references = {key: short_path(path) for key, path in brief.references.items()}
     lines = [
         render.snippets([hit], references) + (f"\n      {render.explanation(hit)}" if explain else "")
         for hit in brief.hits
     ]
     if lines:
-        say("\n".join(lines))
+        print_text("\n".join(lines))
     _tell(notes if brief.hits else [*notes, "Nothing found."])
 
 
-def _prompt(brief: Brief, place: App, notes: Sequence[str], *, explain: bool) -> None:
-    references = {key: near(path) for key, path in brief.references.items()}
+def _prompt(brief: RecallAnswer, place: App, notes: Sequence[str], *, explain: bool) -> None:
+    references = {key: short_path(path) for key, path in brief.references.items()}
     if brief.hits:
         seal = _seal(render.prompt(brief.hits, references, seal=""), place.secret())
-        say(render.prompt(brief.hits, references, seal=seal))
+        print_text(render.prompt(brief.hits, references, seal=seal))
     _tell([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
 
 
-def _json(brief: Brief, _place: App, notes: Sequence[str], *, explain: bool) -> None:
-    say(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
+def _json(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+    print_text(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
     _tell(notes)
 
 
@@ -166,7 +169,7 @@ _SHOWN = {"snippets": _snippets, "prompt": _prompt, "json": _json}
 
 def _tell(notes: Sequence[str]) -> None:
     for sentence in notes:
-        note(sentence)
+        print_note(sentence)
 
 
 def _seal(text: str, secret: bytes) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.records.commands.recall import HELP, OPTIONS, QUESTION, Option, run
 
 
@@ -28,7 +28,7 @@ def _parameter(option: Option) -> click.Option:
     return click.Option([f"--{option.name}"], **described)
 
 
-recall = Told(
+recall = Command(
     "recall",
     callback=_ask,
     help=HELP,
