@@ -117,6 +117,7 @@ LIBRARIES = {
     "click": {"cli", "mcp", "server", "evaluation", *ROOMS},
     "pydantic_ai": {"providers", "agents", "adapters", "roles", "ci", "intents"},
     "onnxruntime": {"providers"},
+    "tokenizers": {"providers"},
     "numpy": {"providers"},
 }
 

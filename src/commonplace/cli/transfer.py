@@ -174,7 +174,7 @@ def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
         place = session.place
         into = place.where.writable(scope) if scope else None
         done = transfer.import_items(place.memory, read_export(read_lines(file), file), into=into, tell=tell)
-        session.add_notes(*redaction_notes(done.redactions))
+        session.add_notes(*redaction_notes(done.redactions), *done.notes)
         text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."
         session.answer(text, {"added": done.added, "duplicates": done.duplicates})
 

@@ -18,12 +18,20 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeAlias, TypeVar
 
-from commonplace.engine import embedding
-from commonplace.engine.admission import Gate, admit, fits, named_by, searchable
+from commonplace.engine.admission import Gate, fits, named_by, searchable
+from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
-from commonplace.model.changes import Change, Load, Put, Trim
-from commonplace.model.errors import Conflict, Forbidden, InvalidInput, ProviderError, StoreError
-from commonplace.model.ids import new_id
+from commonplace.engine.writer import UNEMBEDDED, Writer, trims
+from commonplace.model.changes import Change, Load, Put
+from commonplace.model.errors import (
+    Conflict,
+    DimensionMismatch,
+    EmbeddingModelChanged,
+    Forbidden,
+    InvalidInput,
+    ProviderError,
+    StoreError,
+)
 from commonplace.model.items import Item, Mover, digest
 from commonplace.model.ports import Store, Tell, silent
 from commonplace.model.queries import ANY_STATE, Filter, Order
@@ -69,6 +77,11 @@ class Imported(Value):
     evicted: int = 0  #: over the limit of their kind, oldest first
     redactions: tuple[Finding, ...] = ()
     unembedded: str | None = None  #: why some have no vector yet
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know besides, as sentences."""
+        return (f"{UNEMBEDDED}: {self.unembedded}",) if self.unembedded else ()
 
 
 def histories(store: Store, scopes: frozenset[Scope], *, now: datetime) -> Iterator[tuple[Record, ...]]:
@@ -122,6 +135,7 @@ def import_items(
     ``lenient`` leaves out an entry that the gate refuses, with its reason; else it refuses the whole source.
     """
     intake = _Intake(memory, into, lenient=lenient)
+    writer = Writer(memory.store, clock=memory.clock, secret=memory.secret)  # vectors come last, all in one go
     with SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
         for change in intake.changes(items):
             pickle.dump(change, spool, protocol=pickle.HIGHEST_PROTOCOL)
@@ -130,10 +144,12 @@ def import_items(
         waiting = (pickle.load(spool) for _ in range(intake.read))  # noqa: S301 - our own values, from our own file
         done = 0
         for batch in batches(waiting, BATCH):
-            intake.present += sum(outcome.deduped for outcome in memory.store.apply(batch))
+            intake.present += sum(outcome.deduped for outcome in writer.apply(batch).outcomes)
             done += len(batch)
             tell(done, intake.read)
-    evicted = sum(len(outcome.gone) for outcome in memory.store.apply(_trims(memory)))
+    now, written = memory.clock(), memory.binding.writes.items()
+    limits = [change for kind, scope in written for change in trims(memory.binding, scope, [kind], now)]
+    evicted = sum(len(outcome.gone) for outcome in writer.apply(limits).outcomes)
     return intake.report().replace(evicted=evicted, unembedded=_embed(memory, tell))
 
 
@@ -173,10 +189,9 @@ class _Intake:
         return {version.source.ref for versions in found for version in versions}
 
     def _put(self, item: Arrival) -> Put | None:
-        memory, now = self._memory, self._memory.clock()
         draft = item.draft.replace(scope=self._into)
         try:
-            passed = admit(draft, binding=memory.binding, id=new_id(now), now=now, secret=memory.secret())
+            passed = self._memory.writer.admit(draft, self._memory.binding)
         except (InvalidInput, Forbidden) as error:
             if self._lenient and isinstance(error, InvalidInput):
                 self.left_out.append(f"{item.place}: {error}")
@@ -186,7 +201,7 @@ class _Intake:
             self._known.add(draft.ref)
         self._gate.findings += passed.redactions
         # A date to come would be the newest for ever, and would never be evicted.
-        created = min(item.created_at or now, now)
+        created = min(item.created_at or passed.record.created_at, passed.record.created_at)
         record = passed.record.replace(created_at=created, consolidated_at=item.consolidated_at)
         return Put(record=record, terms=passed.terms, dedupe=True)
 
@@ -220,23 +235,13 @@ class _Intake:
         return passed
 
 
-def _trims(memory: Memory) -> list[Change]:
-    """Return what enforces the limits of a binding."""
-    binding, now = memory.binding, memory.clock()
-    return [
-        Trim(
-            where=Filter(scopes=frozenset({binding.writes[kind]}), at=now, kinds=frozenset({kind})),
-            keep=limit.keep, order=limit.order,
-        )
-        for kind, limit in binding.limits.items() if kind in binding.writes
-    ]  # fmt: skip
-
-
 def _embed(memory: Memory, tell: Tell) -> str | None:
-    """Embed what came in; return why not, if the embedder fails: words find it until then."""
+    """Embed what came in; return why it has no vectors, if that fails: words find it until then."""
     try:
-        embedding.catch_up(memory.store, memory.embedder, tell=tell) if memory.embedder else 0
-    except ProviderError as error:
+        if memory.embedder and memory.store.count_unembedded(memory.embedder.identity):
+            check_embedder(memory.store, memory.embedder)
+            catch_up(memory.store, memory.embedder, tell=tell)
+    except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
         return str(error)
     return None
 

@@ -44,7 +44,7 @@ def import_foreign(
 
 
 def _report(session: Session, done: Imported, files: int) -> None:
-    session.add_notes(*redaction_notes(done.redactions))
+    session.add_notes(*redaction_notes(done.redactions), *done.notes)
     session.add_notes(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
     if (more := len(done.left_out) - SHOWN_REFUSALS) > 0:
         session.add_notes(f"left out: {more} more")
