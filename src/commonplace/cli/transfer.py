@@ -143,7 +143,7 @@ def import_(
     if source is None:
         _import_export(file, scope, as_json=as_json)
     elif source == LANCE:
-        from commonplace.roles.lance_command import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
+        from commonplace.roles.commands.lance import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
 
         import_lance(file, role, dry_run=dry_run, as_json=as_json)
     else:
