@@ -55,6 +55,21 @@ class Length:
         return self.least <= len(value) <= self.most
 
 
+class Items:
+    """The greatest number of items allowed: ``Annotated[Sequence[str], Items(1000)]``."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def schema(self) -> dict[str, Any]:
+        """Return the limit as JSON Schema."""
+        return {"maxItems": self.most}
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether a list is short enough."""
+        return len(value) <= self.most
+
+
 def object_schema(properties: Mapping[str, Schema], required: Collection[str]) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others."""
     return {
@@ -99,7 +114,30 @@ def decode(hint: Any, value: Any, *, name: str) -> Any:
 
 def encode(value: Any) -> Any:
     """Return a value as JSON: fields by name, dates as ISO 8601, enums by their words, sets in order."""
-    return codec_of(type(value)).encode(value)
+    kind = type(value)
+    codec = _BY_TYPE.get(kind)
+    if codec is None:
+        codec = _BY_TYPE[kind] = codec_of(kind)
+    return codec.encode(value)
+
+
+def encode_as(hint: Any, value: Any) -> Any:
+    """Return an argument of a type as JSON.  What may be any JSON stays as it is: ``json`` refuses the rest."""
+    base, marks = _unannotated(_without_none(hint)[0])
+    encoders = [mark.encode for mark in marks if hasattr(mark, "encode")]
+    if encoders:
+        return encoders[0](value)
+    if codec_of(base) is _ANY:
+        return value
+    if isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping | Value):
+        return [encode_as(_item(base), item) for item in value]
+    return encode(value)
+
+
+def admits_null(hint: Any) -> bool:
+    """Tell whether null is a value of a type."""
+    inner, optional = _without_none(hint)
+    return optional or codec_of(_unannotated(inner)[0]) is _ANY
 
 
 def value_schema(kind: type[Value]) -> dict[str, Any]:
@@ -123,6 +161,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
+_BY_TYPE: dict[type, Codec] = {}  # codecs that were looked up: a page of entries asks a thousand times
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -200,6 +239,12 @@ def _moment(_base: Any, value: Any, name: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def _moment_json(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{moment.isoformat()} has no time zone; use an aware datetime")
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def _duration(_base: Any, value: Any, name: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _UNFIT
@@ -271,7 +316,7 @@ _CODECS: Mapping[type, Codec] = {  # the first that fits: an enum of words is a 
     datetime: Codec(
         lambda _: {"type": "string", "format": "date-time"},
         _moment,
-        lambda moment: moment.isoformat().replace("+00:00", "Z"),
+        _moment_json,
     ),
     timedelta: Codec(lambda _: {"type": "number"}, _duration, timedelta.total_seconds),
     Scope: Codec(lambda _: {"type": "string"}, _scope, str),
@@ -300,13 +345,17 @@ def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """Return a type without None, and whether None was part of it; a choice of several types is any JSON."""
+    """Return a type without None, and whether None was part of it.
+
+    A choice of several types is any JSON, unless one of them is a value of ours: then that is what travels.
+    """
     base, marks = _unannotated(hint)
     if get_origin(base) not in (Union, UnionType):
         return hint, False
     rest = [choice for choice in get_args(base) if choice is not type(None)]
     optional = len(rest) < len(get_args(base))
-    inner = rest[0] if len(rest) == 1 else Any
+    values = [choice for choice in rest if isinstance(choice, type) and issubclass(choice, Value)]
+    inner = rest[0] if len(rest) == 1 else values[0] if len(values) == 1 else Any
     for mark in marks:
         inner = Annotated[inner, mark]
     return inner, optional

@@ -18,6 +18,7 @@ from commonplace.ci.dialect import (
 )
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.model.records import Channel, Kind
+from stands import rows
 
 AGENT = {"name": "reviewer", "prompt": "look", "model": "openai:gpt-5"}
 
@@ -97,18 +98,14 @@ def test_a_file_may_be_a_single_plan(written):
     assert (job.name, job.plan[0].prompt) == ("release", "...")
 
 
-@pytest.mark.parametrize(
-    "kind", ["get", "put", "set_pipeline", "load_var", "in_parallel", "do", "try", "across", "notify"]
-)
+@rows("kind", ["get", "put", "set_pipeline", "load_var", "in_parallel", "do", "try", "across", "notify"])
 def test_other_steps_are_refused_by_name(refused, kind):
     """Nothing is skipped in silence: the message names the step, the file and the place."""
     said = refused(f"{kind}: x")
     assert said == f"jobs[0].plan[0]: a step is `agent:` or `task:`; `{kind}:` cannot be run here"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+@rows("text, said", [
         ("agent: a\nmodel: test", "jobs[0].plan[0].prompt: is missing"),
         ("agent: a\nprompt: p", "jobs[0].plan[0].model: is missing"),
         ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: is missing"),
@@ -119,15 +116,14 @@ def test_other_steps_are_refused_by_name(refused, kind):
         ("task: t\nconfig: {run: {args: [x]}}", "jobs[0].plan[0].config.run.path: is missing"),
         ("task: t\nconfig: {run: {path: a, args: x}}", "jobs[0].plan[0].config.run.args: should be a list"),
         ("just text", "jobs[0].plan[0]: a step is `agent:` or `task:`; 'just text' cannot be run here"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_mistake_is_named_with_its_place(refused, text, said):
     """Every message says where in the file, and what should be there."""
     assert refused(text).startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("", "should be a mapping with name, jobs"),
         ("jobs: []", "jobs: should be a list with something in it"),
@@ -183,8 +179,8 @@ def test_a_job_is_chosen_by_its_name(written):
         pipeline.chosen("x")
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
+@rows(
+    "block, expected",
     [
         (None, None),
         ({}, MemoryBlock()),
@@ -199,8 +195,8 @@ def test_a_memory_block_has_defaults(block, expected):
     assert agent_step(**AGENT, memory=block).memory == expected
 
 
-@pytest.mark.parametrize(
-    ("block", "said"),
+@rows(
+    "block, said",
     [
         ({"enable": True}, "memory.enable: is not known here; there are enabled, max_recall, max_content_bytes"),
         ({"enabled": 1}, "memory.enabled: should be true or false, not 1"),

@@ -19,6 +19,7 @@ from commonplace.roles.dialect import (
     load,
     model_settings,
 )
+from stands import rows
 
 DOCUMENT = """\
 apiVersion: initrunner/v1
@@ -103,8 +104,8 @@ def test_one_nested_key_enables_everything(role):
     assert not memory.embeddings.said
 
 
-@pytest.mark.parametrize(
-    ("section", "said"),
+@rows(
+    "section, said",
     [
         ("memory:\n  max_session: 3\n", "memory.max_session: is not known here; there are max_sessions, "),
         (
@@ -134,8 +135,8 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(refused, section, 
     assert refused(FLAT + section).startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("", "should be a mapping with apiVersion, kind, metadata, spec"),
         ("name: a\nmodel: openai:x\n", "role: is missing"),

@@ -8,6 +8,7 @@ import pytest
 
 from commonplace.intents.workflow_dialect import AgentBlock, MemoryBlock, Policy, load, loads
 from commonplace.model.errors import ConfigError
+from stands import rows
 
 # The document's own example, as it stands there, and one in the form of RFC-0015.
 DOCUMENT = """\
@@ -141,9 +142,7 @@ PHASE = "workflow: {a: {assign: x}}\n"
 RFC_KEYS = "working_memory, episodic_memory"
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "reason"),
-    [
+@rows("text, path, reason", [
         ("workflow: {a: {assign: x, depends_on: [b]}, b: {assign: y, depends_on: [a]}}", "workflow.a.depends_on",
          "goes round in a circle: a -> b -> a"),
         ("workflow: {a: {assign: x, depends_on: [a]}}", "workflow.a.depends_on", "goes round in a circle: a -> a"),
@@ -195,8 +194,7 @@ RFC_KEYS = "working_memory, episodic_memory"
          "should be an import path such as package.module:Class, not 'nonsense'"),
         (f"llm: {{}}\n{PHASE}", "llm",
          "is not known here; there are openintent, info, name, version, description, memory, agents, workflow, plan"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_cannot_be_followed_is_said_with_its_path(text, path, reason):
     """One sentence, with the file and the place in it."""
     with pytest.raises(ConfigError) as raised:

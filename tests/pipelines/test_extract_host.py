@@ -13,6 +13,7 @@ from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract
 from commonplace.learning.extract_host import commit, prepare
 from commonplace.model.errors import InvalidInput, StoreError
+from stands import rows
 
 PNPM = "Use pnpm, not npm, in this repo."
 
@@ -83,7 +84,7 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize(("name", "change"), TAMPERED.values(), ids=TAMPERED)
+@rows("name, change", TAMPERED.values())
 def test_tampered_work_is_refused_by_name(opened, place, work, name, change):
     """Whatever was altered, nothing is kept."""
     path = one(work, "a") / name

@@ -14,6 +14,7 @@ from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ConfigError
 from commonplace.model.records import Channel, Source, Trust
+from stands import rows
 
 
 @pytest.fixture
@@ -157,16 +158,13 @@ def test_rules_that_cannot_be_used_are_told_with_their_file(folder, data):
         rules_in(str(folder))
 
 
-@pytest.mark.parametrize(
-    ("ticket", "task"),
-    [
+@rows("ticket, task", [
         ("Fix the login\n\nIt fails.", "Fix the login\n\nIt fails."),
         ("---\nid: T-1\ntitle: 'Login'\n---\nIt fails.\n\n## Notes\nMay.\n", "Login\nIt fails.\n\n## Notes\nMay."),
         ("---\nid: [broken\n---\nIt fails.<!-- secret -->", "It fails."),
         ("---\nno end of it", "---\nno end of it"),
         ("", ""),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_ticket_asks_with_its_title_and_words(ticket, task):
     """The frontmatter gives the title and nothing else; what cannot be read is a text like any other."""
     assert ticket_task(ticket) == task

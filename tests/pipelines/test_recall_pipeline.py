@@ -171,7 +171,6 @@ def test_nothing_is_looked_at_twice_for_nothing(opened, kept, tree):
         (FEW + 1, 1, 1, False),
         (FEW + 1, 1, 0, False),
     ],
-    ids=["fresh", "too few", "too old", "from the future", "touched at that moment", "touched since"],
 )
 def test_a_whole_look_stands_for_a_while(opened, folder, count, ago, *, touched, fresh):
     """Of a large folder, for a minute, and only if nothing came or went since it began."""

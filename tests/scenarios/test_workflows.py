@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from loopback import LoopbackServer, calls, says
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -268,9 +269,7 @@ def test_what_a_program_reads_is_json(folder, command):
 HINT = "say what it is under `agents`, or give its module with --agents"
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "said"),
-    [
+@rows("text, arguments, said", [
         (WORKFLOW.replace("assign: researcher", "assign: researcher\n    depends_on: [synthesis]"), [],
          "launch.yml: workflow.research.depends_on: goes round in a circle: research -> synthesis -> research"),
         (WORKFLOW.replace("[research]", "[reserch]"), [],
@@ -280,8 +279,7 @@ HINT = "say what it is under `agents`, or give its module with --agents"
         (WORKFLOW, [], f"launch.yml: workflow.research.assign: there is no agent 'researcher': {HINT}"),
         (WORKFLOW, ["--agents", "nothing.py"], "there is no file 'nothing.py'"),
         (WORKFLOW, ["--input", "topic"], "--input should be NAME=TEXT, not 'topic'"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_mistake_is_one_sentence(folder, command, text, arguments, said):
     """With the file and the place in it, and its exit code; nothing has run."""
     (folder / "launch.yml").write_text(text)

@@ -10,6 +10,7 @@ from commonplace.ci.dialect import MemoryBlock
 from commonplace.ci.tools import answered, recall_memory, save_memory, tools
 from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
+from stands import rows
 
 LESSON = "always run go fmt before building"
 
@@ -52,8 +53,8 @@ def test_every_argument_of_a_recall_may_be_left_out(held, arguments):
     assert len(answered(held, "recall_memory", arguments)["memories"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+@rows(
+    "name, arguments, said",
     [
         ("save_memory", {}, "content is required"),
         ("save_memory", {"content": None}, "content is required"),

@@ -13,6 +13,7 @@ from commonplace.model.binding import Binding
 from commonplace.model.records import CATEGORIES, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
 from commonplace.records.tools import RecordTools, schema_of
+from stands import rows
 
 PROJECT, USER = Scope.of(("project", "shop")), Scope.of(("user", "ada"))
 
@@ -107,9 +108,7 @@ def test_what_waits_for_review_is_not_shown(tools, memory):
     assert "waits for a person" in tools.get(held.id)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
+@rows("call, words", [
         (lambda tools: tools.remember("x", "facts"), "'facts' is not a category; use one of decisions"),
         (lambda tools: tools.remember(" ", "decisions"), "blank"),
         (lambda tools: tools.remember("x", "decisions", "everywhere"), "use assistant or project"),
@@ -120,8 +119,7 @@ def test_what_waits_for_review_is_not_shown(tools, memory):
         (lambda tools: tools.forget("zzz"), "there is no record"),
         (lambda tools: tools.read("memory://root/../x"), "escapes memory root"),
         (lambda tools: tools.read("memory://root"), "not available yet"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_mistake_is_a_sentence_to_act_on(tools, call, words):
     """Nothing is raised at a model."""
     said = call(tools)

@@ -37,7 +37,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         load("mcp.stdio:serve")(load("records.mcp_surface:records_surface")())
         return 0
     if list(arguments[:1]) == ["recall"]:
-        code = load("records.quick_recall:quick")(arguments[1:])
+        code = load("records.recall_command:quick")(arguments[1:])
     return load("cli.commands:run")(arguments) if code is None else code
 
 

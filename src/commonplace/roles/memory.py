@@ -91,10 +91,10 @@ class RoleMemory:
         settings = self.role.remembering().consolidation
         if not role_consolidate.waiting(self.store, self.scope, self.clock, most=1):  # then nobody needs a key
             return role_consolidate.Report()
+        memory = self.memory(Channel.CONSOLIDATION)
         return role_consolidate.consolidate(
-            self.store, self.role.bind(Channel.CONSOLIDATION, home=self.home), model or self.model(),
-            most=settings.max_episodes_per_run, clock=self.clock, embedder=self.embedder, secret=self.secret,
-        )  # fmt: skip
+            memory.writer, memory.binding, model or self.model(), most=settings.max_episodes_per_run
+        )
 
     def model(self) -> Model:
         """The model that consolidates: ``model_override`` at the role's own address, else the role's own."""

@@ -16,12 +16,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from commonplace.agents.quietly import Tell
+from commonplace.config.paths import is_loopback
 from commonplace.model.errors import ConfigError
 from commonplace.model.ports import Clock
 from commonplace.model.values import Value
 from commonplace.roles.dialect import CronTrigger, FileWatchTrigger, Role, Trigger, WebhookTrigger
 from commonplace.roles.webhook import listening
-from commonplace.server.settings import is_loopback
 
 if TYPE_CHECKING:
     from watchfiles import Change

@@ -15,6 +15,7 @@ from commonplace.mcp.protocol import METHODS, Refused, answered, sentence
 from commonplace.mcp.stdio import Server
 from commonplace.mcp.types import Offer, Surface, Told, checked, fields
 from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
+from stands import rows
 
 EVERY = fields(
     ["text"],
@@ -50,8 +51,8 @@ def test_any_arguments_are_taken_or_refused_with_a_sentence(sent):
         assert isinstance(checked("do", EVERY, sent)["text"], str)
 
 
-@pytest.mark.parametrize(
-    ("sent", "said"),
+@rows(
+    "sent, said",
     [
         ([], "the arguments of do should be an object, not []"),
         ({"text": "x" * 9, "what": 1}, "do takes no 'what'; it takes text, one_of"),
@@ -118,8 +119,8 @@ def test_a_full_disk_is_a_sentence():
     assert "the disk failed: No space left on device" in called(surface(full), text="x")["content"][0]["text"]
 
 
-@pytest.mark.parametrize(
-    ("error", "advice"),
+@rows(
+    "error, advice",
     [
         (Conflict("too late", current=3), "it is at version 3 now: read it again with get"),
         (StoreBusy("busy"), "try again in a moment"),

@@ -1,4 +1,4 @@
-"""``commonplace recall`` as click sees it: built from the table in ``quick_recall``."""
+"""``commonplace recall`` as click sees it: built from the table in ``recall_command``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from commonplace.cli.commands import Command
-from commonplace.records.quick_recall import HELP, OPTIONS, QUESTION, Option, run
+from commonplace.records.recall_command import HELP, OPTIONS, QUESTION, Option, run
 
 
 def _ask(**asked: Any) -> int:
