@@ -15,7 +15,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:  # a recall learns nothing
-    from commonplace.config.learning_settings import Learning, Models
+    from commonplace.config.learning import Learning, Models
 
 TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them
