@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,7 @@ from commonplace.model.values import UNSET, Value
 
 Schema: TypeAlias = Mapping[str, Any]
 Marks: TypeAlias = tuple[Any, ...]  # what stands beside a type in ``Annotated``
+Prepared: TypeAlias = "tuple[Any, bool, Any, Marks, Codec]"  # a type, taken apart for the decoder
 PREVIEW_CHARS = 60  # of a value in a sentence about it
 
 
@@ -55,6 +57,21 @@ class Length:
         return self.least <= len(value) <= self.most
 
 
+class Items:
+    """The greatest number of items allowed: ``Annotated[Sequence[str], Items(1000)]``."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def schema(self) -> dict[str, Any]:
+        """Return the limit as JSON Schema."""
+        return {"maxItems": self.most}
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether a list is short enough."""
+        return len(value) <= self.most
+
+
 def object_schema(properties: Mapping[str, Schema], required: Collection[str]) -> dict[str, Any]:
     """Return the schema of an object with these properties and no others."""
     return {
@@ -85,21 +102,53 @@ def schema_of(hint: Any, *, nullable: bool = False) -> dict[str, Any]:
     return schema
 
 
-def decode(hint: Any, value: Any, *, name: str) -> Any:
-    """Return JSON as a value of a type; raise ``InvalidInput`` with a sentence that names what would be right."""
+def decode(hint: Any, value: Any, *, name: str = "") -> Any:
+    """Return JSON as a value of a type; raise ``InvalidInput`` with a sentence that names what would be right.
+
+    Without a name the sentence is about the fields alone, for callers that say themselves where the value stands.
+    """
+    return _decode(_prepare(hint), value, name)
+
+
+def _prepare(hint: Any) -> Prepared:
     inner, optional = _without_none(hint)
+    base, marks = _unannotated(inner)
+    return inner, optional, base, marks, codec_of(base)
+
+
+def _decode(prepared: Prepared, value: Any, name: str) -> Any:
+    inner, optional, base, marks, codec = prepared
     if value is None and optional:
         return None
-    base, marks = _unannotated(inner)
-    decoded = codec_of(base).decode(base, value, name)
+    decoded = codec.decode(base, value, name)
     if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
-        raise InvalidInput(f"{name} must be {_expected(schema_of(inner))}, not {preview(value)}")
+        raise InvalidInput(f"{name or 'it'} must be {_expected(schema_of(inner))}, not {preview(value)}")
     return decoded
 
 
 def encode(value: Any) -> Any:
     """Return a value as JSON: fields by name, dates as ISO 8601, enums by their words, sets in order."""
-    return codec_of(type(value)).encode(value)
+    kind: Any = type(value)
+    return codec_of(kind).encode(value)
+
+
+def encode_as(hint: Any, value: Any) -> Any:
+    """Return an argument of a type as JSON.  What may be any JSON stays as it is: ``json`` refuses the rest."""
+    base, marks = _unannotated(_without_none(hint)[0])
+    encoders = [mark.encode for mark in marks if hasattr(mark, "encode")]
+    if encoders:
+        return encoders[0](value)
+    if codec_of(base) is _ANY:
+        return value
+    if isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping | Value):
+        return [encode_as(_item(base), item) for item in value]
+    return encode(value)
+
+
+def admits_null(hint: Any) -> bool:
+    """Tell whether null is a value of a type."""
+    inner, optional = _without_none(hint)
+    return optional or codec_of(_unannotated(inner)[0]) is _ANY
 
 
 def value_schema(kind: type[Value]) -> dict[str, Any]:
@@ -123,6 +172,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
+_PREPARED: dict[type[Value], dict[str, Prepared]] = {}
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -150,6 +200,7 @@ class Codec:
         self.encode = encode
 
 
+@cache  # a page of entries asks a thousand times
 def codec_of(base: Any) -> Codec:
     """Return the codec of a type, the first family in the table that it belongs to."""
     kind = get_origin(base) or base
@@ -195,9 +246,15 @@ def _member(base: type[Enum], value: Any, _: str) -> Any:
 def _moment(_base: Any, value: Any, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a date such as 2026-05-31T12:00:00Z, not {preview(value)}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _moment_json(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{moment.isoformat()} has no time zone; use an aware datetime")
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _duration(_base: Any, value: Any, name: str) -> Any:
@@ -218,10 +275,12 @@ def _value(base: type[Value], value: Any, name: str) -> Any:
         return _UNFIT
     hints = field_hints(base)
     if unknown := [key for key in value if key not in hints]:
-        raise InvalidInput(f"{name} takes no {preview(unknown[0])}; it takes {', '.join(hints)}")
+        raise InvalidInput(f"{name or 'it'} takes no {preview(unknown[0])}; it takes {', '.join(hints)}")
     if missing := [key for key in base.fields if key not in base.defaults and key not in value]:
-        raise InvalidInput(f"{name} needs {', '.join(map(repr, missing))}")
-    return base(**{key: decode(hints[key], item, name=f"{name}.{key}") for key, item in value.items()})
+        raise InvalidInput(f"{name or 'it'} needs {', '.join(map(repr, missing))}")
+    inside = f"{name}." if name else ""
+    fields = _PREPARED.get(base) or _PREPARED.setdefault(base, {key: _prepare(hint) for key, hint in hints.items()})
+    return base(**{key: _decode(fields[key], item, f"{inside}{key}") for key, item in value.items()})
 
 
 def _value_json(value: Value) -> dict[str, Any]:
@@ -271,7 +330,7 @@ _CODECS: Mapping[type, Codec] = {  # the first that fits: an enum of words is a 
     datetime: Codec(
         lambda _: {"type": "string", "format": "date-time"},
         _moment,
-        lambda moment: moment.isoformat().replace("+00:00", "Z"),
+        _moment_json,
     ),
     timedelta: Codec(lambda _: {"type": "number"}, _duration, timedelta.total_seconds),
     Scope: Codec(lambda _: {"type": "string"}, _scope, str),
@@ -300,13 +359,17 @@ def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """Return a type without None, and whether None was part of it; a choice of several types is any JSON."""
+    """Return a type without None, and whether None was part of it.
+
+    A choice of several types is any JSON, unless one of them is a value of ours: then that is what travels.
+    """
     base, marks = _unannotated(hint)
     if get_origin(base) not in (Union, UnionType):
         return hint, False
     rest = [choice for choice in get_args(base) if choice is not type(None)]
     optional = len(rest) < len(get_args(base))
-    inner = rest[0] if len(rest) == 1 else Any
+    values = [choice for choice in rest if isinstance(choice, type) and issubclass(choice, Value)]
+    inner = rest[0] if len(rest) == 1 else values[0] if len(values) == 1 else Any
     for mark in marks:
         inner = Annotated[inner, mark]
     return inner, optional

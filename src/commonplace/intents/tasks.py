@@ -25,7 +25,6 @@ from commonplace.intents.entries import (
     Caller,
     Policy,
     Task,
-    above_zero,
     agent_scope,
     namespace_of,
     one_of,
@@ -199,11 +198,4 @@ def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:
         raise InvalidInput(f"a memory policy should be a mapping, not {given!r}")
     if unknown := sorted(set(given) - set(Policy.fields)):
         raise InvalidInput(f"{unknown[0]!r} is not part of a memory policy; use {', '.join(Policy.fields)}")
-    for name in ("archive_on_completion", "inherit_from_parent"):
-        if not isinstance(given.get(name, False), bool):
-            raise InvalidInput(f"{name} should be true or false, not {given[name]!r}")
-    for name in ("max_entries", "max_total_size_kb"):
-        most = given.get(name)
-        if most is not None:
-            above_zero(most, name)
     return Policy(**given)
