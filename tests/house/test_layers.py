@@ -31,7 +31,7 @@ ALLOWED = {
     "wire": {"model"},
     "verbs": {"model", "wire"},
     "routes": {"model", "wire"},
-    "engine": {"model", "text", "redact"},
+    "engine": {"model", "text", "redact", "wire"},
     "stores": {"model"},
     "providers": {"model"},
     "config": {"model", "text"},
@@ -43,27 +43,18 @@ ALLOWED = {
 #: Imports of the time before the rooms that still have to go; nothing may be added.
 KNOWN = {
     "adapters/pydantic_ai.py -> records.tools",
-    "cli/main.py -> hosts.hook_command",
-    "cli/main.py -> mcp.stdio",
-    "cli/main.py -> records.commands.recall",
-    "cli/main.py -> records.mcp_surface",
-    "cli/project.py -> roles.template",
+    "cli/project.py -> roles.commands.template",
     "cli/transfer.py -> records.commands.foreign",
-    "cli/transfer.py -> roles.lance_command",
-    "cli/upkeep.py -> hosts.log",
-    "cli/upkeep.py -> learning.commands.jobs",
-    "cli/upkeep.py -> records.commands.recall",
+    "cli/transfer.py -> roles.commands.lance",
     "hosts/capture.py -> learning.consolidate",
     "hosts/capture.py -> learning.extract",
     "hosts/capture.py -> records.index",
     "hosts/connect_command.py -> cli.project",
     "hosts/hook.py -> learning.extract",
-    "hosts/hook_click.py -> cli.commands",
     "hosts/pi.py -> records.session_lines",
     "hosts/transcripts.py -> records.index",
     "intents/mcp_tools.py -> mcp.types",
-    "learning/commands/brief.py -> records.commands.recall",
-    "learning/commands/memory.py -> roles.memory_command",
+    "learning/commands/memory.py -> roles.commands.memory",
     "mcp/bound_agents.py -> ci.dialect",
     "mcp/bound_agents.py -> ci.registry",
     "mcp/bound_agents.py -> ci.tools",
@@ -72,14 +63,11 @@ KNOWN = {
     "mcp/bound_agents.py -> roles.tools",
     "mcp/command.py -> intents.mcp_tools",
     "mcp/command.py -> records.mcp_surface",
-    "records/commands/index.py -> hosts.capture",
-    "records/commands/index.py -> hosts.registry",
     "records/foreign.py -> learning.extract_gate",
     "records/foreign_export.py -> learning.consolidate_text",
     "records/mcp_surface.py -> mcp.types",
     "records/mcp_tools.py -> learning.extract_host",
     "records/mcp_tools.py -> mcp.types",
-    "roles/template.py -> cli.terminal",
 }
 #: Libraries and the only folders that may know them.
 LIBRARIES = {
@@ -88,8 +76,8 @@ LIBRARIES = {
     "psycopg_pool": {"stores"},
     "lancedb": {"stores"},
     "pyarrow": {"stores"},
-    "starlette": {"server", "mcp"},
-    "uvicorn": {"server", "mcp"},
+    "starlette": {"server", "mcp", "roles"},
+    "uvicorn": {"server", "mcp", "roles"},
     "msgspec": {"config", "roles", "ci", "server", "records", "intents", "routes"},
     "httpx": {"intents"},
     "mcp": {"mcp"},
@@ -199,10 +187,10 @@ def test_lazy_names_are_declared_as_they_are_imported():
 
 
 def test_nothing_is_forgiven_wholesale():
-    """`except Exception` has one address, agents/quietly.py; anywhere else it has to raise again."""
+    """`except Exception` has one address, agents/tolerance.py; anywhere else it has to raise again."""
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ExceptHandler) and path != SOURCE / "agents" / "quietly.py":
+            if isinstance(node, ast.ExceptHandler) and path != SOURCE / "agents" / "tolerance.py":
                 names = [getattr(name, "id", "") for name in ast.walk(node.type)] if node.type else ["everything"]
                 raises = isinstance(node.body[-1], ast.Raise)
                 assert raises or not {"Exception", "BaseException", "everything"} & {*names}, f"{path}:{node.lineno}"
