@@ -553,8 +553,8 @@ def test_a_model_is_an_agent_with_memory(ran):
     assert [(one["key"], one["tier"], one["kept_by"]) for one in found["memories"]] == [
         ("leader", "working", "researcher")
     ]
-    assert wrong == {"error": "limit should be of type integer, not 'three'"}
-    assert missing == {"error": "forget needs key"}
+    assert wrong == {"error": "limit must be a whole number, not 'three'"}
+    assert missing == {"error": "forget needs 'key'"}
 
 
 @pytest.mark.parametrize("arguments", ["[1]", "null", "7"])
