@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from commonplace.agents.models import offered, spoken, whole
-from commonplace.agents.tool import Tool
+from commonplace.agents.verb_tools import VerbTool
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, TaskStep, agent_step
 from commonplace.ci.registry import Ledger, ledger
-from commonplace.ci.tools import answered, tools
+from commonplace.ci.verbs import answer_call, pipeline_tools
 from commonplace.engine.memory import now_utc
 from commonplace.model.errors import Forbidden, InvalidInput, ProviderError
 from commonplace.model.ports import Clock
@@ -118,21 +118,21 @@ class Agents:
         cut = result.response.finish_reason == "length"
         return Ran(step=step, output=whole(result.output), calls=tuple(calls), cut=cut)
 
-    def tools(self, step: AgentStep) -> tuple[Tool, ...]:
+    def tools(self, step: AgentStep) -> tuple[VerbTool, ...]:
         """The memory tools of an agent: both, or none if its memory is off or nobody can say whose it would be."""
         if step.memory is None or not step.memory.enabled or not self.pipeline or not step.name:
             return ()
         held = self._ledger.memory(self.pipeline, step.name, step.memory)
-        return tools(held, max_recall=step.memory.max_recall)
+        return pipeline_tools(held, max_recall=step.memory.max_recall)
 
     def _offered(self, step: AgentStep, calls: list[Call]) -> list[OfferedTool[None]]:
         """The same tools as PydanticAI wants them; a mistake is told to the model, which can mend it."""
         held = self.tools(step)
 
-        def one(tool: Tool) -> OfferedTool[None]:
+        def one(tool: VerbTool) -> OfferedTool[None]:
             def call(**arguments: Any) -> dict[str, Any]:
                 made = Call(
-                    agent=step.name, tool=tool.name, arguments=arguments, answer=answered(held, tool.name, arguments)
+                    agent=step.name, tool=tool.name, arguments=arguments, answer=answer_call(held, tool.name, arguments)
                 )
                 calls.append(made)
                 self._watch(made)

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 def _dispatched(arguments: Sequence[str]) -> int:
     if list(arguments) == MCP and not sys.stdin.isatty():  # a host has started it, and waits
         from commonplace.mcp.stdio import serve  # noqa: PLC0415 - what no other command loads
-        from commonplace.records.mcp_surface import records_surface  # noqa: PLC0415 - likewise
+        from commonplace.records import records_surface  # noqa: PLC0415 - likewise
 
         serve(records_surface())
         return 0

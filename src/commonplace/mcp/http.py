@@ -25,8 +25,8 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from commonplace.agents.surface import Surface
 from commonplace.mcp.protocol import NAME, TITLE, Refused, answered
-from commonplace.mcp.types import Surface
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.server.settings import is_loopback
 from commonplace.version import VERSION

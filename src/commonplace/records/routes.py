@@ -13,6 +13,7 @@ from commonplace.engine import memory as engine
 from commonplace.engine.rendering import as_json, record_json
 from commonplace.intents.wire import LIMIT_MOST, Limit, Name, Strict, aware
 from commonplace.learning.addresses import SCHEME
+from commonplace.learning.brief import described
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Kind, Record
 from commonplace.records.access import MemoryAccess
@@ -233,7 +234,7 @@ def recall(call: Call) -> Hits:
     """Find what bears on a question; it travels in the body, since query strings end up in logs."""
     asked: Asked = call.body
     desk = _desk(call, asked.agent)
-    scopes = [scope for name in asked.scope if (scope := desk.scope(name))]
+    scopes = [desk.scope(name) for name in asked.scope]
     found = desk.recall(
         asked.query, scopes=scopes or None, kinds=[Kind(kind) for kind in asked.kinds] or None,
         categories=asked.categories or None, tags=asked.tags, limit=min(asked.limit, LIMIT_MOST), budget=asked.budget,
@@ -248,7 +249,8 @@ def brief(call: Call) -> WireBrief:
     """What a session should be shown before it starts on a task."""
     asked: Task = call.body
     desk = _desk(call, asked.agent)
-    return msgspec.convert(desk.brief(asked.task, budget=asked.budget, session=asked.session), WireBrief)
+    shown = desk.brief(asked.task, budget=asked.budget, session=asked.session)
+    return msgspec.convert(described(shown.injection) | {"notes": list(shown.notes)}, WireBrief)
 
 
 def listed(call: Call) -> Records:
@@ -271,7 +273,7 @@ def create(call: Call) -> KeptRecord:
     desk = _desk(call, given.agent)
     notes = desk.refresh()
     kept = desk.memory.remember(
-        given.content, scope=desk.scope(given.scope), category=given.category,
+        given.content, scope=desk.target(given.scope), category=given.category,
         kind=Kind(given.kind) if given.kind else None, key=given.key, value=given.value, tags=given.tags,
         metadata=given.metadata, ref=given.source, pinned=given.pinned, occurred_at=aware(given.occurred_at),
         expires_at=aware(given.expires_at), supersedes=given.supersedes,

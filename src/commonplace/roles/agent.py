@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commonplace.agents.models import TEST, Spoken, offered, spoken, whole
 from commonplace.agents.quietly import Tell, quietly
-from commonplace.agents.tool import Tool
+from commonplace.agents.verb_tools import VerbTool, answer_call
 from commonplace.engine import embedding
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import quoted_line
@@ -21,7 +21,7 @@ from commonplace.model.values import Value
 from commonplace.roles.dialect import MemorySettings, ModelSettings, Role
 from commonplace.roles.memory import RoleMemory
 from commonplace.roles.sessions import Message, Sessions, new_session, recent_words, window
-from commonplace.roles.tools import BREAK, LIST, RECALL, answered, list_memories, tools
+from commonplace.roles.verbs import BREAK, list_memories, recall, role_tools
 from commonplace.text.cleaning import clean, one_line
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class Call(Value):
     def __str__(self) -> str:
         """The call in one quiet line; what was found is counted and not repeated."""
         made = f"{self.agent}: {self.tool}" if self.agent else self.tool
-        if self.tool == RECALL and self.answer.startswith("[Type: "):
+        if self.tool == recall.name and self.answer.startswith("[Type: "):
             return f"{made}: {_memories(len(self.answer.split(BREAK)))}"
-        if self.tool == LIST and self.answer.startswith(("[", "#")):
+        if self.tool == list_memories.name and self.answer.startswith(("[", "#")):
             return f"{made}: {_memories(len(self.answer.splitlines()))}"
         told = one_line(self.answer)
         return f"{made}: {told[: CALL_CHARS - 3] + '...' if len(told) > CALL_CHARS else told}"
@@ -132,7 +132,7 @@ class RoleAgent:
         self.role = role
         self.held = held
         self.memory = held.memory() if held else None
-        self._tools = tools(self.memory) if self.memory else ()
+        self._tools = role_tools(self.memory) if self.memory else ()
         self.env = env  #: as its role sees it
         self.used = 0  #: tokens of all its runs, those that failed among them, and of those that it asked others for
         self._helpers = tuple(helpers)
@@ -211,11 +211,11 @@ class RoleAgent:
             end_strategy="exhaustive",  # what it calls beside finish_task is done too
         )  # fmt: skip
 
-    def _offered(self, tool: Tool) -> OfferedTool[None]:
+    def _offered(self, tool: VerbTool) -> OfferedTool[None]:
         """The tool as PydanticAI wants it; a mistake is told to the model, which can mend it."""
 
         def call(**arguments: Any) -> str:
-            made = Call(tool=tool.name, arguments=arguments, answer=answered(self._tools, tool.name, arguments))
+            made = Call(tool=tool.name, arguments=arguments, answer=answer_call(self._tools, tool.name, arguments))
             self._watch(made)
             return made.answer
 
