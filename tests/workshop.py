@@ -9,7 +9,7 @@ from pathlib import Path
 
 from commonplace.app import open_store
 from commonplace.config.learning_settings import Learning
-from commonplace.learning.artifacts import stored
+from commonplace.files.artifacts import stored_artifacts
 from commonplace.learning.consolidate import consolidate
 from commonplace.learning.workspace import Workplace
 from commonplace.model.binding import Binding
@@ -114,7 +114,7 @@ class Shop:
     @property
     def artifacts(self):
         """Every artifact in the store, by name, with its text."""
-        return {name: one.content for name, one in stored(self.place).items()}
+        return {name: one.content for name, one in stored_artifacts(self.place).items()}
 
     @property
     def files(self):

@@ -16,6 +16,7 @@ from commonplace.roles.delegate import helpers, targets
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls, fails, hangs, says
+from stands import rows
 
 SHARED = {"store_path": "team.db", "max_memories": 50}
 
@@ -195,7 +196,7 @@ def test_one_that_fails_is_told_to_the_one_that_asked(team, server, answer, said
     assert team.asked("boss")[1].body["messages"][-1]["content"].startswith(said)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"task": "x"}, {"prompt": 5}, {"prompt": " "}, {"prompt": None}, "[]"])
+@rows("arguments", [{}, {"task": "x"}, {"prompt": 5}, {"prompt": " "}, {"prompt": None}, "[]"])
 def test_a_call_that_asks_nothing_is_told_to_the_one_that_made_it(team, server, arguments):
     """The run goes on, and the other one is not asked."""
     team.writes("boss", "helper")

@@ -18,6 +18,7 @@ from commonplace.ci.registry import ledger
 from commonplace.ci.runner import Run, pipeline
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
 from loopback import LoopbackServer, calls, fails, raw, says
+from stands import rows
 
 ON = {"enabled": True}
 LESSON = "always run go fmt before building"
@@ -186,10 +187,7 @@ def test_an_answer_that_was_cut_off_is_told_apart(run):
 NO_CHOICE = '{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [raw("<html>"), raw(""), raw("null"), raw('{"choices": []}'), raw(NO_CHOICE), calls(("nope", {}))],
-)
+@rows("odd", [raw("<html>"), raw(""), raw("null"), raw('{"choices": []}'), raw(NO_CHOICE), calls(("nope", {}))])
 def test_a_service_that_answers_nonsense_is_one_sentence(run, odd):
     """Whatever comes back, the run ends with one sort of error that names agent and model."""
     with (
@@ -279,7 +277,7 @@ def test_two_files_of_one_name_are_not_one_pipeline(running, tmp_path):
 # The ledger
 
 
-@pytest.mark.parametrize("turn", range(5))
+@rows("turn", range(5))
 def test_two_files_of_one_name_are_told_apart_though_they_run_for_the_first_time_at_once(store, turn):
     """One of them has the name, and the other one is refused: they never share a memory by chance."""
     meeting, came = threading.Barrier(4), []

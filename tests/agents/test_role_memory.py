@@ -33,6 +33,7 @@ from commonplace.roles.dialect import KindSettings, MemorySettings, load
 from commonplace.roles.memory import agreeing, consolidating, embedder_for, exists, role_memory
 from commonplace.roles.transfer import exported
 from loopback import LoopbackServer
+from stands import rows
 
 
 class Speaker:
@@ -98,9 +99,7 @@ def embeddings(**said):
 # Which embedder
 
 
-@pytest.mark.parametrize(
-    ("memory", "model", "keys", "name"),
-    [
+@rows("memory, model, keys, name", [
         ("memory: {}", "openai:x", {"OPENAI_API_KEY": "k"}, "openai:text-embedding-3-small"),
         ("memory: {}", "anthropic:x", {"OPENAI_API_KEY": "k"}, "openai:text-embedding-3-small"),
         ("memory: {}", "google:x", {"GOOGLE_API_KEY": "k"}, "google:text-embedding-004"),
@@ -113,8 +112,7 @@ def embeddings(**said):
         (embeddings(provider="google", model="gemini-embedding-001"), "openai:x", {"GOOGLE_API_KEY": "k"},
          "google:gemini-embedding-001"),
         (embeddings(provider="anthropic"), "ollama:x", {"OPENAI_API_KEY": "k"}, "openai:text-embedding-3-small"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_embedder_is_the_models_then_the_providers_then_the_agents(role, memory, model, keys, name):
     """The order is the document's, and nothing has to be said when it can be followed."""
     chosen = embedder_for(role(memory, model), keys)
@@ -331,8 +329,8 @@ def test_a_batch_without_a_fact_is_marked_so_that_the_queue_moves_on(held, episo
     assert "episode 0 " not in model.prompts[1]
 
 
-@pytest.mark.parametrize(
-    ("line", "fact"),
+@rows(
+    "line, fact",
     [
         ("fact: a", ("fact", "a")),
         ("- bullet: a", ("bullet", "a")),
@@ -477,8 +475,8 @@ def test_an_import_is_embedded_in_batches_with_progress(role, env):
     assert told == [(50, 120), (100, 120), (120, 120)]
 
 
-@pytest.mark.parametrize(
-    ("records", "said"),
+@rows(
+    "records, said",
     [
         ({}, "Expected a JSON array of memory objects."),
         ([{"content": "fine"}, "text"], "Record 1: expected an object, not 'text'"),

@@ -14,6 +14,7 @@ from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
 from commonplace.roles.sessions import Sessions, asked, new_session, preview, recent_words, window
 from commonplace.stores.sqlite.store import SqliteStore
+from stands import rows
 
 SCOPE = Scope.of(("namespace", "assistant"))
 
@@ -164,8 +165,8 @@ def test_a_session_that_somebody_spoiled_is_said_to_be_unreadable(sessions, stor
             sessions.newest().read()
 
 
-@pytest.mark.parametrize(
-    ("messages", "most", "expected"),
+@rows(
+    "messages, most, expected",
     [
         ([ask("a"), answer("b"), ask("c"), answer("d")], 20, [ask("a"), answer("b"), ask("c"), answer("d")]),
         ([ask("a"), answer("b"), ask("c"), answer("d")], 3, [ask("c"), answer("d")]),

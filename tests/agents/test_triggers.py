@@ -19,6 +19,7 @@ from commonplace.model.errors import ConfigError
 from commonplace.roles.dialect import CronTrigger, FileWatchTrigger, WebhookTrigger, parse
 from commonplace.roles.triggers import Event, Inbox, Listening, Place, Ticking, Watching, sources
 from commonplace.roles.webhook import BODY_BYTES, listening
+from stands import rows
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
 TEA = Event(trigger="cron", prompt="tea")
@@ -154,8 +155,8 @@ def test_a_schedule_is_by_the_clock_of_its_time_zone():
     assert told == ["cron 0 9 * * * (Europe/Berlin), next at 2026-03-03T09:00:00+01:00"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
+@rows(
+    "fields, said",
     [
         (
             {"schedule": "every day"},
@@ -431,8 +432,8 @@ def test_the_body_of_a_call_is_the_prompt(call):
     assert caller.taken == ["Grüße", "two"]
 
 
-@pytest.mark.parametrize(
-    ("call_", "status"),
+@rows(
+    "call_, status",
     [
         ({"path": "/elsewhere"}, 404),
         ({"method": "GET", "body": None}, 405),
@@ -525,8 +526,8 @@ def test_a_webhook_says_where_it_is_and_is_gone_at_the_end():
         Caller(told.split()[2])()
 
 
-@pytest.mark.parametrize(
-    ("fields", "env", "said"),
+@rows(
+    "fields, env, said",
     [
         ({"host": "0.0.0.0"}, {}, "host: '0.0.0.0' can be reached from elsewhere, which needs a shared secret"),
         ({"host": "example.com"}, {}, "host: 'example.com' can be reached from elsewhere"),

@@ -209,7 +209,7 @@ def test_nothing_outside_of_home_and_project_is_touched(tmp_path, shop):
         opened.memory.remember("Use pnpm, not npm", category="decisions")
         opened.memory.remember("Prefer concise responses", category="preferences", scope=opened.where.assistant)
         opened.recall("pnpm")
-        opened.sync(opened.where.project)
+        opened.folders.sync(opened.where.project)
 
     changed = {path for path, data in everything(tmp_path).items() if before.get(path) != data}
     assert {path.relative_to(tmp_path).parts[:2] for path in changed} <= {

@@ -19,6 +19,7 @@ from commonplace.roles.dialect import (
     load,
     model_settings,
 )
+from stands import rows
 
 DOCUMENT = """\
 apiVersion: initrunner/v1
@@ -103,19 +104,19 @@ def test_one_nested_key_enables_everything(role):
     assert not memory.embeddings.said
 
 
-@pytest.mark.parametrize(
-    ("section", "said"),
+@rows(
+    "section, said",
     [
-        ("memory:\n  max_session: 3\n", "memory.max_session: is not a setting; there are max_sessions, "),
+        ("memory:\n  max_session: 3\n", "memory.max_session: is not known here; there are max_sessions, "),
         (
             "memory:\n  semantic:\n    most: 3\n",
-            "memory.semantic.most: is not a setting; there are enabled, max_memories",
+            "memory.semantic.most: is not known here; there are enabled, max_memories",
         ),
         ("memory:\n  max_sessions: 0\n", "memory.max_sessions: should be between 1 and "),
         ("memory:\n  max_sessions: many\n", "memory.max_sessions: should be a whole number, not 'many'"),
         ("memory:\n  episodic:\n    enabled: maybe\n", "memory.episodic.enabled: should be true or false, not 'maybe'"),
-        ("memory:\n  semantic: 5\n", "memory.semantic: should be lines of `key: value` below it, not 5"),
-        ("memory: yes please\n", "memory: should be lines of `key: value` below it, not 'yes please'"),
+        ("memory:\n  semantic: 5\n", "memory.semantic: should be a mapping with enabled, max_memories, not 5"),
+        ("memory: yes please\n", "memory: should be a mapping with max_sessions, "),
         ("memory:\n  store_backend: redis\n", "memory.store_backend: should be one of sqlite, lancedb, postgres"),
         ("memory:\n  embeddings:\n    provider: x\n", "memory.embeddings.provider: should be one of "),
         ("memory:\n  consolidation:\n    interval: daily\n", "memory.consolidation.interval: should be one of "),
@@ -124,7 +125,7 @@ def test_one_nested_key_enables_everything(role):
         ("tools:\n  - type: shell\n", "tools[0].type: should be one of delegate, not 'shell'"),
         ("tools:\n  - type: delegate\n", "tools[0].agents: is missing"),
         ("triggers:\n  - type: cron\n    prompt: go\n", "triggers[0].schedule: is missing"),
-        ("triggers:\n  - type: cron\n    when: go\n", "triggers[0].when: is not a setting; there are schedule, "),
+        ("triggers:\n  - type: cron\n    when: go\n", "triggers[0].when: is not known here; there are schedule, "),
         ("triggers:\n  type: cron\n", "triggers: should be a list"),
         ("guardrails:\n  max_iterations: 0\n", "guardrails.max_iterations: should be between 1 and "),
     ],
@@ -134,8 +135,8 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(refused, section, 
     assert refused(FLAT + section).startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("", "should be a mapping with apiVersion, kind, metadata, spec"),
         ("name: a\nmodel: openai:x\n", "role: is missing"),
@@ -143,7 +144,7 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(refused, section, 
         ("name: ../../etc/passwd\nrole: hi\n", "name: should be letters, digits, "),
         ("name: a\nrole: hi\nmodel: gpt\n", "model.provider: should be one of openai, anthropic, google, ollama, test"),
         ("name: a\nrole: hi\nmodel: 'openai:'\n", "model.name: is missing"),
-        ("name: a\nrole: hi\nmodel:\n  provider: openai\n  name: x\n  temp: 1\n", "model.temp: is not a setting"),
+        ("name: a\nrole: hi\nmodel:\n  provider: openai\n  name: x\n  temp: 1\n", "model.temp: is not known here"),
         (DOCUMENT.replace("kind: Agent", "kind: Flow"), "kind: should be Agent, not 'Flow'"),
         (DOCUMENT.replace("initrunner/v1", "v9"), "apiVersion: should be one of commonplace/v1, initrunner/v1"),
         (

@@ -6,6 +6,7 @@ import pytest
 
 from commonplace.model.errors import ConfigError, Forbidden
 from commonplace.server.settings import is_loopback, server
+from stands import rows
 
 
 def test_nothing_said_is_this_machine_alone():
@@ -30,8 +31,8 @@ def test_lists_are_joined():
     assert made.names == {"a", "b", "c", "10.0.0.1"}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@rows(
+    "name, value",
     [
         ("PORT", "0x1f"),
         ("PORT", "65536"),

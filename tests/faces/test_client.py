@@ -32,6 +32,7 @@ from commonplace import (
 from commonplace.intents import client as face
 from commonplace.server.keys import Keys
 from commonplace.stores.sqlite.store import SqliteStore
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 _names = itertools.count()
@@ -107,7 +108,7 @@ def name():
     return f"agent-{next(_names)}"
 
 
-@pytest.mark.parametrize("value", [None, "", "text", 0, 1.5, False, [], {"a": [1, None]}, "ünï \u2028 \U0001f600"])
+@rows("value", [None, "", "text", 0, 1.5, False, [], {"a": [1, None]}, "ünï \u2028 \U0001f600"])
 def test_any_json_value_comes_back(client, name, value):
     """Whatever the way, a value is what it was."""
     kept = client.memory.store(agent_id=name, key="k", value=value, tier="episodic")
@@ -297,9 +298,7 @@ def test_a_wrong_key_is_refused(served):
         client.memory.get("a", "k")
 
 
-@pytest.mark.parametrize(
-    "url", ["http://", "http://user@host", "http://host?x=1", "https://#x", "http://host:99999", "http://host:x"]
-)
+@rows("url", ["http://", "http://user@host", "http://host?x=1", "https://#x", "http://host:99999", "http://host:x"])
 def test_an_address_that_is_none_is_refused(url):
     """In one sentence that names it."""
     with pytest.raises(InvalidInput, match="is not the address of a server"):
@@ -407,8 +406,8 @@ def test_what_is_of_the_wrong_sort_is_refused_alike(client, name):
     assert (wrong, len(client.memory.list(name))) == ([], 0)
 
 
-@pytest.mark.parametrize("agent", ["", " ", 5, "a\nb"])
-@pytest.mark.parametrize("place", [":memory:", "http://127.0.0.1:1"])
+@rows("agent", ["", " ", 5, "a\nb"])
+@rows("place", [":memory:", "http://127.0.0.1:1"])
 def test_a_client_of_nobody_is_refused(place, agent):
     """Before anything is asked of it."""
     with pytest.raises(InvalidInput, match=r"cannot name an? agent"):

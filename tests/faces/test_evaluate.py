@@ -7,6 +7,8 @@ import tempfile
 
 import pytest
 
+from stands import rows
+
 SAID = [
     {"id": "d1", "text": "Tea at four", "speaker": "Ada", "session": "s", "date": "2026-03-01"},
     {"id": "d2", "text": "Cake at five", "speaker": "Ben", "session": "s", "date": "2026-03-01"},
@@ -113,8 +115,8 @@ def test_longmemeval_can_be_asked_question_by_question(cli):
     assert "--per-question is for --format longmemeval" in refused.err
 
 
-@pytest.mark.parametrize(
-    ("written", "told"),
+@rows(
+    "written, told",
     [
         (b'{"id": "d1"}', ":1: 'text' is missing"),
         (b'\n{"id": "d1", ', ":2: not JSON: "),

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from commonplace.files import freshness as look
+from stands import rows
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@rows("trouble", TROUBLES)
 def test_a_file_in_trouble_is_named_and_everything_else_goes_on(cli, folder, pnpm, trouble):
     """R41: path and line are told, the file stays as it is, and recall, list and add work."""
     text, line = TROUBLES[trouble]

@@ -12,6 +12,7 @@ from commonplace.app import open_app
 from commonplace.engine.ranking import MUCH_USED
 from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
+from stands import rows
 
 
 @pytest.fixture
@@ -70,8 +71,8 @@ def test_both_memories_are_asked_at_once(kept):
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
+@rows(
+    "options, found",
     [
         (["--scope", "assistant"], ["Prefer short answers"]),
         (
@@ -88,7 +89,6 @@ def test_both_memories_are_asked_at_once(kept):
         (["--tag", "ops", "--tag", "js"], []),
         (["--budget", "6"], ["Prefer short answers"]),
     ],
-    ids=str,
 )
 def test_options_narrow_what_is_found(kept, options, found):
     """Scope, category, tag, limit and budget each leave out what they say."""

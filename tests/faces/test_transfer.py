@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stands import rows
+
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
 
@@ -96,8 +98,8 @@ def test_an_import_goes_where_it_is_told(rich):
     assert rich.recall("package manager") == ["Use yarn"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@rows(
+    "text, message",
     [
         ("", "is not an export of Commonplace"),
         ("hello\n", ":1: not JSON"),

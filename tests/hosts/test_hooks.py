@@ -15,6 +15,7 @@ from commonplace.app import open_app
 from commonplace.hosts.hook import CONTEXT_CHARS
 from hosts import recorded
 from hosts.conftest import COMMAND
+from stands import rows
 
 SAID = "Use pnpm, not npm, in this repo."
 LEARNED = "Use pnpm, not npm."
@@ -221,8 +222,8 @@ def test_what_a_person_edits_is_known_from_the_next_stop_on(person):
 # It never breaks the host
 
 
-@pytest.mark.parametrize(
-    ("arguments", "stdin"),
+@rows(
+    "arguments, stdin",
     [
         (["prompt"], "{not json"),
         (["prompt"], "[1, 2]"),

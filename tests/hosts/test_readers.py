@@ -12,6 +12,7 @@ from commonplace.hosts.registry import Found, host_named
 from commonplace.hosts.transcripts import Translated
 from commonplace.records.session_lines import Header, read
 from hosts import recorded
+from stands import rows
 
 SAID = "Use pnpm, not npm, in this repo."
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
@@ -196,8 +197,8 @@ def test_sessions_of_other_projects_are_theirs(person):
     assert "uPlot" not in person.ok("recall", "charts").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@rows(
+    "arguments, sentence",
     [
         (["--host", "emacs"], "'emacs' is not a host that is known"),
         (["--host", "cursor"], "Cursor keeps no sessions that can be read"),

@@ -18,6 +18,7 @@ from commonplace.evaluation.datasets import (
     sample,
 )
 from commonplace.model.errors import InvalidInput
+from stands import rows
 
 TEA = {"id": "d1", "text": "Tea at four", "scope": "home", "session": "s", "speaker": "Ada", "date": "2026-03-01"}
 WHEN = {"id": "q1", "question": "When is tea?", "gold": ["d1"], "scope": "home", "category": "times"}
@@ -86,8 +87,8 @@ def test_a_question_may_come_before_its_documents_and_blank_lines_do_no_harm():
     assert len(jsonl(text, "x").questions) == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
+@rows(
+    "line, told",
     [
         ('{"id": "d2"', "not JSON"),
         ("[1]", "--format says so"),
@@ -109,7 +110,6 @@ def test_a_question_may_come_before_its_documents_and_blank_lines_do_no_harm():
         ("[" * 100_000, "--format says so"),
         ('{"id": ' * 100_000, "nested too deeply"),
     ],
-    ids=str,
 )
 def test_a_line_that_cannot_be_read_is_named(line, told):
     """One sentence says the file, the line and what is wrong with it."""
@@ -180,8 +180,8 @@ def test_a_caption_that_is_no_text_is_refused():
         locomo(json.dumps([said]), "x")
 
 
-@pytest.mark.parametrize(
-    ("evidence", "gold"),
+@rows(
+    "evidence, gold",
     [
         (["D1:1; D1:2"], ("D1:1", "D1:2")),
         (["D1:1 D1:2"], ("D1:1", "D1:2")),
@@ -242,8 +242,8 @@ def test_blank_turns_are_passed_over():
 # What is wrong with a file of either
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+@rows(
+    "text, told",
     [
         ("{}", "x:1: not an array of JSON"),
         ("", "x:1: not an array of JSON"),

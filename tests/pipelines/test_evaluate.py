@@ -15,6 +15,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Filter
 from commonplace.text.cleaning import CHUNK_CHARS
 from commonplace.text.words import plan
+from stands import rows
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -45,8 +46,8 @@ def turn(id, text, session="s", **fields):
 # Figures
 
 
-@pytest.mark.parametrize(
-    ("ranked", "gold", "expected"),
+@rows(
+    "ranked, gold, expected",
     [
         ("a b c", "a", {"R@1": 1, "R@5": 1, "hit@1": 1, "all@10": 1, "NDCG@10": 1, "MRR": 1}),
         ("x a y", "a", {"R@1": 0, "R@5": 1, "hit@1": 0, "hit@5": 1, "NDCG@10": 1 / log2(3), "MRR": 1 / 2}),

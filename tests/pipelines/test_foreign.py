@@ -11,6 +11,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Kind
 from commonplace.records.foreign import graph, guidance, mem0, notes, role_export
 from commonplace.records.foreign_export import between_marks, section
+from stands import rows
 
 AGENTS = """# Shop
 
@@ -130,8 +131,8 @@ def test_a_role_export_keeps_its_kinds():
     assert (second.kind, second.occurred_at) == (Kind.PROCEDURAL, datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
-    ("reader", "text", "says"),
+@rows(
+    "reader, text, says",
     [
         (role_export, '[{"content": "x", "memory_type": [1]}]', "[1] is not a memory_type"),
         (graph, "{", "f:1: not JSON"),

@@ -12,6 +12,7 @@ from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.consolidate import Fact, consolidate, parsed
 from commonplace.roles.dialect import MemorySettings, Role
+from stands import rows
 
 ROLE = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings())
 
@@ -145,8 +146,8 @@ def test_one_fact_is_replaced_once(memory, store, dark, consolidated):
     assert len(facts(memory)) == 2
 
 
-@pytest.mark.parametrize(
-    ("line", "fact"),
+@rows(
+    "line, fact",
     [
         ("fact: It rains [1] replaces K2", Fact(category="fact", content="It rains", episodes=(1,), replaces=2)),
         ("fact: It rains (replaces K2) [1]", Fact(category="fact", content="It rains", episodes=(1,), replaces=2)),

@@ -12,6 +12,7 @@ from commonplace.ci.verbs import AgentMemory, Lesson, SavedLesson, recall_memory
 from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
 from commonplace.wire import encode
+from stands import rows
 
 LESSON = "always run go fmt before building"
 
@@ -56,8 +57,8 @@ def test_every_argument_of_a_recall_may_be_left_out(held, arguments):
     assert len(answer_call(held, "recall_memory", arguments)["memories"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+@rows(
+    "name, arguments, said",
     [
         ("save_memory", {}, "content is required"),
         ("save_memory", {"content": None}, "content is required"),

@@ -15,6 +15,7 @@ from commonplace.model.binding import Binding
 from commonplace.model.records import CATEGORIES, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
 from commonplace.records import VERBS, MemoryAccess
+from stands import rows
 
 PROJECT, USER = Scope.of(("project", "shop")), Scope.of(("user", "ada"))
 
@@ -129,8 +130,8 @@ def test_what_waits_for_review_is_not_shown(call, memory):
     assert "waits for a person" in call("get", id=held.id)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "words"),
+@rows(
+    "name, arguments, words",
     [
         ("remember", {"content": "x", "category": "facts"}, "'facts' is not a category; use one of decisions"),
         ("remember", {"content": " ", "category": "decisions"}, "blank"),

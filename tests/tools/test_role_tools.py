@@ -13,6 +13,7 @@ from commonplace.model.records import Channel, Kind
 from commonplace.providers.local import LocalEmbedder
 from commonplace.roles import role_tools
 from commonplace.roles.dialect import KindSettings, MemorySettings, Role
+from stands import rows
 
 ID = "[0-9a-z]{20}"
 
@@ -137,8 +138,8 @@ def test_twenty_are_listed_unless_another_number_is_said(call):
     assert len(call("list_memories").splitlines()) == 20
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+@rows(
+    "tool, arguments, said",
     [
         (
             "recall",

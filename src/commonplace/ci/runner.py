@@ -176,7 +176,7 @@ class Run:
         chosen = [(one.name, step) for one in self._described.chosen(job) for step in one.plan]
         for name, step in chosen:
             if isinstance(step, TaskStep) and not allow_tasks:
-                reason = f"task {step.name!r} of job {name!r} would run {step.path!r} on this machine"
+                reason = f"task {step.name!r} of job {name!r} would run {step.config.run.path!r} on this machine"
                 raise Forbidden(f"{self._described.file}: {reason}; --allow-tasks allows it")
         return iter(chosen)
 
@@ -186,10 +186,11 @@ class Run:
 
     def _task(self, step: TaskStep) -> Ran:
         """Run a command where the pipeline runs; what it writes goes where ours goes."""
-        command = [step.path, *step.args]
-        env = {**self._env, **step.params}
+        run = step.config.run
+        command = [run.path, *run.args]
+        env = {**self._env, **step.config.params}
         try:
-            done = subprocess.run(command, cwd=step.dir, env=env, check=False)  # noqa: S603 - it was allowed
+            done = subprocess.run(command, cwd=run.dir, env=env, check=False)  # noqa: S603 - it was allowed
         except OSError as error:
             raise InvalidInput(f"task {step.name!r} cannot run {error.filename!r}: {error.strerror}") from error
         return Ran(step=step, output="", exit_code=done.returncode)

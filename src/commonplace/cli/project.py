@@ -109,12 +109,12 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        meant = [place.where.writable(scope)] if scope else place.mirrored
+        meant = [place.where.writable(scope)] if scope else place.folders.scopes
         reports = {}
         for one in meant:
-            with progress(f"Syncing {place.named(one)}") as tell:
-                reports[place.named(one)] = place.sync(one, accept_missing=accept_missing, tell=tell)
-            session.add_notes(*map(short_path, place.told(one, reports[place.named(one)])))
+            with progress(f"Syncing {place.where.label(one)}") as tell:
+                reports[place.where.label(one)] = place.folders.sync(one, accept_missing=accept_missing, tell=tell)
+            session.add_notes(*map(short_path, place.folders.sync_notes(one, reports[place.where.label(one)])))
         text = "\n".join(f"{name}: {_summary(report)}" for name, report in reports.items())
         session.answer(text, {"scopes": {name: _report_json(report) for name, report in reports.items()}})
     return ATTENTION if any(report.troubles or report.missing for report in reports.values()) else OK

@@ -87,7 +87,7 @@ class Session:
     def location(self, record: Record) -> str:
         """Where a record is, as people say it."""
         path = self.path(record)
-        return f"{record.category}, {self.place.named(record.scope)}" + (f", {short_path(path)}" if path else "")
+        return f"{record.category}, {self.place.where.label(record.scope)}" + (f", {short_path(path)}" if path else "")
 
 
 def plural(count: int, what: str) -> str:
@@ -104,10 +104,10 @@ def redaction_notes(findings: Sequence[Finding]) -> list[str]:
 def open_session(scope: str | None = None, *, as_json: bool = False) -> Iterator[Session]:
     """Open what is here, narrowed to one scope if one is named, after a look at the files people may have edited."""
     with open_app() as place:
-        memory = place.memory if scope is None else place.narrowed(place.where.scope(scope))
+        memory = place.memory if scope is None else place.memory_of(place.where.scope(scope))
         session = Session(place, memory, as_json=as_json)
         with progress("Taking in edited files") as tell:
-            notes = place.refresh(tell=tell)
+            notes = place.folders.refresh(tell=tell)
         session.add_notes(*map(short_path, notes))
         yield session
 

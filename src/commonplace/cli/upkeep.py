@@ -70,7 +70,7 @@ def _scope_json(place: App, name: str, checks: Mapping[str, Sequence[Problem]]) 
     described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
     described |= {"enabled": place.where.on(name), "folder": folder}
     if folder:
-        last = place.look.last(scope)
+        last = place.folders.checked_at(scope)
         described |= {"files": len(place.store.files(folder)), "in_step": not checks[_FILES.format(name)]}
         described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
     return described
@@ -78,7 +78,7 @@ def _scope_json(place: App, name: str, checks: Mapping[str, Sequence[Problem]]) 
 
 def _tally_json(place: App, tally: Tally) -> dict[str, Any]:
     return {
-        "scope": place.named(tally.scope),
+        "scope": place.where.label(tally.scope),
         "kind": str(tally.what),
         "state": tally.state.value,
         "count": tally.count,
@@ -160,8 +160,8 @@ def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, a
 
 def _checks(place: App) -> dict[str, list[Problem]]:
     checks = {_STORE: place.keeper.check()}
-    for scope in place.mirrored:
-        checks[_FILES.format(place.named(scope))] = list(_apart(place, scope))
+    for scope in place.folders.scopes:
+        checks[_FILES.format(place.where.label(scope))] = list(_apart(place, scope))
     if place.embedder:
         checks["vectors"] = list(_unembedded(place, place.embedder.identity))
     return checks
@@ -180,11 +180,11 @@ def _unembedded(place: App, wanted: EmbedderIdentity) -> Iterator[Problem]:
 def _apart(place: App, scope: Scope) -> Iterator[Problem]:
     """What is wrong between the files of a scope and its records."""
     try:
-        report, others = place.foreseen(scope)
+        report, others = place.folders.preview(scope)
     except StoreError as error:
         yield Problem(what=str(error), fixable=False)
         return
-    for sentence in place.told(scope, report.replace(redactions=())):
+    for sentence in place.folders.sync_notes(scope, report.replace(redactions=())):
         yield Problem(what=short_path(sentence), fixable=False)
     if others:
         what = "a file and its record are" if others == 1 else f"{others} files and their records are"
@@ -215,10 +215,10 @@ def _set_aside(damage: StoreDamaged) -> str:
 
 def _mended(place: App) -> list[str]:
     done = list(place.keeper.repair())
-    for scope in place.mirrored:
-        report = place.sync(scope)
+    for scope in place.folders.scopes:
+        report = place.folders.sync(scope)
         if not report.replace(troubles=(), missing=()).quiet:
-            done.append(f"the files and records of the {place.named(scope)} memory were brought together")
+            done.append(f"the files and records of the {place.where.label(scope)} memory were brought together")
     if filled := place.catch_up():
         done.append(f"{plural(filled, 'text')} given a vector")
     return done
@@ -288,7 +288,7 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
         before = _backup_path(session.place)
         session.place.keeper.backup(before)
         try:
-            count = session.place.restored(file)
+            count = session.place.restore(file)
         except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo
             os.unlink(before)
             raise

@@ -69,6 +69,10 @@ class Context(Value):
             raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
         return self._enabled(self.project, name)
 
+    def label(self, scope: Scope) -> str:
+        """What people call a scope."""
+        return PROJECT if scope == self.project else ASSISTANT if scope == self.assistant else str(scope)
+
     @property
     def default(self) -> str:
         """Where something is kept unless told otherwise: in the project if one is around, else in the user's own."""

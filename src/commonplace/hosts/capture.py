@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.app import App, learning_place, open_app, workplace
+from commonplace.app import App, open_app
 from commonplace.config.project import PROJECT, Context, context
 from commonplace.hosts.registry import Found, Host
 from commonplace.hosts.transcripts import about, log_of
+from commonplace.learning import Workplace, open_learning_workspace, open_workspace
 from commonplace.learning.extract import JOB, extract, watermark
-from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import Enqueue
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
@@ -34,7 +34,7 @@ def capture(
     found = host.transcript(said, env)
     if found is None or place.where.project is None or not place.where.on(PROJECT):
         return None
-    work = workplace(place)
+    work = open_workspace(place)
     report = index_logs(work, [log_of(host, found)])
     for trouble in report.troubles:
         note(str(trouble))
@@ -57,7 +57,7 @@ def learn(place: App, session: str, *, note: Callable[[str], None]) -> None:
     """Extract from one session that is over, then put what is known together."""
     from commonplace.learning.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
 
-    work = learning_place(place)
+    work = open_learning_workspace(place)
     report = extract(work, only=[session])
     for left in report.failed:
         note(f"session {left.session} was not extracted: {left.reason}")
@@ -150,7 +150,7 @@ class _Sorter:
 
 def _indexed(folder: str, place: App, host: Host, found: Sequence[Found], tell: Tell) -> IndexReport:
     with open_app(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
-        work = workplace(theirs)
+        work = open_workspace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)
         queue(theirs, work, report.files)
         return report

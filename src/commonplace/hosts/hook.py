@@ -18,7 +18,7 @@ from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import STANDING, fenced, hit_line, keyed_digest, unfenced
 from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, Host, host_named, host_of, own_words
-from commonplace.learning.brief_layout import ITEM_CHARS, balanced
+from commonplace.learning import ITEM_CHARS, balanced
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.values import Value
@@ -26,7 +26,7 @@ from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.words import plan
 
 if TYPE_CHECKING:
-    from commonplace.learning.brief import Injection
+    from commonplace.learning import Injection
 
 #: Seconds within which a hook ends, whatever happens; hosts wait longer (wires.LIMITS), but for Codex at the end.
 SECONDS = {START: 4.0, PROMPT: 2.0, ANSWER: 2.0, COMPACT: 8.0, STOP: 8.0, END: 8.0}
@@ -125,7 +125,7 @@ def fits(text: str) -> bool:
 
 
 def _start(call: Asked, place: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
-    from commonplace.learning.receipts import kept_quietly  # noqa: PLC0415 - a prompt keeps none
+    from commonplace.learning import save_brief_receipt  # noqa: PLC0415 - a prompt saves none
 
     injection = _brief(call, place)
     if waiting := _waiting(call, place):
@@ -133,23 +133,19 @@ def _start(call: Asked, place: App, answer: Callable[[str], None], note: Callabl
         _learn(waiting, place, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
         injection = _brief(call, place)
     answer(_spoken(call, injection.text))
-    if not injection.text:
-        return
-    _, notes = kept_quietly(
-        place.store, injection, session=call.session, scope=place.memory.binding.reads[0], secret=place.secret(),
-        now=place.clock(),
-    )  # fmt: skip
-    for sentence in notes:
+    for sentence in save_brief_receipt(place, injection, session=call.session)[1]:
         note(sentence)
 
 
 def _brief(call: Asked, place: App) -> Injection:
     """The brief, as much of it as a host shows."""
+    from commonplace.learning import session_brief  # noqa: PLC0415 - a prompt has none
+
     budget = CONTEXT_TOKENS
-    injection = place.inject("", budget=budget, session=call.session)
+    injection = session_brief(place, "", budget=budget, session=call.session)
     while not fits(injection.text):
         budget = int(budget * SHRINK)
-        injection = place.inject("", budget=budget, session=call.session)
+        injection = session_brief(place, "", budget=budget, session=call.session)
     return injection
 
 
@@ -173,10 +169,10 @@ def _waiting(call: Asked, place: App) -> list[str]:
 
 def _learn(names: Sequence[str], place: App, note: Callable[[str], None], *, until: float) -> None:
     """Extract from sessions until that has taken its share of the time; the others wait on."""
-    from commonplace.app import learning_place  # noqa: PLC0415 - see above
+    from commonplace.learning import open_learning_workspace  # noqa: PLC0415 - see above
     from commonplace.learning.extract import extract  # noqa: PLC0415 - see above
 
-    work = learning_place(place)
+    work = open_learning_workspace(place)
     for name in names:
         if time.monotonic() > until:
             return
@@ -220,7 +216,7 @@ def _is_remote(place: App) -> bool:
 def _found(call: Asked, place: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
     """What a memory knows about a prompt, but this session's own words.
 
-    Not by ``Here.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
+    Not by ``App.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
     """
     found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
     others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
@@ -267,4 +263,4 @@ def _capture(call: Asked, place: App, note: Callable[[str], None]) -> None:
         receipt(place, call.session)
     if call.event == END and session and _learns(place) and call.left > SPARE_SECONDS:
         learn(place, session, note=note)
-    place.refresh()
+    place.folders.refresh()

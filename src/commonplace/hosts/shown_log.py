@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from commonplace.engine.rendering import keyed_digest
+from commonplace.learning import shown_items
 from commonplace.model.queries import Hit
 
 if TYPE_CHECKING:
@@ -24,14 +25,7 @@ KINDS = ("records", "turns", "artifacts")
 
 def note(home: str, session: str, hits: Sequence[Hit], *, tokens: int, query: str, secret: bytes) -> None:
     """Note what a prompt was shown; raises ``OSError``."""
-    digest = {hit.id: keyed_digest(hit.text, secret) for hit in hits}
-    records = [hit.record for hit in hits if hit.record]
-    line = {
-        "query": keyed_digest(query, secret),
-        "tokens": tokens,
-        "records": [{"id": one.id, "version": one.version, "digest": digest[one.id]} for one in records],
-        "turns": [{"id": hit.id, "digest": digest[hit.id]} for hit in hits if hit.chunk],
-    }
+    line = shown_items(query, hits, secret=secret, tokens=tokens)
     path = _path(home, session)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -43,7 +37,7 @@ def note(home: str, session: str, hits: Sequence[Hit], *, tokens: int, query: st
 
 def receipt(place: App, session: str) -> str | None:
     """Make one receipt of what the prompts of a session were shown since the last; returns its name."""
-    from commonplace.learning.receipts import keep_items  # noqa: PLC0415 - no prompt keeps one
+    from commonplace.learning import save_receipt  # noqa: PLC0415 - no prompt saves one
 
     path = _path(place.where.home, session)
     taken = f"{path}.taken"  # what is noted meanwhile begins a new file
@@ -53,10 +47,7 @@ def receipt(place: App, session: str) -> str | None:
     lines = _lines(taken)
     if not lines:
         return None
-    name = keep_items(
-        place.store, _together(lines), session=session, scope=place.memory.binding.reads[0], secret=place.secret(),
-        now=place.clock(),
-    )  # fmt: skip
+    name = save_receipt(place, _together(lines), session=session)
     os.unlink(taken)
     return name
 

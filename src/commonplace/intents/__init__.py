@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from commonplace.intents.assignments import Intent, Runner, assign, runner
     from commonplace.intents.client import AsyncClient, Client
     from commonplace.intents.decorators import Agent, Memory, on_assignment
+    from commonplace.intents.opening import open_intents
 
 COMMANDS = {
     "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on."),
@@ -23,6 +24,7 @@ __getattr__ = lazy_names(
         "assignments": "Intent Runner assign runner",
         "client": "AsyncClient Client",
         "decorators": "Agent Memory on_assignment",
+        "opening": "open_intents",
     },
 )
 
@@ -35,5 +37,6 @@ __all__ = [
     "Runner",
     "assign",
     "on_assignment",
+    "open_intents",
     "runner",
 ]

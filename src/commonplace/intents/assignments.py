@@ -16,12 +16,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from commonplace import app as opening
+from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
 from commonplace.intents.agent_memory import AgentMemory, HandedOver, Rules
 from commonplace.intents.decorators import described, handler, remembering
 from commonplace.intents.entries import Caller, Permissions, Task
 from commonplace.intents.intents import Intents
+from commonplace.intents.opening import open_intents
 from commonplace.model.errors import Conflict, Forbidden
 from commonplace.model.ids import new_id
 from commonplace.model.ports import Clock, Embedder
@@ -193,8 +194,8 @@ def runner(
     *,
     env: Mapping[str, str] | None = None,
     clock: Clock = now_utc,
-    embedder: Embedder | str | None = opening.LOCAL,
+    embedder: Embedder | str | None = LOCAL,
 ) -> Iterator[Runner]:
     """Run agents on a store: a file of its own, the address of a database, or what the command uses here."""
-    with opening.intents(store, env=env, clock=clock, embedder=embedder) as intents:
+    with open_intents(store, env=env, clock=clock, embedder=embedder) as intents:
         yield Runner(intents)

@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from commonplace.app import LOCAL, intents
+from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
 from commonplace.intents.entries import scope_named, texts_listed
 from commonplace.intents.intents import Caller, Entry, EntryDraft, EntryFilter, Intents, Page, Permissions, Policy, Task
+from commonplace.intents.opening import open_intents
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder
 from commonplace.model.records import Json
@@ -325,7 +326,7 @@ class Client:
         else:
             if agent is not None:
                 scope_named(("agent", agent))  # refuses what cannot name an agent
-            engine = intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
+            engine = open_intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
             self.behind = Embedded(engine, Caller(agent=agent))
         self.memory = Entries(self.behind)
         self.tasks = Tasks(self.behind)

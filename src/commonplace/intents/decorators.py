@@ -10,7 +10,7 @@
         @on_assignment
         async def handle(self, intent): ...
 
-A decorator only writes down; ``agents/intents.py`` assigns intents, and ``agents/intent_memory.py`` keeps to the rules.
+A decorator only declares; ``assignments.py`` assigns intents, and ``agent_memory.py`` follows the rules.
 """
 
 from __future__ import annotations

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commonplace.agents.surface import Surface
-from commonplace.app import intents, redaction_key_in
+from commonplace.app import redaction_key_in
 from commonplace.config.paths import home
 from commonplace.engine.rendering import STANDING, fenced, iso, keyed_digest, quoted_line
 from commonplace.intents.entries import Caller, Entry, agent_scope, namespace_named
 from commonplace.intents.intents import Intents
+from commonplace.intents.opening import open_intents
 from commonplace.mcp.types import Offer, Told, fields
 
 TIERS = ("episodic", "semantic")
@@ -72,7 +73,7 @@ class Agent:
 
     def recall(self, given: Mapping[str, Any]) -> Told:
         """Find entries."""
-        with intents() as opened:
+        with open_intents() as opened:
             found = opened.recall(
                 self._caller, self.agent, query=given.get("query"), tags=given.get("tags", ()), tier=given.get("tier"),
                 namespace=self.namespace, limit=given.get("limit", RECALLED),
@@ -81,7 +82,7 @@ class Agent:
 
     def get(self, given: Mapping[str, Any]) -> Told:
         """Read the entry of a key."""
-        with intents() as opened:
+        with open_intents() as opened:
             found = opened.get(
                 self._caller, self.agent, given["key"], namespace=self.namespace, tier=given.get("tier")
             )  # fmt: skip
@@ -98,12 +99,12 @@ class Agent:
 
     def forget(self, given: Mapping[str, Any]) -> Told:
         """Erase an entry."""
-        with intents() as opened:
+        with open_intents() as opened:
             opened.forget(self._caller, self.agent, given["key"], namespace=self.namespace, tier=given.get("tier"))
         return Told(text=f"Erased {given['key']!r}.", data={"erased": given["key"]})
 
     def _changed(self, said: str, change: Callable[[Intents], Entry]) -> Told:
-        with intents() as opened:
+        with open_intents() as opened:
             entry = change(opened)
         about = f"({entry.tier}, namespace {entry.namespace}, version {entry.version})"
         return Told(text=f"{said} {entry.key!r} {about}.", data={name: _shown(entry)[name] for name in _ABOUT})

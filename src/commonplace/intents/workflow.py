@@ -114,7 +114,7 @@ def rules_of(workflow: Workflow, phase: Phase, declared: Rules) -> Rules:
     kept = dict(declared.kept)
     _lay(kept, "episodic", MemoryBlock(max_entries=agent.capacity or workflow.capacity))
     _lay(kept, top.tier or TIER, top)
-    _lay(kept, tier, own.replace(ttl=own.ttl or top.ttl, max_entries=own.max_entries or top.max_entries))
+    _lay(kept, tier, MemoryBlock(ttl=own.ttl or top.ttl, max_entries=own.max_entries or top.max_entries))
     return declared.replace(
         namespace=own.namespace or top.namespace or declared.namespace,
         tier=tier,
@@ -196,7 +196,7 @@ class _Run:
         memory = await self._runner.begin(
             agent,
             intent,
-            policy=policy_of(self._workflow, phase).said(),
+            policy=policy_of(self._workflow, phase).to_dict(),
             coordinator=self._progress.coordinator,
             rules=rules_of(self._workflow, phase, described(agent).rules),
             handed_over=[

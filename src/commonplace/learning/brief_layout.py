@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from commonplace.engine.rendering import fenced, hit_line, keyed_digest, pause, quoted_line, quoted_lines, record_line
 from commonplace.model.errors import InvalidInput
@@ -112,6 +112,20 @@ def balanced(hits: Sequence[Hit], *, limit: int) -> tuple[list[Hit], int]:
             chosen.append(spare)
     passed = sum(map(_from_outside, hits[:limit])) - sum(map(_from_outside, chosen))
     return chosen, passed
+
+
+def shown_items(query: str, hits: Sequence[Hit], *, secret: bytes, tokens: int) -> dict[str, Any]:
+    """What was recalled and shown, as a receipt notes it: ids, versions and digests, and no word of it."""
+    digest = {hit.id: keyed_digest(hit.text, secret) for hit in hits}
+    records = [hit.record for hit in hits if hit.record]
+    return {
+        "query": keyed_digest(query, secret),
+        "budget": None,
+        "tokens": tokens,
+        "records": [{"id": one.id, "version": one.version, "digest": digest[one.id]} for one in records],
+        "turns": [{"id": hit.id, "digest": digest[hit.id]} for hit in hits if hit.chunk],
+        "artifacts": [],
+    }
 
 
 def cut(text: str, tokens: int, mark: str) -> tuple[str, bool]:

@@ -14,21 +14,9 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from commonplace.engine.admission import Gate
+from commonplace.files.artifacts import MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import (
-    MEMORY,
-    RAW,
-    ROLLOUTS,
-    SKILLS,
-    SUMMARY,
-    Held,
-    edits_json,
-    ours,
-    present,
-    publish,
-    stored,
-    taken_in,
-)
+from commonplace.learning.artifacts import Held, edits_json, ours, present, taken_in
 from commonplace.learning.consolidate_checks import Dropped, Reply, facts_of, reply_of, settled, shortened
 from commonplace.learning.consolidate_model import (
     PROMPT,
@@ -189,7 +177,7 @@ def is_dirty(place: Workplace) -> bool:
     if any(one.edited for one in present(place, ledger.before_texts(found)).values()):
         return True
     if not found:
-        return bool(ledger.records_of(place) or ledger.extractions_of(place) or stored(place))
+        return bool(ledger.records_of(place) or ledger.extractions_of(place) or stored_artifacts(place))
     return found[0].metadata.get("fingerprint") != ledger.live_after(place)
 
 

@@ -7,16 +7,8 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from commonplace.learning.artifacts import (
-    EVERYTHING,
-    Held,
-    edits_in,
-    edits_json,
-    ours,
-    present,
-    publish,
-    taken_in,
-)
+from commonplace.files.artifacts import EVERYTHING, publish
+from commonplace.learning.artifacts import Held, edits_in, edits_json, ours, present, taken_in
 from commonplace.learning.consolidate_text import woven
 from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import (

@@ -9,17 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.engine.rendering import iso
+from commonplace.files.artifacts import EVERYTHING, LEARNED, WOVEN, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import (
-    EVERYTHING,
-    LEARNED,
-    WOVEN,
-    edits_json,
-    present,
-    publish,
-    stored,
-    taken_in,
-)
+from commonplace.learning.artifacts import edits_json, present, taken_in
 from commonplace.learning.consolidate import ConsolidateReport, consolidate, described
 from commonplace.learning.consolidate_text import Edits, woven
 from commonplace.learning.extract import ExtractReport, extract
@@ -154,7 +146,7 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
     ids = _ids(place, every=every)
     changes: list[Change] = [Delete(where=_only(place, ids))] if ids else []
     theirs = {name: one for name, one in held.items() if one.by_hand}
-    gone = {name for name in stored(place) if name not in theirs and (every or name != LEARNED)}
+    gone = {name for name in stored_artifacts(place) if name not in theirs and (every or name != LEARNED)}
     changes += [ledger.without(place, gone)] if gone else []
     for kind in (DocumentKind.EXTRACTION, DocumentKind.RECEIPT):
         where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}))

@@ -13,10 +13,17 @@ from typing import Any
 
 from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
-from commonplace.files.recall import Brief
-from commonplace.learning.addresses import Shelf
-from commonplace.learning.brief import Injection, inject, rules_in
-from commonplace.learning.receipts import kept_quietly, recall_kept_quietly
+from commonplace.files.folders import RecallAnswer
+from commonplace.learning import (
+    Addresses,
+    Injection,
+    addresses_of,
+    inject,
+    rules_in,
+    save_brief_receipt,
+    save_recall_receipt,
+    session_brief,
+)
 from commonplace.model.binding import Binding
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder, Store
@@ -47,9 +54,9 @@ class MemoryAccess:
         self._scopes = scopes or {}
 
     @property
-    def shelf(self) -> Shelf:
+    def addresses(self) -> Addresses:
         """Where ``memory://`` addresses are looked up."""
-        return Shelf(memory=self.memory, scope=self._scopes.get("project"), secret=self.secret)
+        return Addresses(memory=self.memory, scope=self._scopes.get("project"), secret=self.secret)
 
     def scope(self, name: str) -> Scope:
         """Return the scope that a caller names."""
@@ -70,15 +77,15 @@ class MemoryAccess:
         """Read the files that people have edited, so that their words count; return what the caller should know."""
         return ()
 
-    def recall(self, query: str, **options: Any) -> Brief:
+    def recall(self, query: str, **options: Any) -> RecallAnswer:
         """Recall; ``options`` are those of ``Memory.recall``."""
         found = self.memory.recall(query, **{"limit": RECALL_LIMIT} | options)
-        return Brief(recall=found, references={}, notes=found.notes)
+        return RecallAnswer(recall=found, references={}, notes=found.notes)
 
     def brief(self, task: str, *, budget: int | None, session: str | None) -> ShownBrief:
         """Return what a session should be shown before it starts."""
         injection = inject(
-            self.shelf, self.recall, task, rules=rules_in(None), limit=RECALL_LIMIT, budget=budget,
+            self.addresses, self.recall, task, rules=rules_in(None), limit=RECALL_LIMIT, budget=budget,
             summary_budget=SUMMARY_TOKENS, session=session,
         )  # fmt: skip
         return ShownBrief(injection=injection, receipt=None, notes=injection.notes)
@@ -96,9 +103,9 @@ class AppAccess(MemoryAccess):
         self.secret = app.secret
 
     @property
-    def shelf(self) -> Shelf:
+    def addresses(self) -> Addresses:
         """Where ``memory://`` addresses are looked up."""
-        return self.app.shelf
+        return addresses_of(self.app)
 
     def scope(self, name: str) -> Scope:
         """Return the scope that a caller names."""
@@ -110,13 +117,13 @@ class AppAccess(MemoryAccess):
 
     def name_of(self, scope: Scope) -> str:
         """Return what people call a scope."""
-        return self.app.named(scope)
+        return self.app.where.label(scope)
 
     def refresh(self) -> Sequence[str]:
         """Read the files that people have edited, so that their words count; return what the caller should know."""
-        return self.app.refresh()
+        return self.app.folders.refresh()
 
-    def recall(self, query: str, **options: Any) -> Brief:
+    def recall(self, query: str, **options: Any) -> RecallAnswer:
         """Recall, after a look at the files; limits come from the project's settings."""
         settings = self.app.where.project_settings
         return self.app.recall(
@@ -125,19 +132,13 @@ class AppAccess(MemoryAccess):
 
     def brief(self, task: str, *, budget: int | None, session: str | None) -> ShownBrief:
         """Return what a session should be shown before it starts, and leave a receipt of it."""
-        injection = self.app.inject(task, budget=budget, session=session)
-        if not injection.text:
-            return ShownBrief(injection=injection, receipt=None, notes=injection.notes)
-        receipt, notes = kept_quietly(self.app.store, injection, session=session, **self._receipt())
+        injection = session_brief(self.app, task, budget=budget, session=session)
+        receipt, notes = save_brief_receipt(self.app, injection, session=session)
         return ShownBrief(injection=injection, receipt=receipt, notes=(*injection.notes, *notes))
 
     def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
         """Note what a session has recalled, for ``commonplace used``."""
-        recall_kept_quietly(self.app.store, query, hits, tokens=tokens, session=session, **self._receipt())
-
-    def _receipt(self) -> dict[str, Any]:
-        app = self.app
-        return {"scope": app.memory.binding.reads[0], "secret": app.secret(), "now": app.clock()}
+        save_recall_receipt(self.app, query, hits, tokens=tokens, session=session)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import IO, Any, Protocol
 
 from commonplace.engine.admission import Gate
 from commonplace.engine.transcripts import Turn, pieces_of, without_injected
-from commonplace.learning.workspace import Workplace
+from commonplace.learning import Workplace
 from commonplace.model.changes import AdoptEmbedder, AppendChunks, PutDocument
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput

@@ -12,8 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from commonplace.engine import memory as engine
 from commonplace.engine.rendering import as_json, record_json
 from commonplace.intents.wire import LIMIT_MOST, Limit, Name, Strict, aware
-from commonplace.learning.addresses import SCHEME
-from commonplace.learning.brief import described
+from commonplace.learning import SCHEME, injection_json
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Kind, Record
 from commonplace.records.access import MemoryAccess
@@ -250,7 +249,7 @@ def brief(call: Call) -> WireBrief:
     asked: Task = call.body
     desk = _desk(call, asked.agent)
     shown = desk.brief(asked.task, budget=asked.budget, session=asked.session)
-    return msgspec.convert(described(shown.injection) | {"notes": list(shown.notes)}, WireBrief)
+    return msgspec.convert(injection_json(shown.injection) | {"notes": list(shown.notes)}, WireBrief)
 
 
 def listed(call: Call) -> Records:

@@ -17,12 +17,10 @@ from commonplace.agents.surface import Prompt, Resource, Surface, Text
 if TYPE_CHECKING:  # see above
     from commonplace.agents.verb_tools import VerbTool
     from commonplace.app import App
-    from commonplace.learning.addresses import Shelf
-    from commonplace.model.scopes import Scope
+    from commonplace.learning import Addresses
     from commonplace.records.access import AppAccess
 
 ROOT = "memory://root"
-WORK = "extract"  # the folder of prepared extractions, in the data folder
 
 INSTRUCTIONS = """\
 Long-term memory of this project and of this user, kept across sessions. Call brief once when you start on a task, or \
@@ -96,7 +94,7 @@ def _resources(directory: str | None) -> Sequence[Resource]:
     from commonplace.records.access import open_project  # noqa: PLC0415 - see the module
 
     with open_project(directory) as caller:
-        leaves = [uri for uri in _leaves(caller.shelf, f"{ROOT}/") if not uri.endswith("/memory_summary.md")]
+        leaves = [uri for uri in _leaves(caller.addresses, f"{ROOT}/") if not uri.endswith("/memory_summary.md")]
     summary = Resource(uri=ROOT, name="summary", title="Summary", description="What was learned here, in short.")
     names = [uri.removeprefix(f"{ROOT}/") for uri in leaves]
     return [summary] + [
@@ -105,17 +103,17 @@ def _resources(directory: str | None) -> Sequence[Resource]:
     ]
 
 
-def _leaves(shelf: Shelf, uri: str) -> Iterator[str]:
+def _leaves(addresses: Addresses, uri: str) -> Iterator[str]:
     """Return every artifact below an address."""
-    from commonplace.learning.addresses import read  # noqa: PLC0415 - see the module
+    from commonplace.learning import read_page  # noqa: PLC0415 - see the module
     from commonplace.model.errors import NotFound  # noqa: PLC0415
 
     try:
-        listed = read(shelf, uri).text.splitlines()
+        listed = read_page(addresses, uri).text.splitlines()
     except NotFound:
         return
     for below in listed:
-        yield from _leaves(shelf, below) if below.endswith("/") else [below]
+        yield from _leaves(addresses, below) if below.endswith("/") else [below]
 
 
 def _read(directory: str | None, uri: str) -> Text:
@@ -130,33 +128,8 @@ def _read(directory: str | None, uri: str) -> Text:
 
 def _extract(directory: str | None, arguments: Mapping[str, str]) -> str:
     """Prepare the sessions that are due, and ask the host's model to think about them."""
-    import os  # noqa: PLC0415 - see the module
-    import shlex  # noqa: PLC0415
-
-    from commonplace.app import learning_place  # noqa: PLC0415
-    from commonplace.learning.extract_host import INSTRUCTIONS as HOW  # noqa: PLC0415
-    from commonplace.learning.extract_host import prepare  # noqa: PLC0415
+    from commonplace.learning import extraction_prompt  # noqa: PLC0415 - see the module
     from commonplace.records.access import open_project  # noqa: PLC0415
 
-    name = arguments.get("session")
     with open_project(directory) as caller:
-        work = learning_place(caller.app)
-        folder = os.path.join(caller.app.where.home, WORK, _folder(work.scope))
-        done = prepare(work, folder, only=[name.removeprefix("session:")] if name else None)
-    if not done.sessions:
-        why = sorted({str(left.reason) for left in done.report.skipped})
-        because = f" ({'; '.join(why)})" if why else ""
-        return f"No session waits to be extracted{because}. Say so; there is nothing to do."
-    count = f"{len(done.sessions)} finished session{'s' if len(done.sessions) > 1 else ''}"
-    return (
-        f"{count} of this project can be learned from. The work lies in {folder}\n\n{HOW}\n"
-        f"The last command is: commonplace extract --commit {shlex.quote(folder)}\n"
-    )
-
-
-def _folder(scope: Scope) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - see the module
-
-    from commonplace.text.cleaning import slug  # noqa: PLC0415
-
-    return f"{slug(scope.name)[:40]}-{sha256(str(scope).encode()).hexdigest()[:8]}"
+        return extraction_prompt(caller.app, arguments.get("session"))

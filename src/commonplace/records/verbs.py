@@ -23,7 +23,6 @@ from commonplace.wire import Choices, Length, Range
 
 if TYPE_CHECKING:  # with the first call, see above
     from commonplace.engine.memory import Kept
-    from commonplace.learning.addresses import Page
     from commonplace.records.access import MemoryAccess
 
 SCHEME = "memory://"
@@ -297,10 +296,10 @@ def brief(
         budget: Fill at most this many tokens.
         session: The id of your session, if your host tells you.
     """
-    from commonplace.learning.brief import described  # noqa: PLC0415 - see the module
+    from commonplace.learning import injection_json  # noqa: PLC0415 - see the module
 
     shown = caller.brief(task, budget=budget, session=session)
-    data = described(shown.injection)
+    data = injection_json(shown.injection)
     records = tuple(
         BriefRecord(id=one["id"], version=one["version"], part=one["part"], uri=f"{RECORD}{one['id']}")
         for one in data["records"]
@@ -326,10 +325,10 @@ def read(caller: MemoryAccess, uri: str) -> MemoryPage:
         uri: memory://root for the summary, memory://root/MEMORY.md for all that was learned,
             memory://root/skills/NAME/SKILL.md for a skill, memory://root/ for a list, memory://record/ID for a record.
     """
-    from commonplace.learning.addresses import read as page_at  # noqa: PLC0415 - see the module
+    from commonplace.learning import read_page  # noqa: PLC0415 - see the module
 
     notes = caller.refresh()
-    page: Page = page_at(caller.shelf, _plain(uri))
+    page = read_page(caller.addresses, _plain(uri))
     return MemoryPage(
         uri=uri, text=page.text, content_type=page.content_type, updated_at=page.updated_at, source=page.channel,
         trust=page.trust, edited=page.edited, held=page.record is not None and page.record.held,
@@ -534,7 +533,7 @@ def _id(given: str) -> str:
 
 
 def _plain(uri: str) -> str:
-    """Return an address as ``learning.addresses`` reads it."""
+    """Return an address as ``learning.read_page`` reads it."""
     return f"{SCHEME}{uri[len(RECORD) :]}" if uri.lower().startswith(RECORD) else uri
 
 

@@ -70,7 +70,7 @@ def _loaded(asking: Role, tool: DelegateTool, file: str, where: str) -> Role:
     role = role.replace(model=role.model or asking.model)
     if tool.shared_memory is None:
         return role
-    return role.sharing(tool.shared_memory).replace(restrict_db_paths=asking.restrict_db_paths)  # whose path it is
+    return role.sharing(tool.shared_memory).replace(security=asking.security)  # whose path it is
 
 
 def _checked(role: Role, chain: Sequence[Role], met: list[str], where: str) -> None:

@@ -20,6 +20,7 @@ from commonplace.mcp.stdio import Server
 from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
 from commonplace.verbs import verb
 from commonplace.wire import Range
+from stands import rows
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -58,8 +59,8 @@ def test_any_arguments_are_taken_or_refused_with_a_sentence(sent):
         assert isinstance(do.check(sent)["text"], str)
 
 
-@pytest.mark.parametrize(
-    ("sent", "said"),
+@rows(
+    "sent, said",
     [
         ([], "the arguments of do should be an object, not []"),
         ({"text": "x" * 9, "what": 1}, "do takes no 'what'; it takes text, one_of"),
@@ -126,8 +127,8 @@ def test_a_full_disk_is_a_sentence():
     assert "the disk failed: No space left on device" in called(surface(full), text="x")["content"][0]["text"]
 
 
-@pytest.mark.parametrize(
-    ("error", "advice"),
+@rows(
+    "error, advice",
     [
         (Conflict("too late", current=3), "it is at version 3 now: read it again with get"),
         (StoreBusy("busy"), "try again in a moment"),

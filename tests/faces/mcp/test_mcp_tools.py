@@ -8,6 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from commonplace.engine.rendering import unfenced
+from stands import rows
 
 FACT = "Deploys go through the blue cluster, never through green"
 
@@ -229,8 +230,8 @@ def test_edited_files_count_at_once(talk, fact, cli):
     assert "purple cluster" in talk.text("get", id=fact["id"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@rows(
+    "arguments, said",
     [
         ({}, "query is required"),
         ({"query": 5}, "query must be a string of at most 65536 characters, not 5"),

@@ -8,8 +8,9 @@ from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.session import Session, json_option
 from commonplace.cli.terminal import short_path
-from commonplace.learning.brief import Injection, described, ticket_task
-from commonplace.learning.receipts import kept_quietly
+from commonplace.learning.brief import Injection, injection_json, ticket_task
+from commonplace.learning.opening import session_brief
+from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.errors import InvalidInput
 from commonplace.records.commands.recall import hints
 
@@ -42,18 +43,14 @@ def brief(
     question = _read(ticket) if ticket is not None else task or ""
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        injection = place.inject(question, budget=budget, session=name)
+        injection = session_brief(place, question, budget=budget, session=name)
         session.add_notes(*hints(place), *map(short_path, injection.notes), *([] if injection.text else [NOTHING]))
-        receipt = None if peek or not injection.text else _receipt(session, injection, name)
-        session.answer(injection.text, described(injection) | {"session": name, "receipt": receipt})
+        receipt = None if peek else _receipt(session, injection, name)
+        session.answer(injection.text, injection_json(injection) | {"session": name, "receipt": receipt})
 
 
 def _receipt(session: Session, injection: Injection, name: str | None) -> str | None:
-    place = session.place
-    kept, notes = kept_quietly(
-        place.store, injection, session=name, scope=place.memory.binding.reads[0], secret=place.secret(),
-        now=place.clock(),
-    )  # fmt: skip
+    kept, notes = save_brief_receipt(session.place, injection, session=name)
     session.add_notes(*notes)
     return kept
 

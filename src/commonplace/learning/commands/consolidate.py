@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from commonplace.app import App, learning_place, open_app, workplace
+from commonplace.app import App, open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, json_option, plural, progress
@@ -17,6 +17,7 @@ from commonplace.files import disk as files
 from commonplace.learning.consolidate import ConsolidateReport, committed, described, prepared
 from commonplace.learning.consolidate import consolidate as run
 from commonplace.learning.consolidate_receipts import undo as take_back
+from commonplace.learning.opening import open_learning_workspace, open_workspace
 from commonplace.model.errors import InvalidInput
 
 MANIFEST = "consolidate.json"  # what a folder of work was made from
@@ -58,7 +59,7 @@ def consolidate(
             if commit is not None:
                 report = _committed(place, commit, dry_run=dry_run)
             else:
-                report = run(learning_place(place), dry_run=dry_run, force=force, tell=tell)
+                report = run(open_learning_workspace(place), dry_run=dry_run, force=force, tell=tell)
         return told(session, report)
 
 
@@ -103,7 +104,7 @@ def report_json(report: ConsolidateReport) -> dict[str, Any]:
 
 
 def _undone(session: Session, *, force: bool) -> int:
-    done = take_back(workplace(session.place), force=force)
+    done = take_back(open_workspace(session.place), force=force)
     session.add_notes(*(f"your own words in {name} stay" for name in done.theirs))
     text = (
         f"Took {done.receipt} back: {plural(len(done.written), 'artifact')} as before, "
@@ -118,7 +119,7 @@ def _undone(session: Session, *, force: bool) -> int:
 
 
 def _prepared(session: Session, folder: str) -> int:
-    made_from, questions = prepared(learning_place(session.place))
+    made_from, questions = prepared(open_learning_workspace(session.place))
     manifest = {"made_from": made_from, "parts": len(questions)}
     for number, question in enumerate(questions, start=1):
         body = f"{question.system}\n\n---\n\n{question.prompt}\n\n---\n\nWrite the answer to {answer_name(number)}.\n"
@@ -140,7 +141,9 @@ def answer_name(number: int) -> str:
 def _committed(place: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
     manifest = _manifest(folder)
     answers = [_read(folder, answer_name(number)) for number in range(1, manifest["parts"] + 1)]
-    return committed(learning_place(place), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run)
+    return committed(
+        open_learning_workspace(place), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run
+    )
 
 
 def _manifest(folder: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from commonplace.app import learning_place
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import json_option, open_session, plural, progress
@@ -17,6 +16,7 @@ from commonplace.learning.extract import ExtractReport, Left
 from commonplace.learning.extract import extract as extract_sessions
 from commonplace.learning.extract_host import commit as commit_answers
 from commonplace.learning.extract_host import prepare as prepare_work
+from commonplace.learning.opening import open_learning_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.model.jobs import Reason
 
@@ -52,7 +52,7 @@ def extract(
     if commit is not None and (names or exclude or force):
         raise InvalidInput("--commit takes what is in its folder; --session, --exclude and --force are for the others")
     with open_session(as_json=as_json) as session:
-        place = learning_place(session.place)
+        place = open_learning_workspace(session.place)
         given: dict[str, Any] = {"only": names or None, "exclude": exclude, "force": force}
         written: tuple[str, ...] = ()
         with progress("Extracting sessions") as tell:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from commonplace.app import App, workplace
+from commonplace.app import App
 from commonplace.config.project import PROJECT
 from commonplace.engine.rendering import iso
 from commonplace.learning.commands.log import last_trouble, log_path
 from commonplace.learning.learn import OFF, last
+from commonplace.learning.opening import open_workspace
 from commonplace.model.jobs import JobState, Status
 from commonplace.model.scopes import Scope
 
@@ -24,7 +25,7 @@ def jobs_seen(place: App, *, every: bool = False) -> dict[str, Any]:
     project = place.where.project if place.where.on(PROJECT) else None
     scopes = _scopes(place) if every else [project] if project else []
     states = [_job(place, state) for state in place.store.jobs(scopes, now=place.clock())] if scopes else []
-    run = last(workplace(place)) if project else None
+    run = last(open_workspace(place)) if project else None
     return {
         "learning": place.where.learning.enabled,
         "mode": place.where.learning.mode,
@@ -41,7 +42,7 @@ def _scopes(place: App) -> list[Scope]:
 
 def _job(place: App, state: JobState) -> dict[str, Any]:
     return {
-        "scope": place.named(state.job.scope),
+        "scope": place.where.label(state.job.scope),
         "kind": state.job.kind,
         "key": state.job.key,
         "state": state_of(state),

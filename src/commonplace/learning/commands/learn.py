@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from commonplace.app import open_app, workplace
+from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import OK
 from commonplace.cli.session import json_option
@@ -16,6 +16,7 @@ from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.learning.commands.log import LOG_BYTES, log_path
 from commonplace.learning.learn import OFF, Learned, why_not
 from commonplace.learning.learn import learn as learn_here
+from commonplace.learning.opening import open_workspace
 from commonplace.model.errors import CommonplaceError
 
 _CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
@@ -57,7 +58,7 @@ def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -
     with open_app() as place:
         if place.where.place is None or not place.where.learning.enabled:
             return Learned(skipped=OFF)
-        work = workplace(place)
+        work = open_workspace(place)
         if not background:
             return learn_here(work, active=active, depth=depth, saved=saved)
         reason = why_not(work, depth=depth, saved=saved)

@@ -6,14 +6,16 @@ from typing import Any
 
 import click
 
-from commonplace.app import App, open_app, workplace
+from commonplace.app import App, open_app
 from commonplace.cli.commands import Command, keep_example_lines
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session, plural
-from commonplace.learning.artifacts import SUMMARY, present, publish
-from commonplace.learning.brief import described
+from commonplace.files.artifacts import SUMMARY, publish
+from commonplace.learning.artifacts import present
+from commonplace.learning.brief import injection_json
 from commonplace.learning.learn import clear as clear_all
 from commonplace.learning.learn import enqueue as ask_for
+from commonplace.learning.opening import open_workspace, session_brief
 from commonplace.model.errors import InvalidInput
 from commonplace.roles.memory_command import ROLE_COMMANDS, clear_role
 
@@ -68,7 +70,7 @@ def view(as_json: bool) -> None:
     """
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        work = workplace(place)
+        work = open_workspace(place)
         publish(work)  # what a process that died had stored and not written
         summary = present(work).get(SUMMARY)
         if not work.learning.enabled or summary is None or not summary.text.strip():
@@ -79,8 +81,8 @@ def view(as_json: bool) -> None:
 
 
 def _payload(place: App) -> tuple[str, dict[str, Any]]:
-    injection = place.inject("")
-    return injection.text, {"text": injection.text, **described(injection)}
+    injection = session_brief(place, "")
+    return injection.text, {"text": injection.text, **injection_json(injection)}
 
 
 def _clear(yes: bool, records: str, as_json: bool) -> int:
@@ -90,7 +92,7 @@ def _clear(yes: bool, records: str, as_json: bool) -> int:
         question = f"Erase what this project learned for good: {what}, extractions, artifacts, receipts?"
         if not yes and not confirm(question):
             return ATTENTION
-        done = clear_all(workplace(session.place), every=every)
+        done = clear_all(open_workspace(session.place), every=every)
         session.note_remains(pending=done.pending)
         stays = [] if every else ["records that people wrote, and"]
         session.add_notes(
@@ -106,7 +108,7 @@ def _clear(yes: bool, records: str, as_json: bool) -> int:
 def _enqueue(as_json: bool) -> None:
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        ask_for(workplace(place))
+        ask_for(open_workspace(place))
         if not place.where.learning.enabled:
             session.add_notes("learning is switched off here, so it waits until `memories.enabled` is true")
         session.answer(ENQUEUED, {"enqueued": True})

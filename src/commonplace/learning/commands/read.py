@@ -8,8 +8,8 @@ from commonplace.app import App, open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.session import Session, json_option
 from commonplace.engine.rendering import fenced, iso, keyed_digest, quoted_lines
-from commonplace.learning.addresses import Page
-from commonplace.learning.addresses import read as page_at
+from commonplace.learning.addresses import Page, read_page
+from commonplace.learning.opening import addresses_of
 
 
 @click.command(cls=Command)
@@ -29,7 +29,7 @@ def read(url: str, quote: bool, as_json: bool) -> None:
     """
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        page = page_at(place.shelf, url)
+        page = read_page(addresses_of(place), url)
         session.add_notes(*page.notes)
         if page.edited:
             session.add_notes("these are the words of the file, which was edited by hand")

@@ -9,7 +9,8 @@ from commonplace.cli.session import Session, open_session, plural, progress, red
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import bound
-from commonplace.learning.artifacts import SKILLS
+from commonplace.files.artifacts import SKILLS
+from commonplace.learning import addresses_of
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel
 from commonplace.records.foreign_export import NOTE, between_marks, index_line, section
@@ -94,7 +95,7 @@ def _write(texts: Mapping[str, str]) -> None:
 
 def _link_skills(session: Session, folder: str) -> None:
     """Link each skill that was learned into a folder in which a host looks; what is somebody else's stays."""
-    own = session.place.shelf.folder
+    own = addresses_of(session.place).folder
     made = os.path.join(own, SKILLS) if own else None
     names = sorted(os.listdir(made)) if made and os.path.isdir(made) else []
     skills = [name for name in names if made and os.path.isfile(os.path.join(made, name, "SKILL.md"))]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.app import open_app, workplace
+from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, json_option, plural, progress
 from commonplace.cli.terminal import short_path
+from commonplace.learning import open_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.records.index import IndexReport
 from commonplace.records.index import index as index_files
@@ -55,7 +56,7 @@ def index(paths: Sequence[str], session: str | None, host: str | None, every: bo
     with open_app() as place:
         heard = Session(place, place.memory, as_json=as_json)
         with progress("Indexing messages") as tell:
-            report = index_files(workplace(place), paths, session=session, tell=tell)
+            report = index_files(open_workspace(place), paths, session=session, tell=tell)
         heard.add_notes(*_told(report))
         heard.answer(_summary(report), _json(report))
     return ATTENTION if report.troubles else OK

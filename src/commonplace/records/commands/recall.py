@@ -14,7 +14,7 @@ from commonplace.app import App, open_app
 from commonplace.cli.terminal import print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine import rendering as render
-from commonplace.files.recall import Brief
+from commonplace.files.folders import RecallAnswer
 from commonplace.model.values import Value
 
 
@@ -140,7 +140,7 @@ def hints(place: App) -> list[str]:
     return ["there is no project here, so only your own memory is used; `commonplace init` makes this folder a project"]
 
 
-def _snippets(brief: Brief, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+def _snippets(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     lines = [
         render.snippets([hit], references) + (f"\n      {render.explanation(hit)}" if explain else "")
@@ -151,7 +151,7 @@ def _snippets(brief: Brief, _place: App, notes: Sequence[str], *, explain: bool)
     _tell(notes if brief.hits else [*notes, "Nothing found."])
 
 
-def _prompt(brief: Brief, place: App, notes: Sequence[str], *, explain: bool) -> None:
+def _prompt(brief: RecallAnswer, place: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     if brief.hits:
         seal = _seal(render.prompt(brief.hits, references, seal=""), place.secret())
@@ -159,7 +159,7 @@ def _prompt(brief: Brief, place: App, notes: Sequence[str], *, explain: bool) ->
     _tell([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
 
 
-def _json(brief: Brief, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+def _json(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
     print_text(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
     _tell(notes)
 

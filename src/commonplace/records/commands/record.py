@@ -353,7 +353,7 @@ def _line(session: Session, record: Record) -> str:
     state = record.state(session.place.clock())
     marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
     marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
-    where = f"{record.category:<11}  {session.place.named(record.scope):<9}"
+    where = f"{record.category:<11}  {session.place.where.label(record.scope):<9}"
     words = [_shortened(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
     return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"
 
@@ -386,7 +386,7 @@ def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:
     facts = {
         "id": record.id,
         "category": f"{record.category} ({record.kind})",
-        "scope": f"{session.place.named(record.scope)} ({record.scope.name})",
+        "scope": f"{session.place.where.label(record.scope)} ({record.scope.name})",
         "state": record.state(session.place.clock()).value + (", pinned" if record.pinned else ""),
         "superseded by": record.superseded_by,
         "key": record.key,
