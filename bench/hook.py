@@ -39,7 +39,8 @@ IMPORTS = (
 EMBED = f"[vector] = commonplace.providers.local.LocalEmbedder().embed([{ASKED!r}], query=True)"
 SURVEY = f"""
 from commonplace.model.queries import Filter
-from commonplace.engine.memory import CANDIDATES, now_utc
+from commonplace.engine.memory import now_utc
+from commonplace.engine.recall import CANDIDATES
 from commonplace.text.words import plan
 place = commonplace.hosts.hook.open_app()
 where = Filter(scopes=frozenset(place.binding.reads), at=now_utc(), chunks=True)

@@ -26,7 +26,8 @@ from vectors import bare as bare_vectors
 from vectors import exact, exact_vec, hamming, hamming_vec
 
 from commonplace.engine.admission import admit
-from commonplace.engine.memory import CANDIDATES, Memory, now_utc
+from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.recall import CANDIDATES
 from commonplace.evaluation.datasets import Corpus, locomo
 from commonplace.model.binding import Binding
 from commonplace.model.changes import AdoptEmbedder, Put

@@ -141,7 +141,7 @@ def over_wire(wire: Wire, ids: list[str]) -> dict[str, float]:
     """The same four calls over HTTP."""
     entry = {"agent_id": AGENT, "namespace": "out", "value": VALUE, "memory_type": "semantic"}
     base, put = f"/api/v1/agents/{AGENT}/memory/out", {"value": VALUE, "memory_type": "semantic"}
-    question = {"agent": AGENT, "namespace": SPACE}
+    question = {"agent_id": AGENT, "namespace": SPACE}
     return {
         "get": rate(lambda one: good(wire("GET", f"/api/v1/memory/{one}")), ids[:CALLS]),
         "create": rate(lambda n: good(wire("POST", "/api/v1/memory", entry | {"key": f"k{n}"})), range(CALLS)),

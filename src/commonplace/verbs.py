@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_type_hints
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.values import UNSET
-from commonplace.wire import Schema, admits_null, decode, object_schema, preview, schema_of
+from commonplace.wire import Mark, Schema, admits_null, decode, encode_as, object_schema, preview, schema_of
 
 C = TypeVar("C")
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ class Argument:
     @property
     def nullable(self) -> bool:
         """Whether null means something else than leaving the argument out."""
-        return self.default is UNSET and admits_null(self.hint)
+        return (self.required or self.default is UNSET) and admits_null(self.hint)
 
     def schema(self, *, for_models: bool = False) -> Schema:
         """Return its JSON Schema."""
@@ -149,6 +149,39 @@ class Verb(Generic[C, P, R]):
         if missing := [name for name in self.required(for_models=for_models) if name not in given]:
             raise InvalidInput(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} required")
         return {name: decode(arguments[name].hint, item, name=name) for name, item in given.items()}
+
+    def encode(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return Python values as the JSON that ``check`` reads; None is left out where it is the default."""
+        known = {argument.name: argument for argument in self.arguments}
+        found = {}
+        for name, item in arguments.items():
+            argument = known.get(name)
+            if argument is not None and item is None:
+                if argument.default is None:
+                    continue
+                decode(argument.hint, None, name=name)  # raises where None is no value of the type
+            if item is not UNSET:
+                found[name] = item if argument is None else encode_as(argument.hint, item)
+        return found
+
+
+class ArgumentsOf(Mark):
+    """Marks a mapping as the arguments of a verb: ``Sequence[Annotated[Mapping[str, Any], ArgumentsOf(store)]]``."""
+
+    def __init__(self, verb: Verb[Any, ..., Any]) -> None:
+        self._verb = verb
+
+    def schema(self, *, for_models: bool) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments."""
+        return self._verb.parameters(for_models=for_models)
+
+    def allows(self, _value: Any) -> bool:
+        """Leave it to the verb to check its arguments."""
+        return True
+
+    def encode(self, arguments: Any) -> Any:
+        """Return the arguments as JSON."""
+        return self._verb.encode(arguments) if isinstance(arguments, Mapping) else arguments
 
 
 @overload

@@ -64,6 +64,19 @@ class Length(Mark):
         return self.least <= len(value) <= self.most
 
 
+class Items(Mark):
+    """The greatest number of items allowed: ``Annotated[Sequence[str], Items(1000)]``."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def schema(self, *, for_models: bool) -> dict[str, Any]:  # noqa: ARG002, D102 - see Mark
+        return {"maxItems": self.most}
+
+    def allows(self, value: Any) -> bool:  # noqa: D102 - see Mark
+        return len(value) <= self.most
+
+
 class Choices(Mark):
     """The words that models choose from; a program may use others: ``Annotated[str, Choices("red", "blue")]``."""
 
@@ -121,7 +134,24 @@ def decode(hint: Any, value: Any, *, name: str) -> Any:
 
 def encode(value: Any, *, for_models: bool = False) -> Any:
     """Return a value as JSON: fields by name, dates as ISO 8601, enums by their words, sets in order."""
-    return codec_of(type(value)).encode(value, for_models)
+    kind = type(value)
+    codec = _BY_TYPE.get(kind)
+    if codec is None:
+        codec = _BY_TYPE[kind] = codec_of(kind)
+    return codec.encode(value, for_models)
+
+
+def encode_as(hint: Any, value: Any) -> Any:
+    """Return an argument of a type as JSON.  What may be any JSON stays as it is: ``json`` refuses the rest."""
+    base, marks = _unannotated(_without_none(hint)[0])
+    encoders = [mark.encode for mark in marks if hasattr(mark, "encode")]
+    if encoders:
+        return encoders[0](value)
+    if codec_of(base) is _ANY:
+        return value
+    if isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping | Value):
+        return [encode_as(_item(base), item) for item in value]
+    return encode(value)
 
 
 def value_schema(kind: type[Value], for_models: bool = False) -> dict[str, Any]:
@@ -158,6 +188,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
+_BY_TYPE: dict[type, Codec] = {}  # codecs that were looked up: a page of entries asks a thousand times
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -233,6 +264,12 @@ def _moment(_base: Any, value: Any, name: str) -> datetime:
     except (TypeError, ValueError):
         raise InvalidInput(f"{name} must be a date such as 2026-05-31T12:00:00Z, not {preview(value)}") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _moment_json(moment: datetime, _for_models: bool) -> str:
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{moment.isoformat()} has no time zone; use an aware datetime")
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _duration(_base: Any, value: Any, name: str) -> Any:
@@ -324,7 +361,7 @@ _CODECS: Mapping[type, Codec] = {  # the first that fits: an enum of words is a 
     datetime: Codec(
         lambda _base, _: {"type": "string", "format": "date-time"},
         _moment,
-        lambda moment, _: moment.isoformat().replace("+00:00", "Z"),
+        _moment_json,
     ),
     timedelta: Codec(lambda _base, _: {"type": "number"}, _duration, lambda span, _: span.total_seconds()),
     Scope: Codec(lambda _base, _: {"type": "string"}, _scope, lambda scope, _: str(scope)),
@@ -349,13 +386,17 @@ def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """Return a type without None, and whether None was part of it; a choice of several types is any JSON."""
+    """Return a type without None, and whether None was part of it.
+
+    A choice of several types is any JSON, unless one of them is a value of ours: then that is what travels.
+    """
     base, marks = _unannotated(hint)
     if get_origin(base) not in (Union, UnionType):
         return hint, False
     rest = [choice for choice in get_args(base) if choice is not type(None)]
     optional = len(rest) < len(get_args(base))
-    inner = rest[0] if len(rest) == 1 else Any
+    values = [choice for choice in rest if isinstance(choice, type) and issubclass(choice, Value)]
+    inner = rest[0] if len(rest) == 1 else values[0] if len(values) == 1 else Any
     for mark in marks:
         inner = Annotated[inner, mark]
     return inner, optional

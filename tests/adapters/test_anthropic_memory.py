@@ -198,3 +198,12 @@ def test_a_file_is_found_by_the_path_it_was_made_under(tool, name):
     assert tool.call({"command": "view", "path": "/memories"}).endswith("0B\t/memories")
     with pytest.raises(ToolError, match="is no path"):
         tool.call({"command": "view", "path": "/memories/\ud800"})
+
+
+def test_files_are_embedded_like_everything_that_is_stored():
+    """Through the one write sequence, at every version."""
+    memory = commonplace.open(":memory:")
+    tool = CommonplaceMemoryTool(memory)
+    tool.call({"command": "create", "path": "/memories/a.md", "file_text": "the automobile"})
+    tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "automobile", "new_str": "vehicle"})
+    assert memory.store.count_unembedded(memory.embedder.identity) == 0

@@ -175,3 +175,10 @@ def test_a_very_long_item_is_kept_whole():
     assert asyncio.run(session.get_items()) == [item, blank]
     scope = Filter(scopes=frozenset({SCOPE}), at=memory.clock())
     assert memory.store.match(scope, plan("elephants"), limit=1)
+
+
+def test_items_are_embedded_like_everything_that_is_stored():
+    """Through the one write sequence: a store adopts the embedder, and no item lacks a vector."""
+    memory = commonplace.open(":memory:")
+    asyncio.run(CommonplaceSession("s", memory).add_items([{"role": "user", "content": "the automobile"}]))
+    assert memory.store.count_unembedded(memory.embedder.identity) == 0

@@ -73,10 +73,11 @@ def test_nothing_is_loaded_before_it_is_used():
 
 @rows("name", commonplace.intents.__all__)
 def test_every_public_name_is_there_and_told(name):
-    """What can be imported is on the page of agents and workflows."""
+    """What can be imported is on the page of intent memory, or on that of agents and workflows."""
     assert getattr(commonplace.intents, name).__name__ == name
-    page = Path(__file__).parents[2] / "docs" / "workflows.md"
-    assert re.search(rf"`@?{name}\b|\b{name}\(", page.read_text(encoding="utf-8"))
+    docs = Path(__file__).parents[2] / "docs"
+    pages = "".join((docs / page).read_text(encoding="utf-8") for page in ("intent-memory.md", "workflows.md"))
+    assert re.search(rf"`@?{name}\b|\b{name}\(", pages)
 
 
 # @Agent

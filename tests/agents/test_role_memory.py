@@ -30,7 +30,8 @@ from commonplace.model.records import Channel, Kind
 from commonplace.roles import role_tools
 from commonplace.roles.consolidate import JOB, LEASE, parsed
 from commonplace.roles.dialect import KindSettings, MemorySettings, load
-from commonplace.roles.memory import agreeing, consolidating, embedder_for, exists, role_memory
+from commonplace.roles.embedders import check_embedder, embedder_for
+from commonplace.roles.memory import consolidation_model, has_store, role_memory
 from commonplace.roles.transfer import exported
 from loopback import LoopbackServer
 from stands import rows
@@ -204,7 +205,7 @@ def test_another_model_is_told_by_name_with_the_way_out(role, env, clock):
 def test_another_length_is_told_by_name_with_the_way_out(held):
     """A model that changed under its name is noticed too."""
     with pytest.raises(DimensionMismatch, match=r"vectors of 4 dimensions, 'm' now has 8; `commonplace memory reembed"):
-        agreeing(held.role, EmbedderIdentity(name="m", dimensions=4), Lengths("m", 8))
+        check_embedder(held.role, EmbedderIdentity(name="m", dimensions=4), Lengths("m", 8))
 
 
 def test_reembedding_is_the_way_out(role, env, clock):
@@ -232,7 +233,7 @@ def test_an_embedder_that_cannot_be_is_a_mistake_of_the_role(role, env):
 
 def test_asking_whether_there_is_a_store_makes_none(role, env):
     """Looking leaves nothing behind."""
-    assert not exists(role(), env=env)
+    assert not has_store(role(), env=env)
     assert not os.path.exists(env["COMMONPLACE_HOME"])
 
 
@@ -318,7 +319,7 @@ def test_episodes_are_shown_as_the_document_says_oldest_first(held, episodes):
     assert "- fact: a" in model.prompts[1].partition("Episodes:")[0]
 
 
-@pytest.mark.parametrize("answer_call", ["", "\n\n", "There is nothing worth keeping here."])
+@pytest.mark.parametrize("answer", ["", "\n\n", "There is nothing worth keeping here."])
 def test_a_batch_without_a_fact_is_marked_so_that_the_queue_moves_on(held, episodes, answer):
     """The same episodes are not sent again for ever."""
     episodes(25)
@@ -433,7 +434,7 @@ def test_the_roles_own_endpoint_is_asked_with_its_own_key(role, env, clock):
 )
 def test_another_model_may_consolidate(role, model, override, spec):
     """At the role's own address it is a name there."""
-    found = consolidating(role(f"memory:\n  consolidation:\n    model_override: {override}", model))
+    found = consolidation_model(role(f"memory:\n  consolidation:\n    model_override: {override}", model))
     assert found.spec == spec
     assert bool(found.base_url) == ("base_url" in model)
 

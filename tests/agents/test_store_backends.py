@@ -14,7 +14,7 @@ from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel, Kind
 from commonplace.roles import role_tools
 from commonplace.roles.dialect import load
-from commonplace.roles.memory import exists, role_memory
+from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.transfer import exported
 from commonplace.stores.lance.store import LanceStore
 from stands import POSTGRES
@@ -65,7 +65,7 @@ def test_what_is_remembered_is_recalled_by_the_next_process(role, env):
     with role_memory(role(), env=env) as held:
         found = answer_call(role_tools(held.memory()), "recall", {"query": "The user prefers dark mode."})
     assert found.startswith("[Type: semantic | Category: general | Score: 1.000 | ")
-    assert exists(role(), env=env)
+    assert has_store(role(), env=env)
 
 
 def test_roles_with_one_store_share_their_memories(role, env):
@@ -126,7 +126,7 @@ def test_a_change_of_backend_starts_with_what_was_remembered(env, tmp_path, befo
         held.memory().remember("The user prefers dark mode.", kind=Kind.SEMANTIC)
         held.sessions.save("0123456789ab", [{"kind": "request", "parts": [{"part_kind": "user-prompt"}]}])
     file.write_text(texts[after], encoding="utf-8")
-    assert exists(load(str(file)), env=env)
+    assert has_store(load(str(file)), env=env)
     with role_memory(load(str(file)), env=env) as held:
         assert held.memory().recall("dark mode")[0].similarity > 0.3
         assert (len(held.sessions.all()), "1 records of" in held.notes[0]) == (1, True)

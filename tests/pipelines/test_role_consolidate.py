@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from commonplace.engine.memory import Memory
+from commonplace.engine.writer import Writer
 from commonplace.model.ports import Answer
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
@@ -58,7 +59,7 @@ def consolidated(store, clock):
     def consolidated(answer):
         model = answer if isinstance(answer, Speaker) else Speaker(answer)
         binding = ROLE.bind(Channel.CONSOLIDATION, home="/data")
-        return consolidate(store, binding, model, most=20, clock=clock)
+        return consolidate(Writer(store, clock=clock), binding, model, most=20)
 
     return consolidated
 

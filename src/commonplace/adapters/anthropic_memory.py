@@ -11,12 +11,11 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
 from commonplace.adapters.erasing import erased
-from commonplace.engine.admission import Admitted, Gate, admit, searchable
+from commonplace.engine.admission import Admitted, Gate, searchable
 from commonplace.engine.memory import Memory, bound
 from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
 from commonplace.model.changes import Put
 from commonplace.model.errors import Conflict, InvalidInput
-from commonplace.model.ids import new_id
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
 from commonplace.model.records import Channel, Draft, Json, Kind, Record
 from commonplace.model.scopes import Scope
@@ -93,7 +92,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         self._may_hold(path)
         admitted = self._admitted(path, command.file_text)
         try:
-            self._memory.store.apply([Put(record=admitted.record, terms=admitted.terms)])
+            self._memory.writer.apply([admitted.put()])
         except Conflict:
             raise ToolError(f"File {command.path} already exists") from None
         return f"File created successfully at: {command.path}"
@@ -134,7 +133,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"{command.old_path} cannot be moved into itself")
         self._may_hold(new)
         try:
-            self._memory.store.apply([self._rewritten(file, new + file.path[len(old) :], file.text) for file in found])
+            self._memory.writer.apply([self._rewritten(file, new + file.path[len(old) :], file.text) for file in found])
         except Conflict:
             raise ToolError(f"{command.old_path} was not renamed: somebody else has changed it meanwhile") from None
         return f"Successfully renamed {command.old_path} to {command.new_path}"
@@ -190,16 +189,16 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         core = text.strip()
         at = text.find(core)
         value: dict[str, Json] = {"before": text[:at], "after": text[at + len(core) :], "blank": not core}
-        now = self._memory.clock()
         draft = Draft(content=core or path, key=path, value=value, kind=Kind.SEMANTIC)
         try:
-            return admit(draft, binding=self._binding(), id=new_id(now), now=now, secret=self._memory.secret())
+            return self._memory.writer.admit(draft, self._binding())
         except InvalidInput as error:
             raise ToolError(f"{ROOT}/{path} was not written: {error}") from error
 
     def _edited(self, path: str, edit: Callable[[str], str]) -> tuple[str, str]:
         """Write the next version of a file, made of the one that is there by then; returns both texts."""
-        for _ in range(TRIES):
+
+        def plan() -> tuple[list[Put], tuple[str, str]]:
             below = self._below(path)
             file = self._file(below)
             if file is None:
@@ -207,12 +206,12 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
                 reason = "does not exist. Please provide a valid path." if missing else "is not a file."
                 raise ToolError(f"The path {path} {reason}")
             text = edit(file.text)
-            try:
-                self._memory.store.apply([self._rewritten(file, file.path, text)])
-            except Conflict:
-                continue
-            return file.text, text
-        raise ToolError(f"The file {path} is being edited by others; nothing was changed")
+            return [self._rewritten(file, file.path, text)], (file.text, text)
+
+        try:
+            return self._memory.writer.retry(plan, tries=TRIES, busy=f"others edit {path}")[1]
+        except Conflict:
+            raise ToolError(f"The file {path} is being edited by others; nothing was changed") from None
 
     def _rewritten(self, file: _File, path: str, text: str) -> Put:
         """The next version of a file; what people have put beside it (a pin, tags) stays."""

@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from commonplace.adapters.erasing import erased
-from commonplace.engine.admission import admit
 from commonplace.engine.memory import Memory, bound
 from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.model.changes import Put
-from commonplace.model.ids import new_id
 from commonplace.model.queries import Filter, Order
 from commonplace.model.records import Channel, Draft, Json, Kind
 from commonplace.model.scopes import Scope
@@ -68,15 +65,12 @@ class CommonplaceSession:
         return [cast("TResponseInputItem", record.value) for record in reversed(newest)]
 
     def _add(self, items: Sequence[Json]) -> None:
-        now, binding = self._memory.clock(), self._binding()
-        admitted = [
-            admit(
-                Draft(content=_searched(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id),
-                binding=binding, id=new_id(now), now=now, secret=self._memory.secret(),
-            )
+        writer, binding = self._memory.writer, self._binding()
+        drafts = [
+            Draft(content=_searched(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id)
             for item in items
-        ]  # fmt: skip
-        self._memory.store.apply([Put(record=one.record, terms=one.terms) for one in admitted])
+        ]
+        writer.apply([writer.admit(draft, binding).put() for draft in drafts])
 
     def _pop(self) -> TResponseInputItem | None:
         while newest := self._memory.store.find(self._where(), order=Order.NEWEST, limit=1):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from commonplace.agents.models import offered
-from commonplace.agents.verb_tools import VerbTool, answer_call
+from commonplace.agents.loop import pydantic_tool
+from commonplace.agents.verb_tools import answer_call
 from commonplace.app import App
 from commonplace.model.errors import CommonplaceError
 from commonplace.model.ids import new_id
@@ -18,7 +18,6 @@ from commonplace.records import AppAccess, record_tools
 
 try:
     from pydantic_ai import FunctionToolset, RunContext
-    from pydantic_ai import Tool as OfferedTool
     from pydantic_ai.capabilities import AbstractCapability
 except ImportError as error:
     raise ImportError("this adapter needs PydanticAI: pip install 'commonplace[agent]'") from error
@@ -30,12 +29,10 @@ def toolset(place: App) -> FunctionToolset[Any]:
     """The memory tools of one place, for an agent that wants nothing else of Commonplace."""
     tools = record_tools(place)
 
-    def offer(tool: VerbTool) -> OfferedTool[Any]:
-        return offered(
-            lambda **arguments: answer_call(tools, tool.name, arguments), tool.name, tool.description, tool.parameters
-        )
+    def function(name: str) -> Callable[..., str]:
+        return lambda **arguments: answer_call(tools, name, arguments)
 
-    return FunctionToolset([offer(tool) for tool in tools], id="commonplace")
+    return FunctionToolset([pydantic_tool(tool.to_tool(function(tool.name))) for tool in tools], id="commonplace")
 
 
 class CommonplaceMemory(AbstractCapability[Any]):

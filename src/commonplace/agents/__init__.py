@@ -1,4 +1,4 @@
-"""What the three kinds of agents share: models, tools, tolerance of memory failures."""
+"""What role agents, pipeline agents and workflow agents share: the model, the loop, the scheduler, the tools."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
+from commonplace.agents.tool import Tool
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.values import Value
 from commonplace.verbs import Verb
@@ -66,6 +67,10 @@ class VerbTool:
     def schema(self) -> dict[str, Any]:
         """Return the tool as function-calling APIs want it."""
         return {"name": self.name, "description": self.description, "parameters": self.parameters}
+
+    def to_tool(self, function: Callable[..., Any]) -> Tool:
+        """Return it as the model loop takes tools, with a function that answers calls."""
+        return Tool(name=self.name, description=self.description, parameters=self.parameters, function=function)
 
     def call(self, sent: str | Mapping[str, Any]) -> Answer:
         """Call it with arguments as JSON or parsed; raise a ``CommonplaceError`` that a model can act on."""

@@ -63,23 +63,24 @@ def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int
 
 
 async def _run(described: Pipeline, known: Ledger, job: str | None, *, allow_tasks: bool) -> int:
-    from commonplace.ci.runner import Call, Run  # noqa: PLC0415 - see run
+    from commonplace.ci.runner import Run, StepResult, TaskFailed, call_line  # noqa: PLC0415 - see run
 
-    def told(call: Call) -> None:
-        print_note(one_line(str(call)))
-
-    running = Run(described, known, env=os.environ, watch=told)
-    for name, step in running.steps(job, allow_tasks=allow_tasks):
+    def started(name: str, step: Step) -> None:
         print_note(f"{name}: {_titled(step)}")
         sys.stdout.flush()  # a task writes past our buffer
-        ran = await running.take(step)
-        if ran.exit_code:
-            print_note(f"{_titled(step)} of job {name!r} failed with exit code {ran.exit_code}")
-            return ATTENTION
-        if isinstance(step, AgentStep):
-            print_text(ran.output)
-        if ran.cut:
-            print_note(f"{_titled(step)} was cut off: the model used up its tokens")
+
+    def ended(result: StepResult) -> None:
+        if isinstance(result.step, AgentStep):
+            print_text(result.output)
+        if result.truncated:
+            print_note(f"{_titled(result.step)} was cut off: the model used up its tokens")
+
+    running = Run(described, known, env=os.environ, watch=lambda call: print_note(one_line(call_line(call))))
+    try:
+        await running.run(job, allow_tasks=allow_tasks, started=started, ended=ended)
+    except TaskFailed as failed:
+        print_note(str(failed))
+        return ATTENTION
     return OK
 
 

@@ -20,7 +20,7 @@ from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.files import disk as files
 from commonplace.files.sync import Report
 from commonplace.model.errors import InvalidInput
-from commonplace.roles.template import ROLE_MODEL, init_role
+from commonplace.roles.commands.template import ROLE_MODEL, init_role
 from commonplace.text.cleaning import slug
 
 README = """\

@@ -148,7 +148,7 @@ def import_(
     if source is None:
         _take_back(file, scope, as_json=as_json)
     elif source == "lance":
-        from commonplace.roles.lance_command import taken_over  # noqa: PLC0415 - agents, which an import of records needs not
+        from commonplace.roles.commands.lance import taken_over  # noqa: PLC0415 - agents, which an import of records needs not
 
         taken_over(file, role, dry_run=dry_run, as_json=as_json)
     else:

@@ -60,6 +60,16 @@ def is_address(store: str) -> bool:
     return False
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only."""
+    import ipaddress  # noqa: PLC0415 - only servers need it
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def database(env: Mapping[str, str], said: str | None) -> str:
     """The store: what the environment names, else what the settings say, else a file in the data folder.
 

@@ -183,7 +183,7 @@ USER: Schema = (
     ),
     Setting(
         name="embedder", default="local", kind=str,
-        help="finds what is near in meaning: local, onnx, openai:NAME, google:NAME, ollama:NAME; none: words only",
+        help="matches meaning: local, onnx:/PATH/model.onnx, openai:NAME, google:NAME, ollama:NAME; none: words only",
     ),
     Setting(
         name="embedder_base_url", default=None, kind=str,

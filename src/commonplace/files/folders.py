@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from commonplace.engine.memory import Memory, Recall
+from commonplace.engine.memory import Memory
+from commonplace.engine.recall import Recall
 from commonplace.files import disk
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding

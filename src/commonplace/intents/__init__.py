@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from commonplace.intents.assignments import Intent, Runner, assign, runner
     from commonplace.intents.client import AsyncClient, Client
     from commonplace.intents.decorators import Agent, Memory, on_assignment
+    from commonplace.intents.entries import Caller
+    from commonplace.intents.event_routes import EVENT_ROUTES
+    from commonplace.intents.intents import Intents
     from commonplace.intents.opening import open_intents
+    from commonplace.intents.rfc_routes import RFC_ROUTES
+    from commonplace.intents.sdk_routes import SDK_ROUTES
+    from commonplace.intents.verbs import VERBS, IntentAccess
 
 COMMANDS = {
     "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on."),
@@ -24,15 +30,28 @@ __getattr__ = lazy_names(
         "assignments": "Intent Runner assign runner",
         "client": "AsyncClient Client",
         "decorators": "Agent Memory on_assignment",
+        "entries": "Caller",
+        "event_routes": "EVENT_ROUTES",
+        "intents": "Intents",
         "opening": "open_intents",
+        "rfc_routes": "RFC_ROUTES",
+        "sdk_routes": "SDK_ROUTES",
+        "verbs": "VERBS IntentAccess",
     },
 )
 
 __all__ = [
+    "EVENT_ROUTES",
+    "RFC_ROUTES",
+    "SDK_ROUTES",
+    "VERBS",
     "Agent",
     "AsyncClient",
+    "Caller",
     "Client",
     "Intent",
+    "IntentAccess",
+    "Intents",
     "Memory",
     "Runner",
     "assign",

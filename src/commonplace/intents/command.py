@@ -19,7 +19,7 @@ from commonplace.intents.workflow_dialect import TIER, Phase, Workflow, load
 from commonplace.model.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
-    from commonplace.intents.workflow import Ended, Outcome, Started
+    from commonplace.intents.workflow import PhaseEnd, RunStart, WorkflowOutcome
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ def run(
       commonplace workflow run launch.yml --agents shop.agents --resume
     """
     described, told = load(file), dict(map(_pair, inputs))
-    known: list[Started] = []
+    known: list[RunStart] = []
     try:
         outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
     except (KeyboardInterrupt, StoreError):
@@ -134,13 +134,13 @@ async def _run(
     store: str | None,
     as_json: bool,
     resume: str | None,
-    known: list[Started],
-) -> Outcome:
+    known: list[RunStart],
+) -> WorkflowOutcome:
     from commonplace.intents import workflow as running  # noqa: PLC0415 - see _ran
     from commonplace.intents.assignments import runner  # noqa: PLC0415
     from commonplace.intents.workflow_agents import agents_in  # noqa: PLC0415
 
-    def told(seen: Phase | Ended) -> None:
+    def told(seen: Phase | PhaseEnd) -> None:
         if isinstance(seen, Phase):
             print_note(f"{seen.name}: assigned to {seen.assign!r}")
             return
@@ -153,7 +153,7 @@ async def _run(
             print_text(f"{seen.phase}: {_shown(seen.result)}")
             sys.stdout.flush()  # the next phase may take long
 
-    def started(seen: Started) -> None:
+    def started(seen: RunStart) -> None:
         known.append(seen)
         for name, reason in seen.again.items():
             print_note(f"{name} runs again: {reason}")
@@ -165,7 +165,7 @@ async def _run(
         )
 
 
-def _outcomes(seen: Ended) -> str:
+def _outcomes(seen: PhaseEnd) -> str:
     return f"was left out: {seen.error}" if seen.outcome == "skipped" else f"{seen.outcome}: {seen.error}"
 
 
@@ -180,7 +180,7 @@ def _shown(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(_plain(result), ensure_ascii=False)
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: WorkflowOutcome) -> dict[str, Any]:
     phases = {
         one.phase: {
             "agent": one.agent,
@@ -216,10 +216,10 @@ def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
     """
     described = load(file)
     from commonplace.intents.assignments import runner  # noqa: PLC0415 - see _ran
-    from commonplace.intents.workflow_progress import resumed  # noqa: PLC0415
+    from commonplace.intents.workflow_progress import resume_run  # noqa: PLC0415
 
     with runner(store) as work:
-        progress = resumed(work.intents, described, run_id, None)
+        progress = resume_run(work.intents, described, run=run_id, inputs=None)
         progress.cancel()
     if as_json:
         print_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})

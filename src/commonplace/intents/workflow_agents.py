@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
-from commonplace.agents.quietly import quietly
+from commonplace.agents.tolerance import tolerate
 from commonplace.intents.decorators import AGENT, described, handler
 from commonplace.intents.model_agent import ModelAgent
 from commonplace.intents.workflow_dialect import Phase, Workflow
@@ -123,6 +123,6 @@ def _look_in(folder: str) -> None:
 def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
     """Somebody else's code runs here, and may fail in any way."""
     troubles: list[str] = []
-    with quietly(f"{name!r} cannot be imported", tell=troubles.append):
+    with tolerate(f"{name!r} cannot be imported", notify=troubles.append):
         return load()
     raise InvalidInput(troubles[0])

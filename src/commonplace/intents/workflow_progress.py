@@ -159,7 +159,7 @@ class Progress:
         return Conflict(f"the run {self.run!r} was resumed by another process, which goes on with it")
 
 
-def begun(intents: Intents, workflow: Workflow, inputs: Mapping[str, Any]) -> Progress:
+def begin_run(intents: Intents, workflow: Workflow, *, inputs: Mapping[str, Any]) -> Progress:
     """Begin a run.  It is a task too: its coordinator keeps the inputs there, and a phase that inherits reads them."""
     run = new_id(now_utc())
     name = _coordinator(run)
@@ -176,7 +176,7 @@ def begun(intents: Intents, workflow: Workflow, inputs: Mapping[str, Any]) -> Pr
     return Progress(intents, workflow, run=run, inputs=inputs, held=held)
 
 
-def resumed(intents: Intents, workflow: Workflow, run: str, inputs: Mapping[str, Any] | None) -> Progress:
+def resume_run(intents: Intents, workflow: Workflow, *, run: str, inputs: Mapping[str, Any] | None) -> Progress:
     """Take over a run that has not completed; an empty ``run`` is the newest of that workflow's file.
 
     ``inputs`` are what somebody gives again; None: nothing will run, and nobody needs them.

@@ -122,10 +122,10 @@ def _call(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
         raise Refused(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in tools)}")
-    from commonplace.agents.quietly import quietly  # noqa: PLC0415 - it logs, and logging is slow to load
+    from commonplace.agents.tolerance import tolerate  # noqa: PLC0415 - it logs, and logging is slow to load
 
     trouble: list[str] = []
-    with quietly(f"{name} failed by a fault of its own", tell=trouble.append):  # one call must not end all others
+    with tolerate(f"{name} failed by a fault of its own", notify=trouble.append):  # one call must not end all others
         return _called(tool, params.get("arguments"))
     return _failure(f"{trouble[0]}.")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from commonplace.lazy import lazy_names
 
-TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
+TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
+    from commonplace.records.routes import ROUTES
     from commonplace.records.surface import record_tools, records_surface
     from commonplace.records.verbs import VERBS
 
@@ -20,9 +21,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "access": "AccessTable AppAccess MemoryAccess",
+        "routes": "ROUTES",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
     },
 )
 
-__all__ = ["COMMANDS", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]
+__all__ = ["ROUTES", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from commonplace.roles.verbs import VERBS, role_tools
 
 COMMANDS = {
-    "run": ("run_command:run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
+    "run": ("commands.run:run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
 }  #: name -> where it lives in this package, what it does
 
 __getattr__ = lazy_names(__name__, {"surface": "role_surface", "verbs": "VERBS role_tools"})

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from commonplace.server.run import Discreet
+from commonplace.server.run import DiscreetFormatter
 from stands import rows
 
 CLOSED_SECONDS = 13  # a stalled client is gone by then: ten seconds for a body, and some
@@ -256,7 +256,7 @@ def test_an_error_that_nobody_expected_is_logged_without_its_words(name):
     words = (
         "Exception in ASGI application" if name == "uvicorn.error" else "future: <Task exception=KeyError('canary')>"
     )
-    told = Discreet().format(logging.LogRecord(name, logging.ERROR, "here.py", 1, words, (), caught))
+    told = DiscreetFormatter().format(logging.LogRecord(name, logging.ERROR, "here.py", 1, words, (), caught))
 
     assert "KeyError" in told
     assert "test_http_doors.py" in told

@@ -9,8 +9,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from commonplace.server.application import ROUTES
 from commonplace.server.openapi import document
+from commonplace.server.rooms import ROUTES
 from commonplace.server.settings import VARIABLES
 from stands import rows
 
@@ -114,7 +114,7 @@ HOSTILE = st.one_of(
 @given(agent=HOSTILE, namespace=HOSTILE, key=HOSTILE, tag=HOSTILE)
 def test_hostile_names_are_kept_or_refused(http, agent, namespace, key, tag):
     """What is kept is read back by the same names; whatever else is refused with 400."""
-    body = {"agent": agent, "namespace": namespace, "key": key, "tags": [tag], "value": 1, "tier": "episodic"}
+    body = {"agent_id": agent, "namespace": namespace, "key": key, "tags": [tag], "value": 1, "tier": "episodic"}
     try:
         kept = http.post("/v1/intents/store", json=body)
     except UnicodeEncodeError:  # half a character does not leave this process
@@ -122,5 +122,5 @@ def test_hostile_names_are_kept_or_refused(http, agent, namespace, key, tag):
     assert kept.status_code in (200, 400), kept.text
     if kept.status_code == 200:
         entry = kept.json()
-        named = {"agent": agent, "namespace": namespace, "key": key}
+        named = {"agent_id": agent, "namespace": namespace, "key": key}
         assert http.post("/v1/intents/get", json=named).json()["id"] == entry["id"]

@@ -17,7 +17,7 @@ from commonplace.learning.learn import clear as clear_all
 from commonplace.learning.learn import enqueue as ask_for
 from commonplace.learning.opening import open_workspace, session_brief
 from commonplace.model.errors import InvalidInput
-from commonplace.roles.memory_command import ROLE_COMMANDS, clear_role
+from commonplace.roles.commands.memory import ROLE_COMMANDS, clear_role
 
 CLEARED = "Memory data cleared and system prompt refreshed."
 ENQUEUED = "Memory consolidation enqueued."

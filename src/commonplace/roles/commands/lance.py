@@ -6,10 +6,10 @@ import os
 
 from commonplace.cli.session import plural, progress, redaction_notes
 from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.roles.commands.memory import remembering
 from commonplace.roles.dialect import Role, ephemeral
 from commonplace.roles.lance_import import Found
 from commonplace.roles.memory import TakenOver, lance_found, role_memory
-from commonplace.roles.memory_command import remembering
 
 
 def taken_over(folder: str, file: str | None, *, dry_run: bool, as_json: bool) -> None:

@@ -17,7 +17,7 @@ from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
-from commonplace.roles.memory import exists, role_memory
+from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.transfer import KINDS, entry_of, exported
 from commonplace.roles.verbs import NOTHING_FOUND, format_time
 from commonplace.text.cleaning import one_line, slug
@@ -67,7 +67,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
     """
     meant, kinds = remembering(role), _kind(kind)
     found = []
-    if exists(meant):
+    if has_store(meant):
         with role_memory(meant, embedded=False) as held:
             wanted = None if category is None else [slug(category)]
             every = kinds or frozenset(KINDS.values())
@@ -94,7 +94,7 @@ def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: 
     if kind and what == "sessions":
         print_note("--type cannot be combined with --what sessions")
         return ATTENTION
-    if not exists(role):
+    if not has_store(role):
         print_text(NO_STORE)
         return OK
     label = f"{kind} memories" if kind else "all memory data" if what == "all" else what
@@ -140,7 +140,7 @@ def export(role: str, output: str) -> int:
     """
     meant = remembering(role)
     entries = []
-    if exists(meant):
+    if has_store(meant):
         with role_memory(meant, embedded=False) as held:
             entries = exported(held.store, held.scope, now=held.clock())
     if not entries:
@@ -212,7 +212,7 @@ def consolidate(role: str, as_json: bool) -> int:
       commonplace memory consolidate role.yaml
     """
     meant = remembering(role)
-    if not exists(meant):
+    if not has_store(meant):
         print_text(NO_EPISODES)
         return OK
     with role_memory(meant) as held:
@@ -248,7 +248,7 @@ def reembed(role: str, as_json: bool) -> int:
       commonplace memory reembed role.yaml
     """
     meant = remembering(role)
-    if not exists(meant):
+    if not has_store(meant):
         print_text(NO_STORE)
         return OK
     with role_memory(meant, anew=True) as held, progress("Embedding") as tell:
