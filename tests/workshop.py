@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from commonplace.app import open_store
-from commonplace.config.learning_settings import Learning
+from commonplace.config.learning import Learning
 from commonplace.files.artifacts import stored_artifacts
 from commonplace.learning.consolidate import consolidate
 from commonplace.learning.workspace import Workplace

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commonplace.app import open_app
-from commonplace.config.learning_settings import Learning
+from commonplace.config.learning import Learning
 from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract
 from commonplace.model.documents import DocumentKind

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.app import open_app
-from commonplace.config.learning_settings import Learning
+from commonplace.config.learning import Learning
 from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract
 from commonplace.records.index import index

@@ -14,8 +14,7 @@ import pytest
 from commonplace.model.errors import ProviderError
 from commonplace.providers.http_json import Endpoint
 from commonplace.providers.remote_embedders import GoogleEmbedder, OllamaEmbedder, OpenAIEmbedder
-from commonplace.providers.retry import Patience, pause
-from commonplace.providers.services import Key
+from commonplace.providers.services import Key, retry_delay
 from loopback import LoopbackServer, fails, hangs, raw, unit, vector_of
 from stands import rows
 
@@ -423,12 +422,11 @@ def test_threads_share_an_embedder():
         (3, None, 1, None),
     ],
 )
-def test_patience_has_its_limits(tried, told, left, wait):
+def test_retries_have_their_limits(tried, told, left, wait):
     """Doubling, told, or over: by the number of tries, by the longest wait, by the time that is left."""
-    assert pause(Patience(), tried=tried, told=told, left=left, chance=1) == wait
+    assert retry_delay(tried=tried, retry_after=told, left=left, chance=1) == wait
 
 
 def test_the_wait_before_the_next_try_is_spread():
     """By chance, down to a half, so that many who failed together do not come back together."""
-    assert pause(Patience(), tried=2, told=None, left=100, chance=0) == 0.5
-    assert pause(Patience(first_s=60), tried=3, told=None, left=100, chance=1) == 20
+    assert retry_delay(tried=2, retry_after=None, left=100, chance=0) == 0.5

@@ -15,7 +15,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:  # a recall learns nothing
-    from commonplace.config.learning_settings import Learning, Models
+    from commonplace.config.learning import Learning, Models
 
 TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them
@@ -72,6 +72,15 @@ class Context(Value):
     def label(self, scope: Scope) -> str:
         """What people call a scope."""
         return PROJECT if scope == self.project else ASSISTANT if scope == self.assistant else str(scope)
+
+    @property
+    def hints(self) -> list[str]:
+        """What somebody outside of any project should know."""
+        if self.project is not None:
+            return []
+        return [
+            "there is no project here, so only your own memory is used; `commonplace init` makes this folder a project"
+        ]
 
     @property
     def default(self) -> str:

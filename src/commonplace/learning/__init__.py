@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from commonplace.learning.extract_prompt import extraction_prompt
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
     from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
+    from commonplace.learning.status import learning_notes, learning_status, learning_status_text
     from commonplace.learning.workspace import Workplace
 
 COMMANDS = {
@@ -38,6 +39,7 @@ __getattr__ = lazy_names(
         "extract_prompt": "extraction_prompt",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "save_brief_receipt save_recall_receipt save_receipt",
+        "status": "learning_notes learning_status learning_status_text",
         "workspace": "Workplace",
     },
 )
@@ -56,6 +58,9 @@ __all__ = [
     "extraction_prompt",
     "inject",
     "injection_json",
+    "learning_notes",
+    "learning_status",
+    "learning_status_text",
     "open_learning_workspace",
     "open_workspace",
     "read_page",

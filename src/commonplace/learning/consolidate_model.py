@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from commonplace.config.learning_settings import Learning
+from commonplace.config.learning import Learning
 from commonplace.engine.rendering import fenced, keyed_digest
 from commonplace.learning.consolidate_checks import Dropped, Reply, reply_of, titled
 from commonplace.learning.consolidate_rules import TITLE, Line, heading, written

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from hashlib import sha256
 
-from commonplace.config.learning_settings import Learning
+from commonplace.config.learning import DEFAULT_LEARNING, Learning
 from commonplace.engine import jobs
 from commonplace.engine.admission import Gate
 from commonplace.engine.writer import Writer
@@ -32,7 +32,7 @@ class Workplace(Value):
     personal: Scope | None = None  #: the user's own, for preferences that hold everywhere; None: it is off
     folder: str | None = None  #: where artifacts are written as files as well; None: in the store only
     bind: Callable[[Channel], Binding]  #: who writes
-    learning: Learning = Learning()
+    learning: Learning = DEFAULT_LEARNING
     clock: Clock
     secret: Callable[[], bytes] = bytes  #: the key of redaction marks
     embedder: Embedder | None = None

@@ -13,12 +13,13 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import json_option, plural, progress, redaction_notes
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.files import disk as files
+from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
-from commonplace.roles.transfer import KINDS, entry_of, exported
+from commonplace.roles.transfer import KINDS, export_entries, to_entry
 from commonplace.roles.verbs import NOTHING_FOUND, format_time
 from commonplace.text.cleaning import one_line, slug
 
@@ -73,7 +74,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
             every = kinds or frozenset(KINDS.values())
             found = list(held.memory(Channel.USER).list(kinds=every, categories=wanted, limit=limit))
     if as_json:
-        print_json({"memories": [entry_of(record) for record in found]})
+        print_json({"memories": [to_entry(record) for record in found]})
     elif not found:
         print_text(NOTHING_FOUND)
     else:
@@ -142,7 +143,7 @@ def export(role: str, output: str) -> int:
     entries = []
     if has_store(meant):
         with role_memory(meant, embedded=False) as held:
-            entries = exported(held.store, held.scope, now=held.clock())
+            entries = export_entries(held.store, held.scope, now=held.clock())
     if not entries:
         print_text(NO_STORE)
         return OK
@@ -158,16 +159,16 @@ def export(role: str, output: str) -> int:
 @click.argument("file", metavar="FILE")
 @json_option
 def import_(role: str, file: str, as_json: bool) -> int:
-    """Keep the memories of an export, embedded anew; what is known already is not kept twice.
+    """Import the memories of an export and embed them.  Importing the same file twice changes nothing.
 
-    `-` reads from standard input.  The whole file is checked before anything is kept.
+    `-` reads from standard input.  The whole file is checked before anything is written.
 
     Examples:
       commonplace memory export roles/agent-a.yaml -o memories.json
       commonplace memory import roles/agent-b.yaml memories.json
     """
     meant = remembering(role)
-    text = _text(file)
+    text = read_text(file)
     with role_memory(meant) as held, progress("Importing") as tell:
         for sentence in held.notes:
             print_note(sentence)
@@ -179,25 +180,15 @@ def import_(role: str, file: str, as_json: bool) -> int:
     for sentence in redaction_notes(done.redactions):
         print_note(sentence)
     if done.evicted:
-        print_note(f"{_memories(done.evicted)} went, oldest first, because of the limits of the role")
+        print_note(f"{_memories(done.evicted)} were evicted, oldest first, by the limits of the role")
     if done.unembedded:
         print_note(f"found by their words alone until `commonplace memory reembed {role}`: {done.unembedded}")
     if as_json:
-        print_json({"role": meant.name, "kept": done.kept, "present": done.present, "blank": done.blank})
+        print_json({"role": meant.name, "added": done.added, "duplicates": done.duplicates, "blank": done.blank})
     else:
-        known = f" {done.present} known already." if done.present else ""
-        print_text(f"Imported {done.kept} memories into {meant.name}.{known}")
+        known = f" {done.duplicates} known already." if done.duplicates else ""
+        print_text(f"Imported {done.added} memories into {meant.name}.{known}")
     return OK
-
-
-def _text(file: str) -> str:
-    try:
-        with sys.stdin.buffer if file == "-" else open(file, "rb") as source:
-            return source.read().decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is not UTF-8 at byte {error.start}") from error
-    except OSError as error:
-        raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error
 
 
 @click.command(cls=Command)
