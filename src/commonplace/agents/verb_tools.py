@@ -126,7 +126,6 @@ def _parse(name: str, sent: str | Mapping[str, Any]) -> object:
 
 
 def _quoted(text: str, secret: bytes) -> str:
-    from commonplace.engine.rendering import STANDING, fenced, keyed_digest  # noqa: PLC0415 - with the first call
+    from commonplace.engine.rendering import STANDING, fence  # noqa: PLC0415 - with the first call
 
-    inner = f"{STANDING}\n{text}"
-    return fenced(inner, seal=keyed_digest(inner, secret))
+    return fence([STANDING, text], secret)

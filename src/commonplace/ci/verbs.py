@@ -13,6 +13,7 @@ from typing import Any
 
 from commonplace.agents.verb_tools import VerbTool, call_tool, tools_of
 from commonplace.engine.memory import Memory
+from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Record
@@ -103,9 +104,7 @@ def save_memory(caller: AgentMemory, content: str, tags: Sequence[str] = ()) -> 
         raise InvalidInput(f"content exceeds max {most} bytes")
     with _naming(save_memory.name):
         kept = caller.memory.remember(content, tags=[tag for tag in tags if tag.strip()])
-    removed = "a secret ({0.kind}) was taken out; {0.mark} stands in its place"
-    redacted = tuple(removed.format(finding) for finding in kept.redactions)
-    return SavedLesson(saved=True, deduped=kept.deduped, redacted=redacted or UNSET)
+    return SavedLesson(saved=True, deduped=kept.deduped, redacted=tuple(redaction_notes(kept.redactions)) or UNSET)
 
 
 VERBS = (recall_memory, save_memory)

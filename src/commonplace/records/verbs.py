@@ -547,10 +547,11 @@ def _view(caller: MemoryAccess, record: Record, notes: Sequence[str] = ()) -> St
 
 
 def _saved(caller: MemoryAccess, kept: Kept, notes: Sequence[str]) -> Saved:
-    removed = [f"a secret ({one.kind}) was removed; {one.mark} stands in its place" for one in kept.redactions]
+    from commonplace.engine.rendering import redaction_notes  # noqa: PLC0415 - see the module
+
     return Saved(
         record=kept.record, uri=_address(kept.record), state=kept.record.state(caller.memory.clock()),
         deduped=kept.deduped,
         superseded=kept.superseded.id if kept.superseded else None,
-        redactions=tuple(one.kind for one in kept.redactions), notes=(*removed, *kept.notes), file_notes=tuple(notes),
+        redactions=tuple(one.kind for one in kept.redactions), notes=(*redaction_notes(kept.redactions), *kept.notes), file_notes=tuple(notes),
     )  # fmt: skip

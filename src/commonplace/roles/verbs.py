@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from commonplace.agents.verb_tools import VerbTool, tools_of
 from commonplace.engine.memory import Kept, Memory
+from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.records import Json, Kind, Record
@@ -241,10 +242,8 @@ def _save(memory: Memory, content: str, category: str, kind: Kind) -> str:
 
 def _confirmation(what: str, kept: Kept, place: str = "") -> str:
     """Return the document's words, and after them what the model should know."""
-    removed = "; a secret ({0.kind}) was taken out, {0.mark} stands in its place"
-    secrets = "".join(removed.format(finding) for finding in kept.redactions)
-    notes = "".join(f"; {note}" for note in kept.notes)
-    return f"{what} (id={kept.record.id}, category={kept.record.category}){place}{secrets}{notes}"
+    notes = "".join(f"; {note}" for note in (*redaction_notes(kept.redactions), *kept.notes))
+    return f"{what} (id={kept.record.id}, category={kept.record.category}){place}{notes}"
 
 
 def _id(given: str) -> str:
