@@ -29,7 +29,9 @@ def toolset(place: App) -> FunctionToolset[Any]:
     """The memory tools of one place, for an agent that wants nothing else of Commonplace."""
     tools = FunctionToolset[Any](id="commonplace")
     where = place.where
-    there = [PROJECT] * (where.project is not None and where.on(PROJECT)) + [ASSISTANT] * where.on(ASSISTANT)
+    there = [PROJECT] * (where.project is not None and where.is_enabled(PROJECT)) + [ASSISTANT] * where.is_enabled(
+        ASSISTANT
+    )
     for tool in RecordTools(addresses_of(place), {name: where.scope(name) for name in there}).all:
         tools.add_function(tool)
     return tools

@@ -129,7 +129,7 @@ class Pipeline(Value):
     named: bool  #: the file says its name; else it is called after the file
     jobs: tuple[Job, ...]
 
-    def chosen(self, job: str | None) -> tuple[Job, ...]:
+    def select_jobs(self, job: str | None) -> tuple[Job, ...]:
         """The job of that name, or all of them."""
         if job is None:
             return self.jobs

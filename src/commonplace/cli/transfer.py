@@ -177,7 +177,7 @@ def _take_back(file: str, scope: str | None, *, as_json: bool) -> None:
     """Keep the records of an export of ours."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
-        into = place.where.writable(scope) if scope else None
+        into = place.where.writable_scope(scope) if scope else None
         allowed = place.binding.also_writes
         done = imported(
             place.store, _lines(file), allowed=allowed, into=into, name=file, secret=place.secret(), tell=tell

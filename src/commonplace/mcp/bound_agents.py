@@ -61,7 +61,7 @@ Held = tuple[Sequence[Tool], bytes]  # the tools of one call, and the key of the
 def role_surface(file: str) -> Surface:
     """The memory tools of a role, as its file switches them on.  Its store is made if there is none."""
     role = roles.load(file)
-    role.remembering()
+    role.memory_settings()
 
     @contextmanager
     def held() -> Iterator[Held]:

@@ -59,7 +59,7 @@ class AppAccess:
 
     def scope(self, name: str | None) -> Scope | None:
         """See ``MemoryAccess``."""
-        return None if name is None else self.place.where.writable(name)
+        return None if name is None else self.place.where.writable_scope(name)
 
     def refresh(self) -> Sequence[str]:
         """See ``MemoryAccess``."""

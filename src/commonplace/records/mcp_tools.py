@@ -85,7 +85,7 @@ class Records:
             days = given.get("expires_in_days")
             kept = place.memory.remember(
                 given["content"], category=given["category"], tags=given.get("tags", ()),
-                scope=place.where.writable(given.get("scope", place.where.default)),
+                scope=place.where.writable_scope(given.get("scope", place.where.default)),
                 supersedes=_id(given["supersedes"]) if "supersedes" in given else None,
                 ttl=None if days is None else timedelta(days=days),
             )  # fmt: skip

@@ -98,19 +98,19 @@ class Flow(Value):
         """The agent that the flow calls so."""
         return next(member for member in self.members if member.name == name)
 
-    def before(self, name: str) -> list[str]:
+    def predecessors(self, name: str) -> list[str]:
         """Who hands something to it, in the order of the file."""
         return [member.name for member in self.members if name in member.targets]
 
     def starts(self) -> list[str]:
         """Who is asked first: whoever is handed nothing."""
-        return [member.name for member in self.members if not self.before(member.name)]
+        return [member.name for member in self.members if not self.predecessors(member.name)]
 
-    def reached(self, *starts: str) -> list[str]:
+    def reachable_from(self, *starts: str) -> list[str]:
         """Who gets to say something if these are asked, everybody after those that they wait for."""
         found = set(starts)
         for name in self.order():
-            found |= {name} if found & set(self.before(name)) else set()
+            found |= {name} if found & set(self.predecessors(name)) else set()
         return [name for name in self.order() if name in found]
 
     def order(self) -> list[str]:
@@ -119,9 +119,9 @@ class Flow(Value):
 
     def waves(self) -> list[tuple[str, ...]]:
         """The agents in waves: each waits for earlier waves only."""
-        return waves({member.name: [*self.before(member.name), *member.needs] for member in self.members})
+        return waves({member.name: [*self.predecessors(member.name), *member.needs] for member in self.members})
 
-    def commons(self) -> Role:
+    def shared_role(self) -> Role:
         """The memory that all of them share, as a role of the flow's name: for commands that look at it."""
         if self.shared is None:
             reason = "is missing, so its agents share nothing; say `enabled: true` below it, or name a role's own file"
@@ -155,7 +155,8 @@ def parse(data: Any, *, file: str) -> Flow:
     members = tuple(_members(spec.agents, at.key("spec.agents")))
     if shared is not None:  # the path is the flow's, so its security counts
         members = tuple(
-            member.replace(role=member.role.sharing(shared).replace(security=spec.security)) for member in members
+            member.replace(role=member.role.with_shared_memory(shared).replace(security=spec.security))
+            for member in members
         )
     flow = Flow(
         name=name, description=described.metadata.description, file=file, members=members, shared=shared

@@ -25,7 +25,7 @@ def taken_in(path: str, sort: str, *, scope: str | None, category: str | None, d
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
-        into = place.where.writable(scope or (PROJECT if place.where.project else ASSISTANT))
+        into = place.where.writable_scope(scope or (PROJECT if place.where.project else ASSISTANT))
         files, found = found_in(sort, path)
         if dry_run:
             text = "\n".join(f"{one.category}: {one.content.splitlines()[0]}" for one in found)
