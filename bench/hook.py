@@ -33,8 +33,8 @@ COMMAND = os.path.join(os.path.dirname(sys.executable), "commonplace")
 MARK = f"bench-{os.getpid()}"
 BEGIN, END = "import gc, os; gc.disable()", "os._exit(0)"  # as the hook itself does
 IMPORTS = (
-    "import commonplace.cli.main, commonplace.hosts.hook_command, commonplace.hosts.hook,"
-    " commonplace.hosts.claude_code, commonplace.hosts.shown_log, commonplace.providers.local, threading, json"
+    "import commonplace.cli.main, commonplace.hosts.hook_process, commonplace.hosts.hook,"
+    " commonplace.hosts.claude_code, commonplace.hosts.hook_files, commonplace.providers.local, threading, json"
 )
 EMBED = f"[vector] = commonplace.providers.local.LocalEmbedder().embed([{ASKED!r}], query=True)"
 SURVEY = f"""

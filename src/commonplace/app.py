@@ -52,7 +52,7 @@ class App:
         for scope, folder in where.folders.items():
             if scope == where.assistant:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
-        self.store = MirroredStore(self.database, where.folders)
+        self.store = MirroredStore(self.database, where.folders)  # type: ignore[abstract]  # the rest passes through __getattr__
         self.binding = where.bind(channel)
         self.memory = Memory(
             self.store,

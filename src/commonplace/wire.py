@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -19,6 +20,7 @@ from commonplace.model.values import UNSET, Value
 
 Schema: TypeAlias = Mapping[str, Any]
 Marks: TypeAlias = tuple[Any, ...]  # what stands beside a type in ``Annotated``
+Prepared: TypeAlias = "tuple[Any, bool, Any, Marks, Codec]"  # a type, taken apart for the decoder
 PREVIEW_CHARS = 60  # of a value in a sentence about it
 
 
@@ -100,25 +102,34 @@ def schema_of(hint: Any, *, nullable: bool = False) -> dict[str, Any]:
     return schema
 
 
-def decode(hint: Any, value: Any, *, name: str) -> Any:
-    """Return JSON as a value of a type; raise ``InvalidInput`` with a sentence that names what would be right."""
+def decode(hint: Any, value: Any, *, name: str = "") -> Any:
+    """Return JSON as a value of a type; raise ``InvalidInput`` with a sentence that names what would be right.
+
+    Without a name the sentence is about the fields alone, for callers that say themselves where the value stands.
+    """
+    return _decode(_prepare(hint), value, name)
+
+
+def _prepare(hint: Any) -> Prepared:
     inner, optional = _without_none(hint)
+    base, marks = _unannotated(inner)
+    return inner, optional, base, marks, codec_of(base)
+
+
+def _decode(prepared: Prepared, value: Any, name: str) -> Any:
+    inner, optional, base, marks, codec = prepared
     if value is None and optional:
         return None
-    base, marks = _unannotated(inner)
-    decoded = codec_of(base).decode(base, value, name)
+    decoded = codec.decode(base, value, name)
     if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
-        raise InvalidInput(f"{name} must be {_expected(schema_of(inner))}, not {preview(value)}")
+        raise InvalidInput(f"{name or 'it'} must be {_expected(schema_of(inner))}, not {preview(value)}")
     return decoded
 
 
 def encode(value: Any) -> Any:
     """Return a value as JSON: fields by name, dates as ISO 8601, enums by their words, sets in order."""
-    kind = type(value)
-    codec = _BY_TYPE.get(kind)
-    if codec is None:
-        codec = _BY_TYPE[kind] = codec_of(kind)
-    return codec.encode(value)
+    kind: Any = type(value)
+    return codec_of(kind).encode(value)
 
 
 def encode_as(hint: Any, value: Any) -> Any:
@@ -161,7 +172,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
-_BY_TYPE: dict[type, Codec] = {}  # codecs that were looked up: a page of entries asks a thousand times
+_PREPARED: dict[type[Value], dict[str, Prepared]] = {}
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -189,6 +200,7 @@ class Codec:
         self.encode = encode
 
 
+@cache  # a page of entries asks a thousand times
 def codec_of(base: Any) -> Codec:
     """Return the codec of a type, the first family in the table that it belongs to."""
     kind = get_origin(base) or base
@@ -234,9 +246,9 @@ def _member(base: type[Enum], value: Any, _: str) -> Any:
 def _moment(_base: Any, value: Any, name: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a date such as 2026-05-31T12:00:00Z, not {preview(value)}") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _moment_json(moment: datetime) -> str:
@@ -263,10 +275,12 @@ def _value(base: type[Value], value: Any, name: str) -> Any:
         return _UNFIT
     hints = field_hints(base)
     if unknown := [key for key in value if key not in hints]:
-        raise InvalidInput(f"{name} takes no {preview(unknown[0])}; it takes {', '.join(hints)}")
+        raise InvalidInput(f"{name or 'it'} takes no {preview(unknown[0])}; it takes {', '.join(hints)}")
     if missing := [key for key in base.fields if key not in base.defaults and key not in value]:
-        raise InvalidInput(f"{name} needs {', '.join(map(repr, missing))}")
-    return base(**{key: decode(hints[key], item, name=f"{name}.{key}") for key, item in value.items()})
+        raise InvalidInput(f"{name or 'it'} needs {', '.join(map(repr, missing))}")
+    inside = f"{name}." if name else ""
+    fields = _PREPARED.get(base) or _PREPARED.setdefault(base, {key: _prepare(hint) for key, hint in hints.items()})
+    return base(**{key: _decode(fields[key], item, f"{inside}{key}") for key, item in value.items()})
 
 
 def _value_json(value: Value) -> dict[str, Any]:

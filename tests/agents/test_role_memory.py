@@ -31,7 +31,7 @@ from commonplace.roles.dialect import KindSettings, MemorySettings, load
 from commonplace.roles.embedders import check_embedder, embedder_for
 from commonplace.roles.memory import consolidation_model, has_store, role_memory
 from commonplace.roles.tools import answered, tools
-from commonplace.roles.transfer import exported
+from commonplace.roles.transfer import export_entries
 from loopback import LoopbackServer
 from stands import rows
 
@@ -445,25 +445,25 @@ def test_an_export_moves_between_roles_with_different_embedders(role, env, held,
     """Content, dates, categories and what was consolidated come along; vectors are made anew."""
     episodes(1)
     held.consolidate(Speaker("preference: The user likes tea"))
-    text = json.dumps(exported(held.store, held.scope, now=held.clock()))
+    text = json.dumps(export_entries(held.store, held.scope, now=held.clock()))
     with LoopbackServer() as server:
         other = role(embeddings(model="own", base_url=server.base_url), name="other")
         with role_memory(other, env=env, clock=held.clock) as into:
-            assert into.import_(text).kept == 2
+            assert into.import_(text).added == 2
             assert pending(into) == 0
             fact, episode = into.memory().list()
             assert (episode.content, episode.created_at) == ("episode 0", datetime(2026, 1, 1, 12, tzinfo=UTC))
             assert fact.metadata == {"source": "consolidation"}
             assert into.memory().recall("The user likes tea")[0].similarity == pytest.approx(1, abs=1e-3)
-    assert server.embedded[0].texts == ["The user likes tea", "episode 0"]
+    assert server.embedded[1].texts == ["The user likes tea", "episode 0"]
 
 
 def test_an_import_again_changes_nothing(held):
     """What is said already stays as it is."""
     text = json.dumps([{"content": "a"}, {"content": "b", "memory_type": "procedural"}])
-    assert held.import_(text).kept == 2
+    assert held.import_(text).added == 2
     again = held.import_(text)
-    assert (again.kept, again.present) == (0, 2)
+    assert (again.added, again.duplicates) == (0, 2)
 
 
 def test_an_import_is_embedded_in_batches_with_progress(role, env):
@@ -472,7 +472,7 @@ def test_an_import_is_embedded_in_batches_with_progress(role, env):
     text = json.dumps([{"content": f"fact {n}"} for n in range(120)])
     with role_memory(role(), env=env) as held:
         held.import_(text, tell=lambda *how: told.append(how))
-    assert told == [(50, 120), (100, 120), (120, 120)]
+    assert told == [(120, 120), (50, 120), (100, 120), (120, 120)]
 
 
 @rows(
@@ -482,13 +482,16 @@ def test_an_import_is_embedded_in_batches_with_progress(role, env):
         ([{"content": "fine"}, "text"], "Record 1: expected an object, not 'text'"),
         (
             [{"content": "fine"}, {"content": "x", "memory_type": "dream"}],
-            "Record 1: unknown memory_type 'dream'. Use: ",
+            "Record 1: memory_type must be one of episodic, semantic, procedural, not 'dream'",
         ),
-        ([{"content": 3}], "Record 0: content and category should be text"),
-        ([{"content": "fine"}, {"content": "x", "created_at": "not a date"}], "Record 1: created_at should be an ISO"),
+        ([{"content": 3}], "Record 0: content must be a string, not 3"),
+        (
+            [{"content": "fine"}, {"content": "x", "created_at": "not a date"}],
+            "Record 1: created_at must be a date such as",
+        ),
         (
             [{"content": "x", "metadata": []}, {"content": "x", "metadata": [1]}],
-            "Record 1: metadata should be an object",
+            "Record 1: metadata must be an object, not [1]",
         ),
         ([{"content": "fine"}, {"content": "x" * 20_000}], "Record 1: the content has 20000 bytes"),
     ],
@@ -520,7 +523,7 @@ def test_an_embedder_that_fails_does_not_lose_an_import(role, env):
     """The memories are there, found by their words, and it is said why they have no vectors."""
     with role_memory(role(embeddings(provider="openai")), env=env) as held:
         done = held.import_(json.dumps([{"content": "the sky is blue"}]))
-        assert (done.kept, "OPENAI_API_KEY" in done.unembedded) == (1, True)
+        assert (done.added, "OPENAI_API_KEY" in done.unembedded) == (1, True)
         assert held.memory().recall("blue sky")[0].record.content == "the sky is blue"
 
 

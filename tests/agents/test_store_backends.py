@@ -14,7 +14,7 @@ from commonplace.model.records import Channel, Kind
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.tools import answered, tools
-from commonplace.roles.transfer import exported
+from commonplace.roles.transfer import export_entries
 from commonplace.stores.lance.store import LanceStore
 from stands import POSTGRES
 
@@ -95,11 +95,11 @@ def test_memories_move_to_another_backend(role, env, tmp_path):
     """What one role exports another one keeps, once, whatever either of them is kept in."""
     with role_memory(role(), env=env) as held:
         held.memory().remember("The user prefers dark mode.", category="preferences", kind=Kind.SEMANTIC)
-        text = json.dumps(exported(held.store, held.scope, now=held.clock()))
+        text = json.dumps(export_entries(held.store, held.scope, now=held.clock()))
     plain = tmp_path / "plain.yaml"
     plain.write_text("name: plain\nrole: You help.\nmodel: test\nmemory: {}\n", encoding="utf-8")
     with role_memory(load(str(plain)), env=env) as held:
-        assert (held.import_(text).kept, held.import_(text).present) == (1, 1)
+        assert (held.import_(text).added, held.import_(text).duplicates) == (1, 1)
         assert held.memory().recall("dark mode")[0].text == "The user prefers dark mode."
 
 

@@ -204,8 +204,11 @@ def test_an_export_moves_to_another_role_and_twice_is_as_good_as_once(outside, f
     [
         ("{}", "Expected a JSON array of memory objects."),
         ('[{"content": "a"}, 3]', "Record 1: expected an object, not 3"),
-        ('[{"content": "a"}, {"content": "b", "memory_type": "x"}]', "Record 1: unknown memory_type 'x'."),
-        ("[", "the file is not JSON"),
+        (
+            '[{"content": "a"}, {"content": "b", "memory_type": "x"}]',
+            "Record 1: memory_type must be one of episodic, semantic, procedural, not 'x'",
+        ),
+        ("[", "the file: not JSON"),
     ],
 )
 def test_an_import_that_cannot_be_read_keeps_nothing(outside, role, text, said):

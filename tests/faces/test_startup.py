@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from commonplace.records.commands import recall
-from commonplace.records.commands.recall_click import recall as by_click
+from commonplace.records import recall_command as recall
+from commonplace.records.commands.recall import recall as by_click
 from stands import rows
 
 #: Each of these costs a tenth of a recall or more.

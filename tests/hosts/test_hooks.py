@@ -251,7 +251,7 @@ def test_trouble_is_in_the_log_that_status_shows(person):
     """A person finds out, the host does not."""
     person.ok("init")
     person("hook", "prompt", "--host", "codex", stdin="{not json")
-    assert "codex, prompt: what the host said is not JSON" in person.log
+    assert "codex, prompt: the input of the hook is not JSON" in person.log
     assert "hooks had trouble once in the last days" in person.ok("status").err
 
 
@@ -422,8 +422,8 @@ def test_a_hook_leaves_no_process_behind(person):
 
 LIST = """
 import json, sys
-from commonplace.hosts.hook import asked, handle
-call = asked("prompt", "claude-code", sys.stdin.buffer.read(), __import__("os").environ)
+from commonplace.hosts.hook import handle, parse_call
+call = parse_call("prompt", "claude-code", sys.stdin.buffer.read(), __import__("os").environ)
 handle(call, answer=lambda text: None, note=lambda text: None)
 print(*sorted(sys.modules))
 """

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from commonplace.app import machine_name, mover_of, open_store
-from commonplace.engine.migrate import BATCH, migrate
+from commonplace.engine.transfer import MOVED_BATCH, migrate
 from commonplace.model.errors import Conflict, InvalidInput
 from commonplace.model.queries import Order
 from household import FOLDER, answers, export, furnish, whole
@@ -105,7 +105,7 @@ def test_twice_is_as_good_as_once(ours, theirs):
 def test_a_move_that_died_goes_on(houses, make, after):
     """Wherever it stops, the next run ends in the same state, and writes only what was missing."""
     ours, theirs = houses
-    furnish(ours, make, records=BATCH + 20)
+    furnish(ours, make, records=MOVED_BATCH + 20)
     for number in (1, 2, 3):
         with pytest.raises(Died):
             migrate(mover_of(ours), Mortal(mover_of(theirs), number, after=after))
@@ -146,7 +146,7 @@ def test_a_killed_command_is_taken_up(new_place, make, tmp_path):
     """Kill -9 in the middle of `commonplace migrate`: the next one completes it."""
     source, target = new_place.pair
     ours, theirs = (open_store(place, machine=lambda: machine_name(str(tmp_path))) for place in (source, target))
-    furnish(ours, make, records=4 * BATCH)
+    furnish(ours, make, records=4 * MOVED_BATCH)
     program = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "migrate", source, target]
     env = os.environ | {"COMMONPLACE_HOME": str(tmp_path)}

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from commonplace.app import keeper_of, mover_of, open_store
-from commonplace.engine.migrate import migrate
+from commonplace.engine.transfer import migrate
 from commonplace.model.changes import TrimEvents
 from commonplace.model.errors import StoreError
 from commonplace.model.queries import Order

@@ -38,7 +38,7 @@ class MemoryBlock(Block):
                 force_setattr(self, name, default)
 
     def bind(self, pipeline: str, agent: str) -> Binding:
-        """What this agent of this pipeline may do: read and write its own memories, and see nobody else's."""
+        """What this agent of this pipeline may do: read and write its own memories, and no others."""
         scope = agent_scope(pipeline, agent)
         return Binding(
             channel=Channel.AGENT,
@@ -124,7 +124,7 @@ class Job(Value):
 class Pipeline(Value):
     """A file, read and checked."""
 
-    name: str  #: what its memories are kept under
+    name: str  #: what its memories are stored under
     file: str
     named: bool  #: the file says its name; else it is called after the file
     jobs: tuple[Job, ...]

@@ -16,12 +16,11 @@ from commonplace.cli.session import BACKUPS, Session, confirm, json_option, open
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.engine.rendering import iso
-from commonplace.hosts.log import told
-from commonplace.learning.commands.jobs import jobs_seen, jobs_text, troubled
+from commonplace.hosts import hook_notes
+from commonplace.learning import learning_notes, learning_status, learning_status_text
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.ports import EmbedderIdentity, Problem, Tally
 from commonplace.model.scopes import Scope
-from commonplace.records.commands.recall import hints
 from commonplace.version import PRODUCT
 
 _STORE = "database, full-text index and rows"
@@ -44,14 +43,14 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
         if jobs:
-            seen = jobs_seen(place, every=every)
-            return session.answer(jobs_text(seen), seen)
+            seen = learning_status(place, every=every)
+            return session.answer(learning_status_text(seen), seen)
         census = place.store.census(at=place.clock())
         tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
         checks = _checks(place)
         scopes = [_scope_json(place, name, checks) for name in (PROJECT, ASSISTANT)]
         problems = [problem for found in checks.values() for problem in found]
-        session.add_notes(*hints(place), *troubled(place), *told(place.where.home))
+        session.add_notes(*place.where.hints, *learning_notes(place), *hook_notes(place.where.home))
         data = {
             "version": PRODUCT,
             "database": {"path": place.database.path, "bytes": place.database.size()},

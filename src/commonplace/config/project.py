@@ -74,6 +74,15 @@ class Context(Value):
         return PROJECT if scope == self.project else ASSISTANT if scope == self.assistant else str(scope)
 
     @property
+    def hints(self) -> list[str]:
+        """What somebody outside of any project should know."""
+        if self.project is not None:
+            return []
+        return [
+            "there is no project here, so only your own memory is used; `commonplace init` makes this folder a project"
+        ]
+
+    @property
     def default(self) -> str:
         """The scope that is written to by default: the project if there is one, else the user's own memory."""
         return PROJECT if self.place else ASSISTANT

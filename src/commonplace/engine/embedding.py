@@ -17,7 +17,7 @@ from commonplace.model.queries import Vector
 from commonplace.model.values import Value
 
 LISTED = 4_096  # texts read at a time: a list begins with a look over all that has a vector
-BATCH = 64  # texts embedded and stored at a time: what is lost in a power cut
+BATCH = 50  # texts embedded and stored at a time: what is lost in a power cut
 
 
 class Report(Value):

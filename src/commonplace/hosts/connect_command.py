@@ -19,8 +19,8 @@ from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
 from commonplace.config.project import context
 from commonplace.files import disk as files
 from commonplace.hosts.plugin import write_plugin
-from commonplace.hosts.registry import HOSTS, Host, Part, Places, home_of, host_named
-from commonplace.hosts.settings import Change, Wiring
+from commonplace.hosts.registry import HOSTS, Host, SettingsPart, SettingsPlace, get_host, user_home
+from commonplace.hosts.settings import FileChange, SettingsEditor
 from commonplace.model.errors import ConfigError, InvalidInput
 
 SCRIPT = "commonplace"
@@ -69,19 +69,19 @@ def connect(
         return _list(as_json=as_json)
     if host is None:
         raise InvalidInput("say which agent; `commonplace connect --list` names them")
-    found = host_named(host)
+    found = get_host(host)
     if plugin is not None:
         return _plugin(host, plugin, as_json=as_json)
     places = _places(level or USER)
     parts = found.parts(_script(), places)
     if not parts:
         raise InvalidInput(f"{found.TITLE} cannot be connected; `commonplace index --host {host}` reads its sessions")
-    wiring = Wiring(home(os.environ))
-    changes = wiring.connecting(host, places.project, parts)
+    editor = SettingsEditor(home(os.environ))
+    changes = editor.plan_connect(host, places.project, parts)
     learns = None if no_learn else _unlearning()
     if not _agreed(changes, found, learns, yes=yes, dry_run=dry_run, as_json=as_json):
         return OK if dry_run or (not changes and learns is None) else ATTENTION
-    backups = wiring.apply(changes)
+    backups = editor.apply(changes)
     learned = [_let_learn(learns)] if learns else []
     kept = [f"what was there before is in {short_path(path)}" for path in backups]
     notes = [*kept, *learned, *found.NOTES, *_hints(no_learn=no_learn)]
@@ -106,26 +106,26 @@ def disconnect(*, host: str, level: str | None, yes: bool, dry_run: bool, as_jso
       commonplace disconnect claude-code
       commonplace disconnect codex --project --yes
     """
-    found, wiring = host_named(host), Wiring(home(os.environ))
-    changes: list[Change] = []
+    found, editor = get_host(host), SettingsEditor(home(os.environ))
+    changes: list[FileChange] = []
     for one in [level] if level else _levels():
         places = _places(one)
-        changes += wiring.disconnecting(host, places.project, found.parts(_script(), places))
+        changes += editor.plan_disconnect(host, places.project, found.parts(_script(), places))
     if not _agreed(changes, found, None, yes=yes, dry_run=dry_run, as_json=as_json):
         return OK if dry_run or not changes else ATTENTION
-    wiring.apply(changes)
+    editor.apply(changes)
     return _said(f"Disconnected {found.TITLE}", changes, [], as_json=as_json)
 
 
 # Where
 
 
-def _places(level: str) -> Places:
+def _places(level: str) -> SettingsPlace:
     place = find(os.getcwd())
     if level == PROJECT and place is None:
         raise InvalidInput("there is no project around this folder; `commonplace init` makes one")
     project = place.root if place and level == PROJECT else None
-    return Places(env=os.environ, home=home_of(os.environ), project=project)
+    return SettingsPlace(env=os.environ, home=user_home(os.environ), project=project)
 
 
 def _levels() -> list[str]:
@@ -145,7 +145,7 @@ def _script() -> str:
 
 
 def _agreed(
-    changes: Sequence[Change], host: Host, learns: Place | None, *, yes: bool, dry_run: bool, as_json: bool
+    changes: Sequence[FileChange], host: Host, learns: Place | None, *, yes: bool, dry_run: bool, as_json: bool
 ) -> bool:
     """Show what would change, and ask; False if nothing is to be done."""
     if not changes and learns is None:
@@ -162,7 +162,7 @@ def _agreed(
     return not dry_run and (yes or confirm(f"Change the settings of {host.TITLE} so?"))
 
 
-def _said(what: str, changes: Sequence[Change], notes: Sequence[str], *, as_json: bool) -> int:
+def _said(what: str, changes: Sequence[FileChange], notes: Sequence[str], *, as_json: bool) -> int:
     for sentence in notes:
         print_note(sentence)
     if as_json:
@@ -182,10 +182,10 @@ def _list(*, as_json: bool) -> int:
 
 
 def _row(name: str) -> dict[str, Any]:
-    host, wiring = host_named(name), Wiring(home(os.environ))
+    host, editor = get_host(name), SettingsEditor(home(os.environ))
     levels = [(level, _places(level)) for level in _levels()]
     script = _script()
-    connected = [level for level, places in levels if _is_connected(wiring, host.parts(script, places))]
+    connected = [level for level, places in levels if _is_connected(editor, host.parts(script, places))]
     detected = os.path.isdir(host.folder(levels[0][1])) or shutil.which(host.PROGRAM) is not None
     return {
         "host": name,
@@ -197,9 +197,9 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
-def _is_connected(wiring: Wiring, parts: Sequence[Part]) -> bool:
+def _is_connected(editor: SettingsEditor, parts: Sequence[SettingsPart]) -> bool:
     try:
-        return wiring.is_connected(parts)
+        return editor.is_connected(parts)
     except ConfigError as error:  # settings that cannot be read: the others are listed all the same
         print_note(str(error))
         return False
@@ -241,11 +241,11 @@ def _let_learn(place: Place) -> str:
     path = os.path.join(folder, CONFIG)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    files.replace(folder, CONFIG, switched_on(text).encode())
+    files.replace(folder, CONFIG, enable_learning(text).encode())
     return _LEARNS_NOW.format(short_path(path))
 
 
-def switched_on(text: str) -> str:
+def enable_learning(text: str) -> str:
     """The settings with ``memories.enabled: true``; everything else in them stays."""
     lines = text.split("\n")
     start = next((number for number, line in enumerate(lines) if line.startswith("memories:")), None)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from commonplace.learning.execution import Execution
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
     from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
+    from commonplace.learning.status import learning_notes, learning_status, learning_status_text
     from commonplace.learning.workspace import Workplace
 
 COMMANDS = {
@@ -36,6 +37,7 @@ __getattr__ = lazy_names(
         "execution": "Execution",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "save_brief_receipt save_recall_receipt save_receipt",
+        "status": "learning_notes learning_status learning_status_text",
         "workspace": "Workplace",
     },
 )
@@ -53,6 +55,9 @@ __all__ = [
     "balanced",
     "inject",
     "injection_json",
+    "learning_notes",
+    "learning_status",
+    "learning_status_text",
     "open_learning_workspace",
     "open_workspace",
     "read_page",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from commonplace.records.routes import ROUTES
 
 COMMANDS = {
-    "recall": ("commands.recall_click:recall", "Ask memory a question in plain words."),
+    "recall": ("commands.recall:recall", "Ask memory a question in plain words."),
     "record": ("commands.record:record", "Add, change, list and erase records."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does

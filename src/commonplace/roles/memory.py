@@ -10,7 +10,8 @@ from functools import partial
 from commonplace import app as opening
 from commonplace.config.paths import home, is_address
 from commonplace.engine import embedding
-from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.memory import Memory, bound, now_utc
+from commonplace.engine.transfer import Arrival, Imported, import_items
 from commonplace.model.changes import Delete, Trim
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
@@ -19,8 +20,7 @@ from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Kind
 from commonplace.model.values import Value
 from commonplace.roles import consolidate as role_consolidate
-from commonplace.roles import lance_import
-from commonplace.roles import transfer as role_transfer
+from commonplace.roles import transfer
 from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, environment, model_settings
 from commonplace.roles.embedders import EmbedderChoice, check_embedder, embedder_for
 from commonplace.roles.sessions import MOST, Sessions
@@ -29,10 +29,17 @@ UNEMBEDDED = "older memories are found by their words alone"
 CATCH_UP = 256  # texts that get their vectors when an agent starts: a second or two, the rest the next time
 
 
-class TakenOver(Value):
-    """The result of importing another program's store."""
+class LanceStoreFound(Value):
+    """What a LanceDB store of the public implementation holds, checked."""
 
-    memories: role_transfer.Imported
+    memories: tuple[Arrival, ...]
+    conversations: tuple[transfer.Conversation, ...]  #: oldest first
+
+
+class LanceStoreImported(Value):
+    """The result of importing such a store."""
+
+    memories: Imported
     sessions: int  #: that are new
     present: int  #: sessions that were there already
 
@@ -119,21 +126,15 @@ class RoleMemory:
                 notify(f"{UNEMBEDDED}: {error}")
             return 0
 
-    def import_(self, text: str, *, tell: Tell = silent) -> role_transfer.Imported:
+    def import_(self, text: str, *, tell: Tell = silent) -> Imported:
         """Import the memories of an export."""
-        binding = self.role.bind(Channel.IMPORT, home=self.home)
-        return role_transfer.imported(
-            self.store, text, binding=binding, scope=self.scope, clock=self.clock, embedder=self.embedder,
-            secret=self.secret(), tell=tell,
-        )  # fmt: skip
+        return import_items(self.memory(Channel.IMPORT), transfer.read_entries(text), tell=tell)
 
-    def take_over(self, found: lance_import.Found, *, limited: bool, tell: Tell = silent) -> TakenOver:
+    def import_store(self, found: LanceStoreFound, *, limited: bool, tell: Tell = silent) -> LanceStoreImported:
         """Import what another program's store holds, once; ``limited``: within the role's limits."""
-        binding = self.role.bind(Channel.IMPORT, home=self.home)
-        done = lance_import.take_over(
-            self.store, found.memories, binding=binding if limited else binding.replace(limits={}), scope=self.scope,
-            clock=self.clock, embedder=self.embedder, secret=self.secret(), tell=tell,
-        )  # fmt: skip
+        memory = self.memory(Channel.IMPORT)
+        memory = memory if limited else bound(memory, memory.binding.replace(limits={}))
+        done = import_items(memory, found.memories, tell=tell)
         there = frozenset({DocumentKind.SESSION})
         held = self.store.documents(DocumentFilter(scopes=frozenset({self.scope}), kinds=there), limit=MOST)
         names = {document.name for document in held}
@@ -144,7 +145,7 @@ class RoleMemory:
                 self.store, self.scope, one.agent, clock=then, secret=self.secret, channel=Channel.IMPORT
             )
             sessions.save(one.id, [dict(message) for message in one.messages])
-        return TakenOver(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
+        return LanceStoreImported(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
 
     def clear(self, kinds: frozenset[Kind] | None = None) -> tuple[int, bool]:
         """Erase memories of these kinds, or all; returns how many, and whether bytes of them are still held.
@@ -156,9 +157,13 @@ class RoleMemory:
         return sum(len(outcome.gone) for outcome in outcomes), any(outcome.erasing for outcome in outcomes)
 
 
-def lance_found(folder: str) -> lance_import.Found:
-    """Read and check a LanceDB store of the public implementation; nothing is imported yet."""
-    return lance_import.read(opening.read_lance_tables(folder))
+def read_lance_store(folder: str) -> LanceStoreFound:
+    """Read a LanceDB store of the public implementation to its end; nothing is written yet."""
+    tables = opening.read_lance_tables(folder)
+    return LanceStoreFound(
+        memories=tuple(transfer.read_rows(tables[transfer.MEMORIES])),
+        conversations=tuple(transfer.read_conversations(tables[transfer.SESSIONS])),
+    )
 
 
 def consolidation_model(role: Role) -> ModelSettings:

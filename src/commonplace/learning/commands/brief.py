@@ -12,7 +12,6 @@ from commonplace.learning.brief import Injection, injection_json, ticket_task
 from commonplace.learning.opening import session_brief
 from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.errors import InvalidInput
-from commonplace.records.commands.recall import hints
 
 TICKET_BYTES = 1_048_576  # a description and notes; not a log
 NOTHING = "there is nothing to say yet: no summary, no procedures, no notes"
@@ -44,7 +43,7 @@ def brief(
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
         injection = session_brief(place, question, budget=budget, session=name)
-        session.add_notes(*hints(place), *map(short_path, injection.notes), *([] if injection.text else [NOTHING]))
+        session.add_notes(*place.where.hints, *map(short_path, injection.notes), *([] if injection.text else [NOTHING]))
         receipt = None if peek else _receipt(session, injection, name)
         session.answer(injection.text, injection_json(injection) | {"session": name, "receipt": receipt})
 

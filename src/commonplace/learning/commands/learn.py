@@ -13,10 +13,11 @@ from commonplace.cli.commands import Command
 from commonplace.cli.exits import OK
 from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
-from commonplace.learning.commands.log import LOG_BYTES, log_path
+from commonplace.files.disk import open_log
 from commonplace.learning.learn import OFF, Learned, why_not
 from commonplace.learning.learn import learn as learn_here
 from commonplace.learning.opening import open_workspace
+from commonplace.learning.status import log_path
 from commonplace.model.errors import CommonplaceError
 
 _CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
@@ -69,11 +70,7 @@ def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -
 
 def _start(home: str, arguments: list[str]) -> None:
     """Start a process in a session of its own: it outlives whoever started this one, and whoever is left reaps it."""
-    path = log_path(home)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES:
-        flags |= os.O_TRUNC
-    log = os.open(path, flags, 0o600)
+    log = open_log(log_path(home))
     try:
         subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _CHILD, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,

@@ -19,7 +19,7 @@ from commonplace.records.index import IndexReport
 from commonplace.records.index import index as index_files
 
 if TYPE_CHECKING:
-    from commonplace.hosts.capture import Past
+    from commonplace.hosts import HistoryReport
 
 TROUBLES_SHOWN = 20
 
@@ -64,12 +64,11 @@ def index(paths: Sequence[str], session: str | None, host: str | None, every: bo
 
 def _history(name: str, paths: Sequence[str], session: str | None, *, every: bool, as_json: bool) -> int:
     """Index what a coding agent has kept."""
-    from commonplace.hosts.capture import index_history  # noqa: PLC0415 - files need no host
-    from commonplace.hosts.registry import host_named  # noqa: PLC0415 - likewise
+    from commonplace.hosts import get_host, index_history  # noqa: PLC0415 - files need no host
 
     if paths or session is not None:
         raise InvalidInput("--host reads what the agent has kept; it goes with neither PATH nor --session")
-    host = host_named(name)
+    host = get_host(name)
     if not host.KEEPS_LOGS:
         raise InvalidInput(f"{host.TITLE} keeps no sessions that can be read")
     with open_app() as place:
@@ -82,7 +81,7 @@ def _history(name: str, paths: Sequence[str], session: str | None, *, every: boo
     return ATTENTION if past.troubles else OK
 
 
-def _past_text(title: str, past: Past) -> str:
+def _past_text(title: str, past: HistoryReport) -> str:
     lines = [f"Found {plural(past.sessions, 'session')} of {title}"]
     lines += [f"{name}: {_summary(report)}" for name, report in past.reports.items()]
     lines += [f"{plural(past.elsewhere, 'session')} of other projects; --all takes them too"] if past.elsewhere else []
@@ -92,7 +91,7 @@ def _past_text(title: str, past: Past) -> str:
     return "\n".join(lines)
 
 
-def _past_json(past: Past) -> Mapping[str, Any]:
+def _past_json(past: HistoryReport) -> Mapping[str, Any]:
     return {
         "sessions": past.sessions,
         "projects": {name: _json(report) for name, report in past.reports.items()},
@@ -106,7 +105,7 @@ def _told(report: IndexReport) -> list[str]:
     said = [short_path(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
     if more := len(report.troubles) - TROUBLES_SHOWN:
         said += [f"and {plural(more, 'more line')} like these; --json has them all"] if more > 0 else []
-    said += [f"{plural(count, 'secret')} ({kind}) taken out" for kind, count in sorted(report.redactions.items())]
+    said += [f"{plural(count, 'secret')} ({kind}) removed" for kind, count in sorted(report.redactions.items())]
     return [*said, *report.notes]
 
 

@@ -18,7 +18,6 @@ from commonplace.engine.rendering import record_json
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, Record
-from commonplace.records.commands.recall import hints
 from commonplace.text.cleaning import one_line
 
 BELOW = "<!-- What stands below this line is not kept. -->"
@@ -77,7 +76,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
     """
     with open_session(as_json=as_json) as session:
         target = session.place.where.writable_scope(scope or session.place.where.default)
-        session.add_notes(*([] if scope else hints(session.place)))
+        session.add_notes(*([] if scope else session.place.where.hints))
         content = _text(text)
         kept = session.memory.remember(content, scope=target, **_admitted(given, session.place.clock()))
         data = session.saved_json(kept)
@@ -335,7 +334,7 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
       commonplace record list --state all --json
     """
     with open_session(scope, as_json=as_json) as session:
-        session.add_notes(*([] if scope else hints(session.place)))
+        session.add_notes(*([] if scope else session.place.where.hints))
         states = ANY_STATE if state == "all" else [State(state)]
         found = session.memory.list(
             categories=given["categories"] or None, tags=given["tags"], states=states, limit=limit + 1

@@ -1,67 +1,64 @@
-"""What ``commonplace import --from lance`` does: a store of the public role memory becomes a memory of ours."""
+"""``commonplace import --from lance``: import a LanceDB store of the public role memory into a role's memory."""
 
 from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import plural, progress, redaction_notes
+from commonplace.cli.session import plural, progress
 from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.engine.rendering import redaction_notes
 from commonplace.roles.commands.memory import remembering
 from commonplace.roles.dialect import Role, ephemeral
-from commonplace.roles.lance_import import Found
-from commonplace.roles.memory import TakenOver, lance_found, role_memory
+from commonplace.roles.memory import LanceStoreFound, LanceStoreImported, read_lance_store, role_memory
 
 
-def taken_over(folder: str, file: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Take a store over, once; everything is read and checked before anything is made."""
-    role = remembering(file) if file else _called_like(folder)
-    found = lance_found(folder)
+def import_lance(folder: str, file: str | None, *, dry_run: bool, as_json: bool) -> None:
+    """Import a store once; everything is read and checked before anything is written."""
+    role = remembering(file) if file else _named_like(folder)
+    found = read_lance_store(folder)
     if dry_run:
-        _would(role, found, as_json=as_json)
+        memories, sessions = len(found.memories), len(found.conversations)
+        text = f"Would import {_things(memories, sessions)} into {role.name}, except duplicates."
+        _answer(text, {"role": role.name, "memories": memories, "sessions": sessions}, as_json=as_json)
         return
     with role_memory(role) as held, progress("Importing") as tell:
         for sentence in held.notes:
             print_note(sentence)
-        done = held.take_over(found, limited=file is not None, tell=tell)
+        done = held.import_store(found, limited=file is not None, tell=tell)
     for sentence in (*redaction_notes(done.memories.redactions), *_notes(role, found, done)):
         print_note(sentence)
-    memories = done.memories
-    if as_json:
-        said = {"kept": memories.kept, "present": memories.present, "blank": memories.blank}
-        print_json({"role": role.name} | said | {"sessions": done.sessions, "sessions_present": done.present})
-        return
-    told = f"{_memories(memories.kept)} and {plural(done.sessions, 'session')} kept for {role.name}"
-    print_text(f"{told}, {memories.present} and {done.present} there already")
-
-
-def _would(role: Role, found: Found, *, as_json: bool) -> None:
-    """Say what a store holds, and keep nothing of it."""
-    memories, sessions = len(found.memories), len(found.conversations)
-    if as_json:
-        print_json({"role": role.name, "memories": memories, "sessions": sessions})
-        return
-    print_text(
-        f"{_memories(memories)} and {plural(sessions, 'session')} would be kept for {role.name}, but for what is there"
+    counts = done.memories
+    text = (
+        f"Imported {_things(counts.added, done.sessions)} into {role.name}"
+        f" ({counts.duplicates} and {done.present} duplicates)."
     )
+    data = {"role": role.name, "added": counts.added, "duplicates": counts.duplicates, "blank": counts.blank}
+    _answer(text, data | {"sessions": done.sessions, "sessions_present": done.present}, as_json=as_json)
 
 
-def _memories(count: int) -> str:
-    return "1 memory" if count == 1 else f"{count} memories"
+def _answer(text: str, data: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        print_json(data)
+    else:
+        print_text(text)
 
 
-def _called_like(folder: str) -> Role:
-    """The role that finds these memories by its own name, as long as it says nothing else."""
+def _things(memories: int, sessions: int) -> str:
+    return f"{'1 memory' if memories == 1 else f'{memories} memories'} and {plural(sessions, 'session')}"
+
+
+def _named_like(folder: str) -> Role:
+    """Return a role with the name of the folder and no other settings: ``name: assistant`` for assistant.lance."""
     name = os.path.splitext(os.path.basename(os.path.abspath(folder)))[0]
     return ephemeral(None, prompt="").replace(name=name, file=f"{name}.yaml")
 
 
-def _notes(role: Role, found: Found, done: TakenOver) -> list[str]:
-    """What people should know of it, as sentences."""
+def _notes(role: Role, found: LanceStoreFound, done: LanceStoreImported) -> list[str]:
     foreign = sorted({one.agent for one in found.conversations} - {role.name})
-    said = [f"the sessions of {agent!r} are resumed by a role of that name, not by {role.name!r}" for agent in foreign]
+    notes = [f"the sessions of {agent!r} are resumed by a role of that name, not by {role.name!r}" for agent in foreign]
     if done.memories.evicted:
-        said.append(f"{done.memories.evicted} memories went, oldest first, because of the limits of the role")
+        notes.append(f"{done.memories.evicted} memories were evicted, oldest first, by the limits of the role")
     if done.memories.unembedded:
         reason = done.memories.unembedded
-        said.append(f"found by their words alone until `commonplace memory reembed {role.file}`: {reason}")
-    return said
+        notes.append(f"found by their words alone until `commonplace memory reembed {role.file}`: {reason}")
+    return notes

@@ -10,16 +10,18 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, plural, progress, redaction_notes
+from commonplace.cli.session import json_option, plural, progress
 from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk as files
+from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.dialect import EPHEMERAL, NO_MEMORY, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.tools import NOTHING_FOUND, when
-from commonplace.roles.transfer import KINDS, entry_of, exported
+from commonplace.roles.transfer import KINDS, export_entries, to_entry
 from commonplace.text.cleaning import one_line, slug
 
 WHAT = ("sessions", "memories", "all")
@@ -54,9 +56,11 @@ def _kind(name: str | None) -> frozenset[Kind] | None:
 
 @click.command("list", cls=Command)
 @_role
-@click.option("--type", "kind", metavar="TYPE", help="Only episodic, semantic or procedural ones.")
-@click.option("--category", help="Only those of this category.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option("--type", "kind", metavar="TYPE", help="Only memories of this type: episodic, semantic or procedural.")
+@click.option("--category", help="Only memories of this category.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most N memories."
+)
 @json_option
 def list_(role: str, kind: str | None, category: str | None, limit: int, as_json: bool) -> int:
     """List what the agent of a role remembers, newest first.
@@ -73,7 +77,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
             every = kinds or frozenset(KINDS.values())
             found = list(held.memory(Channel.USER).list(kinds=every, categories=wanted, limit=limit))
     if as_json:
-        print_json({"memories": [entry_of(record) for record in found]})
+        print_json({"memories": [to_entry(record) for record in found]})
     elif not found:
         print_text(NOTHING_FOUND)
     else:
@@ -129,7 +133,12 @@ def _agreed(question: str) -> bool:
 @click.command(cls=Command)
 @_role
 @click.option(
-    "-o", "--output", metavar="FILE", default="memories.json", show_default=True, help="Where the memories are written."
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="memories.json",
+    show_default=True,
+    help="Write the memories to this file.",
 )
 def export(role: str, output: str) -> int:
     """Write every memory of a role to a JSON file; sessions and vectors are not in it.
@@ -142,7 +151,7 @@ def export(role: str, output: str) -> int:
     entries = []
     if has_store(meant):
         with role_memory(meant, embedded=False) as held:
-            entries = exported(held.store, held.scope, now=held.clock())
+            entries = export_entries(held.store, held.scope, now=held.clock())
     if not entries:
         print_text(NO_STORE)
         return OK
@@ -158,16 +167,16 @@ def export(role: str, output: str) -> int:
 @click.argument("file", metavar="FILE")
 @json_option
 def import_(role: str, file: str, as_json: bool) -> int:
-    """Keep the memories of an export, embedded anew; what is known already is not kept twice.
+    """Import the memories of an export and embed them.  Importing the same file twice changes nothing.
 
-    `-` reads from standard input.  The whole file is checked before anything is kept.
+    `-` reads from standard input.  The whole file is checked before anything is written.
 
     Examples:
       commonplace memory export roles/agent-a.yaml -o memories.json
       commonplace memory import roles/agent-b.yaml memories.json
     """
     meant = remembering(role)
-    text = _text(file)
+    text = read_text(file)
     with role_memory(meant) as held, progress("Importing") as tell:
         for sentence in held.notes:
             print_note(sentence)
@@ -179,34 +188,24 @@ def import_(role: str, file: str, as_json: bool) -> int:
     for sentence in redaction_notes(done.redactions):
         print_note(sentence)
     if done.evicted:
-        print_note(f"{_memories(done.evicted)} went, oldest first, because of the limits of the role")
+        print_note(f"{_memories(done.evicted)} were evicted, oldest first, by the limits of the role")
     if done.unembedded:
         print_note(f"found by their words alone until `commonplace memory reembed {role}`: {done.unembedded}")
     if as_json:
-        print_json({"role": meant.name, "kept": done.kept, "present": done.present, "blank": done.blank})
+        print_json({"role": meant.name, "added": done.added, "duplicates": done.duplicates, "blank": done.blank})
     else:
-        known = f" {done.present} known already." if done.present else ""
-        print_text(f"Imported {done.kept} memories into {meant.name}.{known}")
+        known = f" {done.duplicates} known already." if done.duplicates else ""
+        print_text(f"Imported {done.added} memories into {meant.name}.{known}")
     return OK
-
-
-def _text(file: str) -> str:
-    try:
-        with sys.stdin.buffer if file == "-" else open(file, "rb") as source:
-            return source.read().decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is not UTF-8 at byte {error.start}") from error
-    except OSError as error:
-        raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error
 
 
 @click.command(cls=Command)
 @_role
 @json_option
 def consolidate(role: str, as_json: bool) -> int:
-    """Make lasting facts of what happened, with the role's model, whatever the interval of its consolidation is.
+    """Turn episodes into facts with the role's model, whatever its consolidation interval is.
 
-    A model that cannot be asked is an error, and then nothing is marked as done.
+    If the model fails, nothing is marked as done.
 
     Example:
       commonplace memory consolidate role.yaml
@@ -242,7 +241,7 @@ def consolidate(role: str, as_json: bool) -> int:
 @_role
 @json_option
 def reembed(role: str, as_json: bool) -> int:
-    """Embed every memory of a role anew, with the embedder that it now says; until it is done the old vectors answer.
+    """Embed every memory of a role again with its current embedder. Recall uses the old vectors until it is done.
 
     Example:
       commonplace memory reembed role.yaml

@@ -10,17 +10,22 @@ from typing import Any
 from commonplace.app import App
 from commonplace.config.project import PROJECT
 from commonplace.engine.rendering import iso
-from commonplace.learning.commands.log import last_trouble, log_path
 from commonplace.learning.learn import OFF, last
 from commonplace.learning.opening import open_workspace
 from commonplace.model.jobs import JobState, Status
 from commonplace.model.scopes import Scope
 
 ORDER = ("failed", "exhausted", "running", "pending", "done")  # what needs somebody comes first
+LOG = "learn.log"  # where learning in the background writes
+TAIL_BYTES = 2_000
 SHOWN_DONE = 5  # jobs that are done are counted; so many are named
 
 
-def jobs_seen(place: App, *, every: bool = False) -> dict[str, Any]:
+_TROUBLE = "commonplace: "  # how everything but an answer begins
+_NOTHING = "Nothing was learned: "
+
+
+def learning_status(place: App, *, every: bool = False) -> dict[str, Any]:
     """Every job, what the last run skipped and why, and what went wrong; for programs."""
     project = place.where.project if place.where.is_enabled(PROJECT) else None
     scopes = _scopes(place) if every else [project] if project else []
@@ -75,7 +80,7 @@ def _background_trouble(place: App, run: Mapping[str, Any] | None) -> str | None
     return found if written > datetime.fromisoformat(run["at"]) else None
 
 
-def jobs_text(seen: Mapping[str, Any]) -> str:
+def learning_status_text(seen: Mapping[str, Any]) -> str:
     """The same for people."""
     lines = [f"learning: on, by {seen['mode']}" if seen["learning"] else OFF]
     lines += list(_job_lines(seen["jobs"]))
@@ -108,12 +113,34 @@ def _detail(job: Mapping[str, Any]) -> str:
     return f", {job['finished_at'][:19]}Z" if job["state"] == "done" and job["finished_at"] else ""
 
 
-def troubled(place: App) -> list[str]:
+def learning_notes(place: App) -> list[str]:
     """One sentence for the plain status, if learning needs somebody."""
     project = place.where.project
     if project is None or not place.where.is_enabled(PROJECT) or not place.where.learning.enabled:
         return []
-    seen = jobs_seen(place)
+    seen = learning_status(place)
     bad = [job for job in seen["jobs"] if job["state"] in ("failed", "exhausted")]
     said = f"{len(bad)} jobs of learning failed" if bad else seen["trouble"] and "learning is in trouble"
     return [f"{said}; `commonplace status --jobs` says why"] if said else []
+
+
+# The log of the background
+
+
+def log_path(home: str) -> str:
+    """The log of learning in the background, in the data folder."""
+    return os.path.join(home, LOG)
+
+
+def last_trouble(home: str) -> str | None:
+    """The last line, if it is no answer: whatever kept a background run from keeping its own report."""
+    try:
+        with open(log_path(home), "rb") as file:
+            file.seek(max(0, os.path.getsize(log_path(home)) - TAIL_BYTES))
+            lines = file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return None
+    said = [line.strip() for line in lines if line.strip()]
+    ended = said[-1] if said else ""
+    is_trouble = ended.startswith((_NOTHING, _TROUBLE)) or ended.partition(":")[0].endswith("Error")
+    return ended.removeprefix(_NOTHING).removeprefix(_TROUBLE) if is_trouble else None
