@@ -17,11 +17,11 @@ from commonplace.files import disk as files
 from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind
-from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
+from commonplace.roles.dialect import EPHEMERAL, NO_MEMORY, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
-from commonplace.roles.tools import NOTHING_FOUND, when
 from commonplace.roles.transfer import KINDS, export_entries, to_entry
+from commonplace.roles.verbs import NOTHING_FOUND, format_time
 from commonplace.text.cleaning import one_line, slug
 
 WHAT = ("sessions", "memories", "all")
@@ -39,9 +39,9 @@ def remembering(file: str) -> Role:
     if file == EPHEMERAL and not os.path.exists(file):
         return ephemeral(None, prompt="")
     described = load(file)
-    role = described.commons() if isinstance(described, Flow) else described
+    role = described.shared_role() if isinstance(described, Flow) else described
     if role.memory is None:
-        raise NotFound(f"{role.file}: {role.path('memory')}: {UNREMEMBERING}")
+        raise NotFound(f"{role.file}: {role.path('memory')}: {NO_MEMORY}")
     return role
 
 
@@ -83,7 +83,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
     else:
         for one in found:
             shown = one_line(one.content)[:SHOWN_CHARS]
-            print_text(f"#{one.short} [{one.kind}:{one.category}] ({when(one.created_at)}) {shown}")
+            print_text(f"#{one.short} [{one.kind}:{one.category}] ({format_time(one.created_at)}) {shown}")
         print_text(f"{len(found)} memories shown.")
     return OK
 
