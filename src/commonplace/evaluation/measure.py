@@ -152,7 +152,7 @@ class _Run:
             Turn(ref=str(at), text=one.text, speaker=one.speaker or "", occurred_at=one.date)
             for at, one in enumerate(passages)
         ]
-        self.redactions += len(memory.index(DocumentKind.SESSION, name, turns))
+        self.redactions += len(memory.index(DocumentKind.SESSION, name, turns).redactions)
         origins |= {f"{DocumentKind.SESSION}:{name}#{at}": [one.id] for at, one in enumerate(passages)}
         self.step()
 
