@@ -562,7 +562,7 @@ def test_a_model_is_an_agent_with_memory(ran):
         ("leader", "working", "researcher")
     ]
     assert wrong == {"error": "limit must be a whole number, not 'three'"}
-    assert missing == {"error": "forget needs 'key'"}
+    assert missing == {"error": "key is required"}
 
 
 @pytest.mark.parametrize("arguments", ["[1]", "null", "7"])

@@ -35,6 +35,8 @@ class EmbedderChoice(Value):
 
 def check_embedder(role: Role, store: Store, embedder: Embedder) -> None:
     """Refuse an embedder whose vectors cannot be compared with those of the store; the error names the way out."""
+    if store.embedder() is None:  # a first start asks no embedder
+        return
     try:
         embedding.check_embedder(store, embedder)
     except ProviderError:  # it cannot be asked; words still match
