@@ -77,9 +77,10 @@ def _flag_of(field: str) -> tuple[str, Callable[[Record], Any], Callable[[Any], 
     return field, lambda record: int(read(record)), bool
 
 
-#: What a record is made of: each column, how it is written, and how it is read (None: as it is).  Insert, select, hash,
-#: versions and items derive from this.  A new field of ``Record`` is one line at the end, and a nullable column in a
-#: migration of each database.  The row of the scope stands in place of its path; ``_record`` joins the source.
+#: What a record is made of: each column, how it is written, and how it is read where it is not null (None: as it is).
+#: Insert, select, hash, versions and items derive from this.  A new field of ``Record`` is one line at the end, and a
+#: nullable column in a migration of each database.  In a row the scope is a number; ``_record`` joins the three columns
+#: of the source.
 _RECORD: tuple[tuple[str, Callable[[Record], Any], Callable[[Any], Any] | None], ...] = (
     ("id", attrgetter("id"), None),
     ("scope", lambda record: str(record.scope), scope_at),
@@ -87,8 +88,7 @@ _RECORD: tuple[tuple[str, Callable[[Record], Any], Callable[[Any], Any] | None],
     ("category", attrgetter("category"), None),
     ("content", attrgetter("content"), None),
     ("key", attrgetter("key"), None),
-    ("value", lambda record: None if record.value is None else packed(record.value),
-     lambda text: None if text is None else unpacked(text)),
+    ("value", lambda record: None if record.value is None else packed(record.value), unpacked),
     ("tags", lambda record: packed(sorted(record.tags)),
      lambda text: frozenset() if text == "[]" else frozenset(unpacked(text))),
     ("metadata", lambda record: packed(dict(record.metadata)),
@@ -108,14 +108,13 @@ _RECORD: tuple[tuple[str, Callable[[Record], Any], Callable[[Any], Any] | None],
     _flag_of("held"),
     _moment_of("consolidated_at"),
 )  # fmt: skip
-_ALWAYS_HASHED = (
-    23  # columns of the first schema; a later one is hashed where it is not null: earlier rows still verify
-)
+_ALWAYS_HASHED = 23  # columns of the first schema; later ones are hashed where not null: earlier rows still verify
 
 FIELDS = tuple(column for column, _, _ in _RECORD)
-_SCOPE = FIELDS.index("scope")
+_SCOPE, _CHANNEL = FIELDS.index("scope"), FIELDS.index("channel")
+_NAMES = (*FIELDS[:_CHANNEL], "source", *FIELDS[_CHANNEL + 3 :], "usage")
 _ENCODERS = tuple(encode for _, encode, _ in _RECORD)
-_DECODERS = tuple(decode for _, _, decode in _RECORD)
+_DECODERS = tuple((place, decode) for place, (_, _, decode) in enumerate(_RECORD) if decode is not None)
 #: The columns that both databases have; each adds its own (``Db.columns``).
 SHARED_COLUMNS = (*FIELDS, "valid_from", "digest", "hash")
 #: The columns of a mirrored file but for its folder and its path; of a chunk but for its document and its scope.
@@ -141,11 +140,13 @@ def row_record(row: Sequence[Any]) -> Record:
 
 def _record(row: Sequence[Any]) -> Record:
     *values, recalls, recalled = row
-    decoded = [value if decode is None else decode(value) for decode, value in zip(_DECODERS, values, strict=True)]
-    fields = dict(zip(FIELDS, decoded, strict=True))
-    source = _source(fields.pop("channel"), fields.pop("ref"), fields.pop("parents"))
-    usage = UNUSED if recalls is None else Usage(recalls=recalls, last_recalled_at=moment(recalled))
-    return Record(**fields, source=source, usage=usage)
+    for place, decode in _DECODERS:
+        value = values[place]
+        if value is not None:
+            values[place] = decode(value)
+    values[_CHANNEL : _CHANNEL + 3] = (_source(*values[_CHANNEL : _CHANNEL + 3]),)
+    values.append(UNUSED if recalls is None else Usage(recalls=recalls, last_recalled_at=moment(recalled)))
+    return Record(**dict(zip(_NAMES, values, strict=True)))
 
 
 def _source(channel: str, ref: str | None, parents: str) -> Source:

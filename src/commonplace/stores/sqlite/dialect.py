@@ -48,7 +48,7 @@ pragma journal_size_limit = 67108864;
 pragma recursive_triggers = off;
 """
 _COLUMNS = (*SHARED_COLUMNS, "terms", "length")
-_INSERT_RECORD = f"{insert_sql('record', _COLUMNS)} on conflict do nothing returning row"
+_INSERT_RECORD = f"{insert_sql('record', _COLUMNS)} on conflict do nothing"
 _INSERT_CHUNK = f"{insert_sql('chunk', ('document', 'scope', *CHUNK_FIELDS, 'terms', 'length'))} returning row"
 
 #: Finds so many entries, or more, that may be nearest to what is asked, among those that a filter keeps.
@@ -204,10 +204,9 @@ class SqliteDb(apsw.Connection):
         vector: Vector | None,
     ) -> int | None:
         """See ``Db``."""
-        found = self.first(_INSERT_RECORD, [*row, " ".join(terms), len(terms)])
-        if found is None:
+        if not self.run(_INSERT_RECORD, [*row, " ".join(terms), len(terms)]):
             return None
-        number = int(found[0])
+        number = self.last_insert_rowid()  # sooner than `returning`
         self._link(number, record)
         if vector is not None:
             put(self, number * 4, vector)
