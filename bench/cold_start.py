@@ -16,7 +16,7 @@ import tempfile
 
 from measure import child_cpu_ms, clean_env, line, texts
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.engine.admission import admit
 from commonplace.engine.memory import now_utc
 from commonplace.model.changes import AdoptEmbedder, Put
@@ -43,7 +43,7 @@ def fill(folder: str, count: int, *, files: bool) -> None:
     os.makedirs(os.path.join(folder, "project", ".commonplace"))
     with open(os.path.join(folder, "project", ".commonplace", "config.yaml"), "w", encoding="utf-8") as file:
         file.write("project: bench.example/cold-start\n")
-    with here(os.path.join(folder, "project"), env={"COMMONPLACE_HOME": os.path.join(folder, "home")}) as place:
+    with open_app(os.path.join(folder, "project"), env={"COMMONPLACE_HOME": os.path.join(folder, "home")}) as place:
         binding = place.where.bind(Channel.USER)
         puts, embedder = [], LocalEmbedder()
         for text in texts(count):

@@ -25,7 +25,7 @@ from pathlib import Path
 from cold_start import ASKED, fill
 from measure import clean_env, line, quantile
 
-from commonplace.app import here
+from commonplace.app import open_app
 
 RUNS, WORKERS = 20, 4
 CROWDED = 1_000  # records with a file each, where many write
@@ -33,15 +33,16 @@ COMMAND = os.path.join(os.path.dirname(sys.executable), "commonplace")
 MARK = f"bench-{os.getpid()}"
 BEGIN, END = "import gc, os; gc.disable()", "os._exit(0)"  # as the hook itself does
 IMPORTS = (
-    "import commonplace.cli.main, commonplace.hosts.hook_command, commonplace.hosts.hook,"
-    " commonplace.hosts.claude_code, commonplace.hosts.shown_log, commonplace.providers.local, threading, json"
+    "import commonplace.cli.main, commonplace.hosts.hook_process, commonplace.hosts.hook,"
+    " commonplace.hosts.claude_code, commonplace.hosts.hook_files, commonplace.providers.local, threading, json"
 )
 EMBED = f"[vector] = commonplace.providers.local.LocalEmbedder().embed([{ASKED!r}], query=True)"
 SURVEY = f"""
 from commonplace.model.queries import Filter
-from commonplace.engine.memory import CANDIDATES, now_utc
+from commonplace.engine.memory import now_utc
+from commonplace.engine.recall import CANDIDATES
 from commonplace.text.words import plan
-place = commonplace.hosts.hook.here()
+place = commonplace.hosts.hook.open_app()
 where = Filter(scopes=frozenset(place.binding.reads), at=now_utc(), chunks=True)
 place.store.survey(where, plan({ASKED!r}), vector, limit=CANDIDATES)
 """
@@ -166,7 +167,7 @@ def crowd(folder: str, env: dict[str, str], calls: int) -> None:
     with ThreadPoolExecutor(WORKERS) as pool:
         done = list(pool.map(lambda number: called(folder, env, number), range(calls)))
     host.stop()
-    with here(project, env=env) as place:
+    with open_app(project, env=env) as place:
         kept = sum("Written record number" in record.content for record in place.memory.list(limit=10**6))
         sessions = len(place.store.jobs(place.binding.reads, now=place.clock())) or 0
     log = Path(env["COMMONPLACE_HOME"]) / "hook.log"

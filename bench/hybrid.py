@@ -3,7 +3,7 @@
     [COMMONPLACE_SQLITE_VEC=.../vec0] python bench/hybrid.py locomo10.json [RECORDS ...]      (default: 10000 100000)
 
 Records are two turns of LoCoMo each, drawn by chance, with the vectors of the built-in embedder; the questions are
-LoCoMo's.  Bare, as STORES.md has them: FTS5 with the scope as a facet token inside the match, best 50 by bm25; vectors
+LoCoMo's.  Bare: FTS5 with the scope as a facet token inside the match, best 50 by bm25; vectors
 in plain tables whose key begins with the scope, by the exact scan and by sign bits of which the best 400 are compared
 exactly; the rows of both are fetched.  In pure Python, and with the scalar functions of sqlite-vec where its path is
 given.  All of them read and embed the question; they take turns and are warm, so that the ratios are the figures.
@@ -26,7 +26,8 @@ from vectors import bare as bare_vectors
 from vectors import exact, exact_vec, hamming, hamming_vec
 
 from commonplace.engine.admission import admit
-from commonplace.engine.memory import CANDIDATES, Memory, now_utc
+from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.recall import CANDIDATES
 from commonplace.evaluation.datasets import Corpus, locomo
 from commonplace.model.binding import Binding
 from commonplace.model.changes import AdoptEmbedder, Put

@@ -19,7 +19,8 @@ import time
 import apsw
 from measure import line, texts
 
-from commonplace.app import here, workplace
+from commonplace.app import open_app
+from commonplace.learning import open_workspace
 from commonplace.model.documents import DocumentKind
 from commonplace.model.queries import DocumentFilter
 from commonplace.records.index import index
@@ -72,8 +73,8 @@ def main() -> None:
         for number in range(count):
             write(source, f"s{number:04d}", texts(turns, seed=number))
         env = {"COMMONPLACE_HOME": os.path.join(folder, "home")}
-        with here(os.path.join(folder, "shop"), env=env) as opened:
-            place = workplace(opened).replace(embedder=None)
+        with open_app(os.path.join(folder, "shop"), env=env) as opened:
+            place = open_workspace(opened).replace(embedder=None)
             print(f"{count} sessions of {turns} turns; {peak_mib():.0f} MiB before")
             began = time.process_time()
             report = index(place, [source])

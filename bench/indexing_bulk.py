@@ -17,7 +17,8 @@ import time
 from indexing import peak_mib
 from measure import line, texts
 
-from commonplace.app import here, workplace
+from commonplace.app import open_app
+from commonplace.learning import open_workspace
 from commonplace.records.index import index
 
 SESSION_BYTES = 1024 * 1024
@@ -49,8 +50,8 @@ def main() -> None:
             file.write("project: bench.example/bulk\n")
         size = sum(write(os.path.join(source, f"s{number:04d}.jsonl"), number) for number in range(count)) / 1024**2
         env = {"COMMONPLACE_HOME": os.path.join(folder, "home")}
-        with here(os.path.dirname(shop), env=env) as opened:
-            place = workplace(opened).replace(embedder=None)
+        with open_app(os.path.dirname(shop), env=env) as opened:
+            place = open_workspace(opened).replace(embedder=None)
             before, began, clock = peak_mib(), time.process_time(), time.monotonic()
             report = index(place, [source])
             taken, wall = time.process_time() - began, time.monotonic() - clock

@@ -29,8 +29,9 @@ import psycopg
 from measure import line, quantile, questions, texts
 
 from commonplace.app import mover_of
-from commonplace.engine.memory import CANDIDATES, Memory, now_utc
-from commonplace.engine.migrate import migrate
+from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.recall import CANDIDATES
+from commonplace.engine.transfer import migrate
 from commonplace.model.binding import Binding
 from commonplace.model.changes import AdoptEmbedder, Put
 from commonplace.model.ids import new_id

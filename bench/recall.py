@@ -3,7 +3,7 @@
     python bench/recall.py [RECORDS ...]          (default: 10000 100000)
 
 Bare: one FTS5 table of the same texts, tokenised alike, with the scope as a facet token inside the match, ordered by
-bm25, best 50, rows fetched: the fastest plain statement that STORES.md found.  It leaks one scope's statistics into
+bm25, best 50, rows fetched: the fastest plain statement found.  It leaks one scope's statistics into
 another's ranking, which ours must not.
 """
 

@@ -19,7 +19,7 @@ import apsw
 from measure import line, quantile, texts
 
 import commonplace
-from commonplace.app import here
+from commonplace.app import open_app
 
 
 def bare(folder: str, contents: list[str]) -> list[float]:
@@ -58,7 +58,7 @@ def mirrored(folder: str, contents: list[str]) -> list[float]:
     os.makedirs(os.path.join(project, ".commonplace"))
     with open(os.path.join(project, ".commonplace", "config.yaml"), "w", encoding="utf-8") as file:
         file.write("project: bench.example/remember\n")
-    with here(project, env={"COMMONPLACE_HOME": os.path.join(folder, "home")}) as place:
+    with open_app(project, env={"COMMONPLACE_HOME": os.path.join(folder, "home")}) as place:
         return [timed(place.memory.remember, text, category="decisions") for text in contents]
 
 

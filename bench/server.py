@@ -28,7 +28,7 @@ from json import dumps, loads
 
 from measure import clean_env, line, quantile, questions, texts
 
-from commonplace.app import embedder_named, store_at
+from commonplace.app import find_embedder, open_store
 from commonplace.intents.intents import Caller, EntryDraft, Intents
 from commonplace.server.keys import Keys
 
@@ -67,8 +67,8 @@ def main() -> None:
         load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
         print(f"{given.entries} entries, one server process, {os.cpu_count()} cores, load {load} before")
         path = os.path.join(folder, "memory.db")
-        store = store_at(path)
-        with Intents(store, embedder=embedder_named("local", {}), capacity=10 * given.entries) as intents:
+        store = open_store(path)
+        with Intents(store, embedder=find_embedder("local", {}), capacity=10 * given.entries) as intents:
             ids = filled(intents, given.entries)
             inside = in_process(intents, ids)
             key = Keys(store).create("bench")[1]
@@ -141,7 +141,7 @@ def over_wire(wire: Wire, ids: list[str]) -> dict[str, float]:
     """The same four calls over HTTP."""
     entry = {"agent_id": AGENT, "namespace": "out", "value": VALUE, "memory_type": "semantic"}
     base, put = f"/api/v1/agents/{AGENT}/memory/out", {"value": VALUE, "memory_type": "semantic"}
-    question = {"agent": AGENT, "namespace": SPACE}
+    question = {"agent_id": AGENT, "namespace": SPACE}
     return {
         "get": rate(lambda one: good(wire("GET", f"/api/v1/memory/{one}")), ids[:CALLS]),
         "create": rate(lambda n: good(wire("POST", "/api/v1/memory", entry | {"key": f"k{n}"})), range(CALLS)),

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "crash"))
 from lives import check_servers, servers
 from serving import check_serving, serving
 
-from commonplace.app import store_at
+from commonplace.app import open_store
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def _run(store: str | None, chance: random.Random, *, serve: bool) -> int:
 
 
 def _drop(place: str, schema: str) -> None:
-    made = store_at(place)
+    made = open_store(place)
     with made.using() as db:
         db.execute(f"drop schema {schema} cascade")
     made.close()

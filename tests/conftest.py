@@ -10,12 +10,33 @@ import pytest
 
 from commonplace.model.queries import Query, Word
 from stands import *  # noqa: F403 - a program in a process of its own finds all of it here
-from stands import NO_POSTGRES, POSTGRES, STORES, Clock, Maker, forget, postgres, sqlite_file, stores_of, words
+from stands import (
+    NO_POSTGRES,
+    ON_POSTGRES,
+    POSTGRES,
+    STORES,
+    Clock,
+    Maker,
+    forget,
+    lance,
+    postgres,
+    sqlite_file,
+    sqlite_memory,
+    stores_of,
+    words,
+)
+
+#: Files of the conformance suite in which an index of vectors can make a difference.
+ABOUT_VECTORS = {
+    "test_nearest.py", "test_vectors.py", "test_vectors_many.py", "test_survey.py", "test_embedder.py",
+    "test_apply_delete.py", "test_apply_load.py", "test_documents.py",
+}  # fmt: skip
 
 
 def pytest_configure(config):
-    """Name the marker."""
+    """Name the markers."""
     config.addinivalue_line("markers", "postgres: needs a PostgreSQL server with pgvector (scripts/postgres)")
+    config.addinivalue_line("markers", "every_store: runs on every sort of store, also outside of tests/stores")
 
 
 def pytest_collection_modifyitems(items):
@@ -34,9 +55,37 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{missed} tests were NOT run: {NO_POSTGRES}", red=True, bold=True)
 
 
-@pytest.fixture(params=STORES, ids=lambda maker: maker.__name__)
+def pytest_generate_tests(metafunc):
+    """Choose the stores of a test: every sort where stores are tested, the quickest one elsewhere.
+
+    The conformance suite makes all stores equal, so other tests need one of them.  The first test of each file and
+    those marked ``every_store`` run on PostgreSQL as well.
+    """
+    if "new_store" in metafunc.fixturenames:
+        metafunc.parametrize("new_store", _sorts(metafunc), indirect=True, ids=lambda maker: maker.__name__)
+
+
+def _sorts(metafunc):
+    folder, module = os.path.split(metafunc.module.__file__)
+    if os.path.basename(folder) == "stores":
+        sorts = STORES if _is_first(metafunc) else [sqlite_file, ON_POSTGRES]
+        return [*sorts, lance] if module in ABOUT_VECTORS else sorts
+    if os.path.basename(folder) == "properties" or metafunc.definition.get_closest_marker("every_store"):
+        return STORES
+    return [sqlite_memory, ON_POSTGRES] if _is_first(metafunc) else [sqlite_memory]
+
+
+_FIRST = {}
+
+
+def _is_first(metafunc):
+    """Whether this is the first test of its file that asks for a store."""
+    return _FIRST.setdefault(metafunc.module.__file__, metafunc.function.__qualname__) == metafunc.function.__qualname__
+
+
+@pytest.fixture
 def new_store(request, tmp_path_factory):
-    """Make stores of one sort, as many as a test wants; every sort there is, one after the other."""
+    """Make stores of one sort, as many as a test wants; ``pytest_generate_tests`` chooses the sorts."""
     yield from stores_of(request.param, tmp_path_factory)
 
 
@@ -80,12 +129,12 @@ def _places(sorts, folders):
     made.forget()
 
 
-ON_POSTGRES = pytest.mark.postgres
+NEEDS_SERVER = pytest.mark.postgres
 PAIRS = [
     pytest.param((sqlite_file, sqlite_file), id="sqlite-sqlite"),
-    pytest.param((sqlite_file, postgres), id="sqlite-postgres", marks=ON_POSTGRES),
-    pytest.param((postgres, sqlite_file), id="postgres-sqlite", marks=ON_POSTGRES),
-    pytest.param((postgres, postgres), id="postgres-postgres", marks=ON_POSTGRES),
+    pytest.param((sqlite_file, postgres), id="sqlite-postgres", marks=NEEDS_SERVER),
+    pytest.param((postgres, sqlite_file), id="postgres-sqlite", marks=NEEDS_SERVER),
+    pytest.param((postgres, postgres), id="postgres-postgres", marks=NEEDS_SERVER),
 ]
 
 
@@ -95,7 +144,7 @@ def new_place(request, tmp_path_factory):
     yield from _places(request.param, tmp_path_factory)
 
 
-@pytest.fixture(params=[sqlite_file, pytest.param(postgres, marks=ON_POSTGRES)], ids=lambda maker: maker.__name__)
+@pytest.fixture(params=[sqlite_file, pytest.param(postgres, marks=NEEDS_SERVER)], ids=lambda maker: maker.__name__)
 def new_home(request, tmp_path_factory):
     """Make places for stores that several processes can open; every sort in turn."""
     yield from _places((request.param,), tmp_path_factory)

@@ -7,7 +7,7 @@ import os
 from datetime import timedelta
 
 from commonplace.app import mover_of
-from commonplace.engine.transfer import exported
+from commonplace.engine.export_format import export_lines
 from commonplace.model.changes import (
     AdoptEmbedder,
     Archive,
@@ -112,7 +112,7 @@ def whole(store):
 def export(store, now):
     """The lines of an export of everything."""
     scopes = frozenset(tally.scope for tally in store.census())
-    return "\n".join(exported(store, scopes, now=now))
+    return "\n".join(export_lines(store, scopes, now=now))
 
 
 def answers(store, make, query):

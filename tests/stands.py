@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 from datetime import UTC, datetime, timedelta
@@ -114,7 +115,49 @@ def forget(store):
             db.execute(f'drop schema if exists "{connections.schema}" cascade')
 
 
-STORES = [sqlite_file, sqlite_memory, pytest.param(postgres, marks=pytest.mark.postgres)]
+def lance(folder):
+    """A store with an index in LanceDB, which is built anew as soon as one vector has changed."""
+    from commonplace.stores.lance.store import LanceStore  # noqa: PLC0415 - only with the extra
+
+    return LanceStore(os.fspath(folder / "memory.lance"), tail_least=0)
+
+
+ON_POSTGRES = pytest.param(postgres, marks=pytest.mark.postgres)
+STORES = [sqlite_file, sqlite_memory, ON_POSTGRES]
+
+
+def rows(names, cases):
+    """Run a test for every row of a table as one test, and report each row that fails.
+
+    For tables of pure cases: what the rows share, such as a store, is not made anew between them.
+    """
+    parameters = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
+    cases = list(cases)
+    assert cases
+
+    def decorate(test):
+        signature = inspect.signature(test)
+
+        def every_row(**fixtures):
+            failures = []
+            for case in cases:
+                values = [case] if len(parameters) == 1 else getattr(case, "values", case)
+                try:
+                    test(**fixtures, **dict(zip(parameters, values, strict=True)))
+                except BaseException as error:
+                    if isinstance(error, KeyboardInterrupt | SystemExit):
+                        raise
+                    failures.append(f"{case!r}: {type(error).__name__}: {error}")
+            assert not failures, f"{len(failures)} of {len(cases)} rows fail:\n" + "\n\n".join(failures)
+
+        every_row.__name__, every_row.__doc__, every_row.__module__ = test.__name__, test.__doc__, test.__module__
+        every_row.__qualname__ = test.__qualname__
+        shared = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
+        every_row.__signature__ = signature.replace(parameters=shared)
+        every_row.pytestmark = getattr(test, "pytestmark", [])
+        return every_row
+
+    return decorate
 
 
 def stores_of(maker, folders):

@@ -7,9 +7,9 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from commonplace.app import store_at
-from commonplace.config.learning_settings import Learning
-from commonplace.learning.artifacts import stored
+from commonplace.app import open_store
+from commonplace.config.learning import Learning
+from commonplace.files.artifacts import stored_artifacts
 from commonplace.learning.consolidate import consolidate
 from commonplace.learning.workspace import Workplace
 from commonplace.model.binding import Binding
@@ -51,7 +51,7 @@ class Shop:
 
     def __init__(self, folder, clock, *, store=None, place=None, scope=SHOP, model=None, **learning):
         self.folder, self.clock, self.scope = Path(folder) / "files", clock, scope
-        self.store = store or store_at(place or os.fspath(Path(folder) / "memory.db"))
+        self.store = store or open_store(place or os.fspath(Path(folder) / "memory.db"))
         self.model = model
         self.place = Workplace(
             store=self.store, scope=scope, folder=str(self.folder), bind=self.binding, clock=clock, model=self.role,
@@ -114,7 +114,7 @@ class Shop:
     @property
     def artifacts(self):
         """Every artifact in the store, by name, with its text."""
-        return {name: one.content for name, one in stored(self.place).items()}
+        return {name: one.content for name, one in stored_artifacts(self.place).items()}
 
     @property
     def files(self):

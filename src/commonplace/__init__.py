@@ -6,15 +6,14 @@ The names below are the library; each is loaded when it is first used, because t
 from __future__ import annotations
 
 from commonplace import version
+from commonplace.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
-    from commonplace.app import open  # noqa: A004 - `commonplace.open` is what it is called
+    from commonplace.app import App, open, open_app  # noqa: A004 - `commonplace.open` is what it is called
     from commonplace.engine.asynchronous import AsyncMemory
     from commonplace.engine.memory import Memory
-    from commonplace.intents.client import AsyncClient, Client
+    from commonplace.intents import AsyncClient, Client
     from commonplace.model.errors import (
         CapacityExceeded,
         CommonplaceError,
@@ -38,26 +37,24 @@ if TYPE_CHECKING:
 
 __version__ = version.VERSION
 
-_HOMES = {
-    "AsyncClient": "intents.client",
-    "AsyncMemory": "engine.asynchronous",
-    "Client": "intents.client",
-    "Hit": "model.queries",
-    "Kind": "model.records",
-    "Memory": "engine.memory",
-    "Record": "model.records",
-    "Scope": "model.scopes",
-    "open": "app",
-} | dict.fromkeys(
-    (
-        "CapacityExceeded", "CommonplaceError", "ConfigError", "Conflict", "DimensionMismatch",
-        "EmbeddingModelChanged", "Forbidden", "InvalidInput", "LeaseLost", "NotFound", "ProviderError",
-        "SchemaTooNew", "StoreBusy", "StoreDamaged", "StoreError",
-    ),
-    "model.errors",
-)  # fmt: skip
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "app": "App open open_app",
+        "engine.asynchronous": "AsyncMemory",
+        "engine.memory": "Memory",
+        "intents": "AsyncClient Client",
+        "model.errors": """
+            CapacityExceeded CommonplaceError ConfigError Conflict DimensionMismatch EmbeddingModelChanged Forbidden
+            InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError""",
+        "model.queries": "Hit",
+        "model.records": "Kind Record",
+        "model.scopes": "Scope",
+    },
+)
 
 __all__ = [
+    "App",
     "AsyncClient",
     "AsyncMemory",
     "CapacityExceeded",
@@ -83,13 +80,5 @@ __all__ = [
     "StoreError",
     "__version__",
     "open",
+    "open_app",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'commonplace' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - paid for only by those who ask
-
-    return getattr(import_module(f"commonplace.{_HOMES[name]}"), name)

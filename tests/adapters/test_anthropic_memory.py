@@ -133,7 +133,7 @@ def test_a_deleted_folder_leaves_no_byte_and_takes_few_rounds(shared):
     assert len(shared.rounds) <= 10
     assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
     assert shared.left("Tea is at four") != []
-    assert len(shared.wait_for_event) == 1
+    assert len(shared.erasures) == 1
 
 
 def test_a_cleared_memory_leaves_no_byte(shared):
@@ -143,7 +143,7 @@ def test_a_cleared_memory_leaves_no_byte(shared):
     shared.tell(SCOPE)
     shared.archive(SCOPE)
     tool.clear_all_memory()
-    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.wait_for_event)) == ([], [], 1)
+    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.erasures)) == ([], [], 1)
 
 
 def test_an_archived_file_is_out_of_the_way_until_its_path_is_deleted(shared):
@@ -198,3 +198,12 @@ def test_a_file_is_found_by_the_path_it_was_made_under(tool, name):
     assert tool.call({"command": "view", "path": "/memories"}).endswith("0B\t/memories")
     with pytest.raises(ToolError, match="is no path"):
         tool.call({"command": "view", "path": "/memories/\ud800"})
+
+
+def test_files_are_embedded_like_everything_that_is_stored():
+    """Through the one write sequence, at every version."""
+    memory = commonplace.open(":memory:")
+    tool = CommonplaceMemoryTool(memory)
+    tool.call({"command": "create", "path": "/memories/a.md", "file_text": "the automobile"})
+    tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "automobile", "new_str": "vehicle"})
+    assert memory.store.count_unembedded(memory.embedder.identity) == 0

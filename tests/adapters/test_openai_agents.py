@@ -133,7 +133,7 @@ def test_what_is_taken_back_leaves_no_byte(shared):
     assert shared.left(TOKEN) == []
     assert shared.left("Tea is at four") != []
     assert asyncio.run(session.get_items()) == SAID[:1]
-    assert len(shared.wait_for_event) == 1  # whoever keeps files that repeat it is told
+    assert len(shared.erasures) == 1  # whoever keeps files that repeat it is told
 
 
 def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
@@ -147,7 +147,7 @@ def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
 
     assert len(shared.rounds) <= 3
     assert (shared.left(TOKEN), shared.left("Tea is at four"), shared.records(SCOPE)) == ([], [], [])
-    assert len(shared.wait_for_event) == 1
+    assert len(shared.erasures) == 1
 
 
 def test_a_picture_is_kept_bit_for_bit():
@@ -175,3 +175,10 @@ def test_a_very_long_item_is_kept_whole():
     assert asyncio.run(session.get_items()) == [item, blank]
     scope = Filter(scopes=frozenset({SCOPE}), at=memory.clock())
     assert memory.store.match(scope, plan("elephants"), limit=1)
+
+
+def test_items_are_embedded_like_everything_that_is_stored():
+    """Through the one write sequence: a store adopts the embedder, and no item lacks a vector."""
+    memory = commonplace.open(":memory:")
+    asyncio.run(CommonplaceSession("s", memory).add_items([{"role": "user", "content": "the automobile"}]))
+    assert memory.store.count_unembedded(memory.embedder.identity) == 0

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from commonplace.adapters.pydantic_ai import CommonplaceMemory, toolset
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.model.records import Channel
 
 
@@ -21,7 +21,7 @@ def place(tmp_path):
     (shop / ".commonplace").mkdir(parents=True)
     (shop / ".commonplace" / "config.yaml").write_text("project: github.com/acme/shop\n")
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada", "HOME": str(tmp_path)}
-    with here(str(shop), env=env, channel=Channel.AGENT) as opened:
+    with open_app(str(shop), env=env, channel=Channel.AGENT) as opened:
         yield opened
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from commonplace.model.errors import ProviderError
 from commonplace.model.records import Channel, Kind
-from commonplace.roles.agent import Conversation, RoleAgent
-from commonplace.roles.autonomous import autonomous, capture
+from commonplace.roles.agent import RoleAgent
+from commonplace.roles.autonomous import capture, work
+from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import parse
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls, fails
@@ -40,12 +41,12 @@ class Place:
 
     def talk(self):
         """A new conversation."""
-        return Conversation(RoleAgent(self.role, self.held, env={}), tell=self.told.append)
+        return Conversation(RoleAgent(self.role, self.held, env={}), notify=self.told.append)
 
     def work(self, talk=None, **limits):
         """Work on a task."""
         counted = lambda number, of: self.steps.append((number, of))  # noqa: E731 - one line says it
-        return asyncio.run(autonomous(talk or self.talk(), "Deploy", step=counted, **limits))
+        return asyncio.run(work(talk or self.talk(), "Deploy", on_step=counted, **limits))
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def test_its_session_is_saved_if_it_fails(place, server):
 
 def test_its_summary_becomes_an_episode(place):
     """The episode has its category, is an agent's word, and says from which session it is."""
-    capture(place.held, "Deployed v2.1.", session="a1b2", tell=place.told.append)
+    capture(place.held, "Deployed v2.1.", session="a1b2", notify=place.told.append)
     [record] = place.held.memory().list()
     assert (record.kind, record.category, record.content) == (Kind.EPISODIC, "autonomous_run", "Deployed v2.1.")
     assert (record.source.channel, record.source.ref) == (Channel.CAPTURE, "a1b2")
@@ -143,15 +144,15 @@ def test_its_summary_becomes_an_episode(place):
 def test_no_episode_is_kept_where_episodes_are_off(place):
     """A kind that is switched off is not written, and nobody is bothered."""
     place.more = {"memory": {"episodic": {"enabled": False}}}
-    capture(place.held, "Deployed v2.1.", session="a1b2", tell=place.told.append)
-    capture(None, "Deployed v2.1.", session="a1b2", tell=place.told.append)
+    capture(place.held, "Deployed v2.1.", session="a1b2", notify=place.told.append)
+    capture(None, "Deployed v2.1.", session="a1b2", notify=place.told.append)
     assert list(place.held.memory().list()) == []
     assert place.told == []
 
 
 def test_an_episode_that_cannot_be_kept_is_told_and_ends_nothing(place):
     """What went wrong is one sentence."""
-    capture(place.held, "x" * 20_000, session="a1b2", tell=place.told.append)
+    capture(place.held, "x" * 20_000, session="a1b2", notify=place.told.append)
     [told] = place.told
     assert told.startswith("what the run came to was not recorded as an episode: ")
 
@@ -170,7 +171,7 @@ def test_episodes_become_facts_when_the_role_says_so(place, server, consolidatio
     """The end of a conversation is one moment, the end of a run by itself is both."""
     place.more = {"memory": {"consolidation": consolidation}}
     server.add("fact: staging needs a VPN [1]")
-    capture(place.held, "Deployed through the VPN.", session="a1b2", tell=place.told.append)
+    capture(place.held, "Deployed through the VPN.", session="a1b2", notify=place.told.append)
     assert place.talk().close(*moments) == created
     assert len(server.chats) == created
     assert place.told == []
@@ -179,7 +180,7 @@ def test_episodes_become_facts_when_the_role_says_so(place, server, consolidatio
 def test_a_consolidation_that_fails_is_told_and_the_episodes_wait(place, server):
     """It is never taken for nothing to do, and the next one has the same episodes (defect 12 is its neighbour)."""
     server.add(fails(400, "no"), "fact: staging needs a VPN [1]")
-    capture(place.held, "Deployed through the VPN.", session="a1b2", tell=place.told.append)
+    capture(place.held, "Deployed through the VPN.", session="a1b2", notify=place.told.append)
     assert place.talk().close("after_session") == 0
     [told] = place.told
     assert told.startswith("episodes were not consolidated, and wait for the next time: ")

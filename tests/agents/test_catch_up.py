@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from commonplace.model.records import Kind
-from commonplace.roles.agent import CAUGHT_UP, catch_up
 from commonplace.roles.dialect import parse
-from commonplace.roles.memory import role_memory
+from commonplace.roles.memory import CATCH_UP, role_memory
 from loopback import LoopbackServer, fails
 
 
@@ -40,16 +39,16 @@ def test_what_lacks_a_vector_gets_one_and_is_found_by_it(held, server):
     """The count is told; a second time there is nothing to do, and nobody is asked."""
     remembered(held, server, 3)
     told = []
-    assert catch_up(held, tell=told.append) == 3
+    assert held.catch_up(notify=told.append) == 3
     assert sorted(server.embedded[-1].texts) == ["fact 0", "fact 1", "fact 2"]
     server.requests.clear()
-    assert catch_up(held, tell=told.append) == 0
+    assert held.catch_up(notify=told.append) == 0
     assert (server.requests, told) == ([], [])
 
 
 def test_an_empty_memory_asks_nobody(held, server):
     """A first start costs nothing."""
-    assert catch_up(held, tell=print) == 0
+    assert held.catch_up(notify=print) == 0
     assert server.embedded == []
 
 
@@ -59,11 +58,11 @@ def test_no_more_than_a_bound_is_done_at_a_start(held, server):
     held.embedder.embed(["x"])
     memory = held.memory()
     embedder, memory.embedder = memory.embedder, None
-    for number in range(CAUGHT_UP + 10):
+    for number in range(CATCH_UP + 10):
         memory.remember(f"more {number}", kind=Kind.SEMANTIC, category="facts")
     memory.embedder = embedder
-    assert catch_up(held, tell=print) == CAUGHT_UP
-    assert catch_up(held, tell=print) == 11
+    assert held.catch_up(notify=print) == CATCH_UP
+    assert held.catch_up(notify=print) == 11
 
 
 def test_an_embedder_that_still_fails_is_told_and_tried_the_next_time(held, server):
@@ -71,7 +70,7 @@ def test_an_embedder_that_still_fails_is_told_and_tried_the_next_time(held, serv
     remembered(held, server, 1)
     server._embeddings += [fails(400, "still not")] * 3
     told = []
-    assert catch_up(held, tell=told.append) == 0
+    assert held.catch_up(notify=told.append) == 0
     assert told[0].startswith("older memories are found by their words alone: ")
     server._embeddings.clear()
-    assert catch_up(held, tell=told.append) == 1
+    assert held.catch_up(notify=told.append) == 1

@@ -11,9 +11,10 @@ import pytest
 
 from commonplace.model.errors import ConfigError, Forbidden, ProviderError, StoreError
 from commonplace.model.records import Channel, Kind
-from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.agent import RoleAgent
 from commonplace.roles.autonomous import capture
-from commonplace.roles.daemon import Daemon, Worker, served
+from commonplace.roles.conversation import Conversation
+from commonplace.roles.daemon import Daemon, Worker, serve
 from commonplace.roles.dialect import parse
 from commonplace.roles.memory import role_memory
 from commonplace.roles.triggers import Event
@@ -75,7 +76,7 @@ class Place:
 
     def worker(self):
         """The agent, as events run it."""
-        return Worker(RoleAgent(self.role, self.held, env={}), tell=self.told.append)
+        return Worker(RoleAgent(self.role, self.held, env={}), notify=self.told.append)
 
     def run(self, *events, worker=None):
         """Run events, one after the other; returns what came of each."""
@@ -99,8 +100,8 @@ class Place:
                 if count == runs:
                     daemon.stop()
 
-        daemon = Daemon(sources, counted, tell=self.told.append, say=self.said.append)
-        served(daemon)
+        daemon = Daemon(sources, counted, notify=self.told.append, announce=self.said.append)
+        serve(daemon)
 
     def episodes(self):
         """What was recorded, oldest first."""
@@ -124,7 +125,7 @@ def place(tmp_path, server):
 def test_a_run_leaves_an_episode_in_the_documents_words(place, server):
     """Text, category and the trigger's type are the specification's; the source is a capture."""
     server.add("All quiet.", "Read it.")
-    assert [ran.said for ran in place.run(TICK, FILE)] == ["All quiet.", "Read it."]
+    assert [ran.output for ran in place.run(TICK, FILE)] == ["All quiet.", "Read it."]
     first, second = place.episodes()
     assert (first.content, first.category) == ("Daemon trigger (cron): All quiet.", "daemon_run")
     assert (second.content, second.category) == ("Daemon trigger (file_watch): Read it.", "daemon_run")
@@ -172,7 +173,7 @@ def test_a_run_by_itself_leaves_its_summary_and_consolidates_at_its_interval(pla
     place.more = {"memory": {"consolidation": {"interval": interval}}}
     server.add("working", DONE, "fact: reports are written [1]")
     [ran] = place.run(ALONE)
-    assert (ran.said, ran.created) == ("The report is written.", created)
+    assert (ran.output, ran.created) == ("The report is written.", created)
     [record] = place.episodes()
     assert (record.content, record.category) == ("The report is written.", "autonomous_run")
     assert dict(record.metadata) == {"trigger_type": "webhook"}
@@ -184,7 +185,7 @@ def test_a_run_by_itself_that_is_stopped_says_why_and_records_nothing(place, ser
     place.more = {"guardrails": {"max_iterations": 1}}
     server.add("working")
     [ran] = place.run(ALONE)
-    assert (ran.said, ran.stopped) == (None, "stopped after 1 steps without a call of finish_task")
+    assert (ran.output, ran.stopped) == (None, "stopped after 1 steps without a call of finish_task")
     assert place.episodes() == []
 
 
@@ -213,9 +214,9 @@ def test_an_episode_that_cannot_be_kept_is_told_and_ends_nothing(place, server):
     """The answer is an answer all the same."""
     server.add("fine")
     held = place.held
-    worker = Worker(RoleAgent(place.role, held, env={}), tell=place.told.append)
+    worker = Worker(RoleAgent(place.role, held, env={}), notify=place.told.append)
     held.store = Full(held.store)
-    assert place.run(TICK, worker=worker)[0].said == "fine"
+    assert place.run(TICK, worker=worker)[0].output == "fine"
     assert place.told == ["what the run came to was not recorded as an episode: the disk is full"]
 
 
@@ -231,11 +232,11 @@ def test_nothing_is_recorded_where_episodes_are_off_or_there_is_no_memory(place,
     """It runs all the same."""
     place.more = {"memory": {"episodic": {"enabled": False}}}
     server.add("fine", "fine")
-    assert place.run(TICK)[0].said == "fine"
+    assert place.run(TICK)[0].output == "fine"
     assert place.episodes() == []
     role = place.role.replace(memory=None)
-    worker = Worker(RoleAgent(role, env={}), tell=place.told.append)
-    assert place.run(TICK, worker=worker)[0].said == "fine"
+    worker = Worker(RoleAgent(role, env={}), notify=place.told.append)
+    assert place.run(TICK, worker=worker)[0].output == "fine"
 
 
 def test_the_tokens_of_a_daemon_are_limited_as_a_whole(place, server):
@@ -301,7 +302,7 @@ def test_a_daemon_that_only_waits_ends_with_the_first_signal(place):
     """There is nothing to wait for."""
 
     async def ended():
-        daemon = Daemon([Scripted()], print, tell=place.told.append, say=place.said.append)
+        daemon = Daemon([Scripted()], print, notify=place.told.append, announce=place.said.append)
         asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGINT)
         await asyncio.wait_for(daemon.serve(), 5)
 
@@ -320,7 +321,7 @@ def test_episodes_of_a_daemon_become_facts_at_the_end_of_a_conversation(place, s
     """What a plain run recorded waits for the next one that consolidates."""
     server.add("The backup took an hour.", "fact: the backup takes an hour [1]")
     place.run(TICK)
-    capture(None, "nothing", session="s", tell=place.told.append)
-    talk = Conversation(RoleAgent(place.role, place.held, env={}), tell=place.told.append)
+    capture(None, "nothing", session="s", notify=place.told.append)
+    talk = Conversation(RoleAgent(place.role, place.held, env={}), notify=place.told.append)
     assert talk.close("after_session") == 1
     assert "[daemon_run]" in server.chats[1].prompt

@@ -11,11 +11,13 @@ import pytest
 
 from commonplace.model.errors import ConfigError
 from commonplace.model.records import Kind
-from commonplace.roles.agent import Conversation, RoleAgent
-from commonplace.roles.delegate import helpers, targets
+from commonplace.roles.agent import RoleAgent, call_line
+from commonplace.roles.conversation import Conversation
+from commonplace.roles.delegate import delegates, targets
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls, fails, hangs, says
+from stands import rows
 
 SHARED = {"store_path": "team.db", "max_memories": 50}
 
@@ -45,13 +47,13 @@ class Team:
     def agent(self, name="boss"):
         """The agent of a role, with those that it may ask."""
         role = self.role(name)
-        asked = helpers(targets(role), env=self.env, watch=self.calls.append, tell=self.told.append)
+        asked = delegates(targets(role), env=self.env, watch=self.calls.append, notify=self.told.append)
         held = self.opened.enter_context(role_memory(role, env=self.env)) if role.memory else None
-        return RoleAgent(role, held, env=self.env, watch=self.calls.append, helpers=asked)
+        return RoleAgent(role, held, env=self.env, watch=self.calls.append, delegates=asked)
 
     def say(self, prompt, name="boss"):
         """One turn."""
-        return asyncio.run(Conversation(self.agent(name), tell=self.told.append).say(prompt))
+        return asyncio.run(Conversation(self.agent(name), notify=self.told.append).say(prompt))
 
     def asked(self, name):
         """What the model of an agent was asked, in order."""
@@ -90,13 +92,13 @@ def test_the_other_one_answers_with_its_own_words_and_its_own_model(team, server
     team.writes("boss", "helper")
     team.writes("helper")
     server.add(calls(("delegate_to_helper", {"prompt": "What is 6 x 7?"})), "42", "It is 42.")
-    turn = team.say("Ask somebody")
-    assert turn.output == "It is 42."
+    boss = team.agent()
+    assert asyncio.run(Conversation(boss, notify=team.told.append).say("Ask somebody")).output == "It is 42."
     [asked] = team.asked("helper")
     assert [message["content"] for message in asked.body["messages"]] == ["You are helper.", "What is 6 x 7?"]
     assert team.asked("boss")[1].body["messages"][-1]["content"] == "42"
-    assert [str(call) for call in team.calls] == ["delegate_to_helper: 42"]
-    assert turn.tokens == 3 * 18
+    assert [call_line(call) for call in team.calls] == ["delegate_to_helper: 42"]
+    assert boss.used == 3 * 18
 
 
 def test_what_one_that_was_asked_remembers_another_recalls(team, server):
@@ -116,7 +118,7 @@ def test_what_one_that_was_asked_remembers_another_recalls(team, server):
     assert recalled.startswith("[Type: semantic | Category: tea | ")
     assert (team.folder / "home" / "team.db").exists()
     assert list(team.agent().memory.list()) == []
-    assert [str(call) for call in team.calls if call.agent][1] == "writer: recall: 1 memory"
+    assert [call_line(call) for call in team.calls if call.agent][1] == "writer: recall: 1 memory"
 
 
 def test_one_with_the_same_path_shares_too(team, server):
@@ -153,7 +155,7 @@ def test_one_that_is_asked_may_ask_others(team, server):
         "top",
     )  # fmt: skip
     assert team.say("Go").output == "top"
-    assert [str(call) for call in team.calls] == ["middle: delegate_to_last: deep", "delegate_to_middle: higher"]
+    assert [call_line(call) for call in team.calls] == ["middle: delegate_to_last: deep", "delegate_to_middle: higher"]
 
 
 def test_several_that_are_asked_at_once_work_at_once(team):
@@ -195,7 +197,7 @@ def test_one_that_fails_is_told_to_the_one_that_asked(team, server, answer, said
     assert team.asked("boss")[1].body["messages"][-1]["content"].startswith(said)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"task": "x"}, {"prompt": 5}, {"prompt": " "}, {"prompt": None}, "[]"])
+@rows("arguments", [{}, {"task": "x"}, {"prompt": 5}, {"prompt": " "}, {"prompt": None}, "[]"])
 def test_a_call_that_asks_nothing_is_told_to_the_one_that_made_it(team, server, arguments):
     """The run goes on, and the other one is not asked."""
     team.writes("boss", "helper")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.cli.main import run
 from commonplace.learning.execution import Execution
 from commonplace.model.queries import DocumentFilter
@@ -30,7 +30,7 @@ def project(tmp_path, monkeypatch):
 
 def executed(task, *said, **options):
     """Execute a task in which the user says this; returns the execution."""
-    with here() as place:
+    with open_app() as place:
         with Execution(place, task, **options) as execution:
             for text in said:
                 execution.say("user", text)
@@ -40,7 +40,7 @@ def executed(task, *said, **options):
 
 def sessions():
     """The sessions that were taken in, by name."""
-    with here() as place:
+    with open_app() as place:
         where = DocumentFilter(scopes=frozenset({place.where.project}), kinds=frozenset({"session"}))
         return [document.name for document in place.store.documents(where, limit=9)]
 
@@ -67,7 +67,7 @@ def test_an_execution_that_fails_is_indexed_and_not_learned_from():
             execution.say("user", CONVENTION)
             raise ZeroDivisionError
 
-    with here() as place, pytest.raises(ZeroDivisionError):
+    with open_app() as place, pytest.raises(ZeroDivisionError):
         fail(place)
     assert (sessions(), begun[0].records) == (["s1"], ())
 
@@ -84,7 +84,7 @@ def test_learning_that_is_off_takes_the_session_in_only(project):
 @pytest.mark.usefixtures("project")
 def test_memory_that_fails_ends_no_execution():
     """The trouble is told."""
-    with here() as place:
+    with open_app() as place:
         place.memory.remember(CONVENTION, category="decisions")
         with Execution(place, "pnpm", budget=1) as execution:
             execution.say("user", "\ud800 is not valid Unicode")
@@ -99,4 +99,4 @@ def test_a_secret_in_an_execution_is_told():
     """It is taken out before anything is kept."""
     execution = executed("deploy", "the password is hunter2-Tr0ub4dor", session="s1")
 
-    assert any("was taken out of the session" in note for note in execution.notes)
+    assert any("was removed from the session" in note for note in execution.notes)

@@ -12,9 +12,10 @@ from contextlib import ExitStack
 import pytest
 
 from commonplace.model.errors import ConfigError, ProviderError
-from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.agent import RoleAgent
+from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import EmbeddingSettings, Role
-from commonplace.roles.flow import agreeing, handed_on, together
+from commonplace.roles.flow import check_shared_embedder, combine, run_flow
 from commonplace.roles.flow_dialect import Flow, Member, load
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls
@@ -49,7 +50,7 @@ class Agents:
 
 def run(given, ask, **options):
     """Run a flow with one prompt."""
-    return asyncio.run(handed_on(given, "go", ask, **options))
+    return asyncio.run(run_flow(given, "go", ask, **options))
 
 
 def test_what_one_says_is_what_the_next_is_asked():
@@ -98,7 +99,7 @@ def test_nothing_is_not_handed_on():
     """An agent that says nothing leaves the next one nothing to do, unless others say something."""
     with pytest.raises(ProviderError, match="agent 'b' was handed nothing: a said nothing"):
         run(flow(a=["b"], b=[]), Agents(a=" "))
-    assert together("d", {"b": "", "c": "tea"}) == "c:\ntea"
+    assert combine("d", {"b": "", "c": "tea"}) == "c:\ntea"
 
 
 class Newsroom:
@@ -146,7 +147,7 @@ def test_what_one_agent_of_a_flow_remembers_another_recalls(newsroom, server):
         }
 
         async def ask(name, prompt):
-            return (await Conversation(agents[name], tell=print).say(prompt)).output
+            return (await Conversation(agents[name], notify=print).say(prompt)).output
 
         assert run(newsroom.flow, ask) == {"writer": "The tea of Assam"}
     assert "Tea is grown in Assam" in server.chats[3].body["messages"][-1]["content"]
@@ -167,21 +168,22 @@ def test_agents_that_would_embed_differently_cannot_share_a_store(newsroom, serv
     with newsroom.held("finder") as finder, newsroom.held("writer") as writer:
         held = {"finder": finder, "writer": writer}
         with pytest.raises(ConfigError, match=r"agents 'finder' and 'writer' would embed with '.*' and 'ollama:m"):
-            agreeing(newsroom.flow, held)
-        agreeing(newsroom.flow.replace(shared=None), held)
-        agreeing(newsroom.flow, {"finder": finder})
+            check_shared_embedder(newsroom.flow, held)
+        check_shared_embedder(newsroom.flow.replace(shared=None), held)
+        check_shared_embedder(newsroom.flow, {"finder": finder})
 
 
 WRITER = """
 import sys
 from commonplace.roles.memory import role_memory
 from commonplace.roles.flow_dialect import load
-from commonplace.roles.tools import answered, tools
+from commonplace.agents import answer_call
+from commonplace.roles import role_tools
 file, name = sys.argv[1:]
 with role_memory(load(file).member(name).role) as held:
-    offered = tools(held.memory())
+    offered = role_tools(held.memory())
     for number in range(10):
-        said = answered(offered, "remember", {"content": f"fact {number} of {name} {sys.argv}"})
+        said = answer_call(offered, "remember", {"content": f"fact {number} of {name} {sys.argv}"})
         assert said.startswith("Remembered (id="), said
 """
 

@@ -15,9 +15,10 @@ from pydantic_ai.models.function import FunctionModel
 
 from commonplace.ci.dialect import load
 from commonplace.ci.registry import ledger
-from commonplace.ci.runner import Run, pipeline
+from commonplace.ci.runner import Run, TaskFailed, call_line, pipeline
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
 from loopback import LoopbackServer, calls, fails, raw, says
+from stands import rows
 
 ON = {"enabled": True}
 LESSON = "always run go fmt before building"
@@ -101,7 +102,7 @@ def test_a_mistake_is_told_to_the_model_which_goes_on(run, watched):
         {"error": "content is required"},
         {"saved": True, "deduped": False},
     ]
-    assert [str(call) for call in watched] == [
+    assert [call_line(call) for call in watched] == [
         "reviewer called save_memory: content exceeds max 4096 bytes",
         "reviewer called save_memory: content is required",
         "reviewer called save_memory: saved",
@@ -121,8 +122,8 @@ def test_a_model_that_sends_no_json_is_told_or_ends_the_run_in_one_sentence(run,
 def test_a_call_shows_counts_and_never_contents(run, watched):
     """A quiet line for each call; a secret that was taken out is said there."""
     run(scripted([("save_memory", {"content": "the password is hunter22 for the wiki"})], [("recall_memory", {})]))
-    first, second = map(str, watched)
-    assert first.startswith("reviewer called save_memory: saved; a secret (password) was taken out; [secret:password:")
+    first, second = map(call_line, watched)
+    assert first.startswith("reviewer called save_memory: saved; a secret (password) was removed; [secret:password:")
     assert second == "reviewer called recall_memory: 1 memory"
     assert "hunter22" not in first + second
 
@@ -180,16 +181,13 @@ def test_an_answer_that_was_cut_off_is_told_apart(run):
     """Whoever reads half an answer should know."""
     with LoopbackServer(answers=[says("half a", finish="length"), "whole"]) as server:
         ran = [run(address=server.base_url) for _ in range(2)]
-    assert [(one.output, one.cut) for one in ran] == [("half a", True), ("whole", False)]
+    assert [(one.output, one.truncated) for one in ran] == [("half a", True), ("whole", False)]
 
 
 NO_CHOICE = '{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [raw("<html>"), raw(""), raw("null"), raw('{"choices": []}'), raw(NO_CHOICE), calls(("nope", {}))],
-)
+@rows("odd", [raw("<html>"), raw(""), raw("null"), raw('{"choices": []}'), raw(NO_CHOICE), calls(("nope", {}))])
 def test_a_service_that_answers_nonsense_is_one_sentence(run, odd):
     """Whatever comes back, the run ends with one sort of error that names agent and model."""
     with (
@@ -240,28 +238,36 @@ TASK = "- task: unit\n  config: {run: {path: %s, args: %s}, params: {WORD: hello
 
 def test_a_task_is_refused_unless_it_is_allowed(running):
     """The whole run is refused, before its first step, and the message says how to allow it."""
-    run = running("- {agent: a, prompt: p, model: test}\n" + TASK % ("touch", "[x]"))
+    run, seen = running("- {agent: a, prompt: p, model: test}\n" + TASK % ("/bin/true", "[]")), []
     with pytest.raises(
-        Forbidden, match="task 'unit' of job 'release' would run 'touch' on this machine; --allow-tasks"
+        Forbidden, match="task 'unit' of job 'release' would run '/bin/true' on this machine; --allow-tasks"
     ):
-        run.steps()
-    assert len(list(run.steps(allow_tasks=True))) == 2
+        asyncio.run(run.run(started=lambda _job, step: seen.append(step.name)))
+    assert seen == []
+    results = asyncio.run(run.run(allow_tasks=True, started=lambda _job, step: seen.append(step.name)))
+    assert [result.step.name for result in results] == seen == ["a", "unit"]
 
 
-@pytest.mark.parametrize(("program", "code"), [("exit 0", 0), ("exit 3", 3), ('test "$WORD" = hello', 0)])
-def test_a_task_runs_its_command(running, program, code):
-    """Its exit code is what came of it; ``params`` are in its environment."""
+@pytest.mark.parametrize("program", ["exit 0", 'test "$WORD" = hello'])
+def test_a_task_runs_its_command(running, program):
+    """``params`` are in its environment."""
     run = running(TASK % ("sh", json.dumps(["-c", program])))
-    [(_, step)] = run.steps(allow_tasks=True)
-    assert asyncio.run(run.take(step)).exit_code == code
+    assert [result.exit_code for result in asyncio.run(run.run(allow_tasks=True))] == [0]
+
+
+def test_a_task_that_fails_ends_the_run(running):
+    """Its exit code is in the sentence, and the steps after it do not run."""
+    run, ended = running(TASK % ("sh", '["-c", "exit 3"]') + "- {agent: a, prompt: p, model: test}\n"), []
+    with pytest.raises(TaskFailed, match="task 'unit' of job 'release' failed with exit code 3"):
+        asyncio.run(run.run(allow_tasks=True, ended=ended.append))
+    assert ended == []
 
 
 def test_a_task_that_cannot_be_started_is_named(running):
     """A program that is not there is a mistake in the file."""
     run = running(TASK % ("/nowhere/at/all", "[]"))
-    [(_, step)] = run.steps(allow_tasks=True)
     with pytest.raises(InvalidInput, match="task 'unit' cannot run '/nowhere/at/all': No such file"):
-        asyncio.run(run.take(step))
+        asyncio.run(run.run(allow_tasks=True))
 
 
 def test_two_files_of_one_name_are_not_one_pipeline(running, tmp_path):
@@ -279,7 +285,7 @@ def test_two_files_of_one_name_are_not_one_pipeline(running, tmp_path):
 # The ledger
 
 
-@pytest.mark.parametrize("turn", range(5))
+@rows("turn", range(5))
 def test_two_files_of_one_name_are_told_apart_though_they_run_for_the_first_time_at_once(store, turn):
     """One of them has the name, and the other one is refused: they never share a memory by chance."""
     meeting, came = threading.Barrier(4), []

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 import pytest
 
 from commonplace.model.records import Kind
-from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.agent import RoleAgent
+from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import parse
 from commonplace.roles.memory import role_memory
 from commonplace.roles.repl import AT_PROMPT, HELP, INTERRUPTED, MEMORY, Repl
@@ -23,7 +24,7 @@ class Somebody:
 
     def __init__(self, *lines, yes=False):
         self.lines, self.yes = list(lines), yes
-        self.wait_for_event, self.said, self.notes, self.questions = "", [], [], []
+        self.heard, self.said, self.notes, self.questions = "", [], [], []
 
     def ask(self):
         """The next line; then the end."""
@@ -39,17 +40,17 @@ class Somebody:
 
     def write(self, piece):
         """Hear a piece."""
-        self.wait_for_event += piece
+        self.heard += piece
 
     def end(self):
         """Hear that it ended."""
-        self.wait_for_event += "\n" if self.wait_for_event and not self.wait_for_event.endswith("\n") else ""
+        self.heard += "\n" if self.heard and not self.heard.endswith("\n") else ""
 
     def say(self, text):
         """Be told lines."""
         self.said.append(text)
 
-    def note(self, sentence):
+    def warn(self, sentence):
         """Be told something besides."""
         self.notes.append(sentence)
 
@@ -77,7 +78,7 @@ class Place:
         """Sit down, type, and leave; returns who was there."""
         somebody = Somebody(*lines, **options)
         held = self.held if self.memory is not None else None
-        talk = Conversation(RoleAgent(self.role, held, env={}), tell=somebody.note)
+        talk = Conversation(RoleAgent(self.role, held, env={}), notify=somebody.warn)
         Repl(talk, somebody).run(first)
         return somebody
 
@@ -100,7 +101,7 @@ def test_every_line_is_a_turn_and_every_turn_is_saved(place, server):
     """Blank lines are none; the session has both exchanges, and one name."""
     server.add("hello", "fine")
     somebody = place.type("hi", "  ", "how are you?", "/quit", "never typed")
-    assert somebody.wait_for_event == "hello\nfine\n"
+    assert somebody.heard == "hello\nfine\n"
     assert [saved.messages for saved in place.held.sessions.all()] == [4]
     assert len(server.chats) == 2
 
@@ -108,7 +109,7 @@ def test_every_line_is_a_turn_and_every_turn_is_saved(place, server):
 def test_a_path_is_no_command(place, server):
     """What begins with a slash and is no single word is said to the agent."""
     server.add("I see")
-    assert place.type("/etc/hosts is wrong").wait_for_event == "I see\n"
+    assert place.type("/etc/hosts is wrong").heard == "I see\n"
 
 
 def test_what_is_given_at_the_start_is_said_first(place, server):
@@ -123,7 +124,7 @@ def test_a_turn_that_fails_is_told_and_the_next_one_may_go_well(place, server):
     server.add(fails(400, "no"), says("half", finish="length"))
     somebody = place.type("one", "two")
     assert "answered 400: no" in somebody.notes[0]
-    assert somebody.wait_for_event == "half\n"
+    assert somebody.heard == "half\n"
     assert somebody.notes[1] == "the answer was cut off: the model used up its tokens"
 
 
@@ -142,7 +143,7 @@ def test_ctrl_c_interrupts_the_answer_and_not_the_conversation(place, server):
     somebody = place.type("a long story", "shorter")
     presser.join()
     assert somebody.notes == [INTERRUPTED]
-    assert somebody.wait_for_event == "fine\n"
+    assert somebody.heard == "fine\n"
     said = [message["content"] for message in server.chats[1].body["messages"][1:]]
     assert said == ["a long story", "(interrupted)", "shorter"]
 
@@ -152,7 +153,7 @@ def test_ctrl_c_at_the_prompt_says_how_to_leave(place, server):
     server.add("hello")
     somebody = place.type(KeyboardInterrupt(), "hi")
     assert somebody.notes == [AT_PROMPT]
-    assert somebody.wait_for_event == "hello\n"
+    assert somebody.heard == "hello\n"
 
 
 def test_help_and_words_that_are_no_command(place):
@@ -194,7 +195,7 @@ def test_an_agent_without_a_memory_has_nothing_to_show(place, server):
     place.memory = None
     server.add("hello")
     somebody = place.type("hi", "/memory list")
-    assert somebody.wait_for_event == "hello\n"
+    assert somebody.heard == "hello\n"
     assert somebody.notes == ["this agent has no memory"]
     assert "tools" not in server.chats[0].body
 

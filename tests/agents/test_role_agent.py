@@ -10,7 +10,8 @@ import pytest
 
 from commonplace.model.errors import ConfigError, Forbidden, ProviderError, StoreError
 from commonplace.model.records import Kind
-from commonplace.roles.agent import Conversation, RoleAgent
+from commonplace.roles.agent import RoleAgent, call_line
+from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import parse
 from commonplace.roles.memory import role_memory
 from commonplace.roles.sessions import Sessions
@@ -57,7 +58,7 @@ class Place:
     def talk(self, **options):
         """A new conversation."""
         agent = RoleAgent(self.role, self.held, env={}, watch=self.calls.append)
-        return Conversation(agent, tell=self.told.append, **options)
+        return Conversation(agent, notify=self.told.append, **options)
 
     def say(self, talk, *prompts):
         """Some turns, each saved."""
@@ -86,8 +87,9 @@ def place(tmp_path, server):
 def test_the_model_gets_the_roles_words_and_the_five_tools_and_three_more(place, server):
     """What goes over the wire has the role's prompt and every memory tool of the kinds that are on."""
     server.add("hello")
-    [turn] = place.say(place.talk(), "hi")
-    assert (turn.output, turn.tokens, turn.finished) == ("hello", 18, None)
+    talk = place.talk()
+    [turn] = place.say(talk, "hi")
+    assert (turn.output, talk.agent.used, turn.finished) == ("hello", 18, None)
     assert server.chats[0].system == place.prompt
     assert [tool["function"]["name"] for tool in server.chats[0].body["tools"]] == [
         "remember", "learn_procedure", "record_episode", "recall", "list_memories", "forget", "update", "replace",
@@ -104,7 +106,7 @@ def test_an_agent_remembers_in_one_conversation_and_recalls_in_the_next(place, s
     told = [message["content"] for message in server.chats[3].body["messages"] if message["role"] == "tool"]
     assert told[0].startswith("[Type: semantic | Category: ui_prefs | Score: ")
     assert told[0].endswith("]\nThe user likes tea")
-    assert [str(call) for call in place.calls] == [
+    assert [call_line(call) for call in place.calls] == [
         f"remember: Remembered (id={kept.id}, category=ui_prefs)",
         "recall: 1 memory",
     ]
@@ -230,7 +232,7 @@ def test_a_spoiled_session_is_said_to_be_so(place):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"query": "tea", "memory_types": ["semantics"]}, "'semantics' is not a memory type"),
+        ({"query": "tea", "memory_types": ["semantics"]}, "each of memory_types must be one of semantic"),
         ({"query": "tea", "top_k": 0}, "top_k must be a whole number"),
         ({"query": "tea", "depth": 3}, "takes no 'depth'"),
     ],
@@ -307,7 +309,7 @@ def test_an_interrupted_answer_is_remembered_as_far_as_it_went(place, server):
     """The next turn carries what was asked and what was heard of the answer."""
     server.add("fine")
     talk = place.talk()
-    talk.interrupted("tell me a story", "Once upon")
+    talk.interrupt("tell me a story", "Once upon")
     place.say(talk, "shorter")
     said = [message["content"] for message in server.chats[0].body["messages"][1:]]
     assert said == ["tell me a story", "Once upon (interrupted)", "shorter"]
@@ -328,7 +330,7 @@ def test_what_a_role_asks_of_its_model_is_sent(place, server):
     place.more = {"model": settings}
     server.add(says("half a", finish="length"))
     [turn] = place.say(place.talk(), "hi")
-    assert turn.cut
+    assert turn.truncated
     assert (server.chats[0].body["temperature"], server.chats[0].body["max_tokens"]) == (0.1, 50)
 
 
@@ -336,7 +338,7 @@ def test_pieces_are_heard_as_they_come(place, server):
     """A listener hears the words one by one, and together they are the answer."""
     server.add("one two three")
     heard = []
-    asyncio.run(place.talk().say("count", hear=heard.append))
+    asyncio.run(place.talk().say("count", on_text=heard.append))
     assert len(heard) == 3
     assert "".join(heard) == "one two three"
 

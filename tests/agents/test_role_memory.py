@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from commonplace.agents import answer_call
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import (
     ConfigError,
@@ -26,12 +27,14 @@ from commonplace.model.jobs import Job
 from commonplace.model.ports import Answer, EmbedderIdentity
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Kind
+from commonplace.roles import role_tools
 from commonplace.roles.consolidate import JOB, LEASE, parsed
 from commonplace.roles.dialect import KindSettings, MemorySettings, load
-from commonplace.roles.memory import agreeing, consolidating, embedder_for, exists, role_memory
-from commonplace.roles.tools import answered, tools
-from commonplace.roles.transfer import exported
+from commonplace.roles.embedders import check_embedder, embedder_for
+from commonplace.roles.memory import consolidation_model, has_store, role_memory
+from commonplace.roles.transfer import export_entries
 from loopback import LoopbackServer
+from stands import rows
 
 
 class Speaker:
@@ -97,9 +100,7 @@ def embeddings(**said):
 # Which embedder
 
 
-@pytest.mark.parametrize(
-    ("memory", "model", "keys", "name"),
-    [
+@rows("memory, model, keys, name", [
         ("memory: {}", "openai:x", {"OPENAI_API_KEY": "k"}, "openai:text-embedding-3-small"),
         ("memory: {}", "anthropic:x", {"OPENAI_API_KEY": "k"}, "openai:text-embedding-3-small"),
         ("memory: {}", "google:x", {"GOOGLE_API_KEY": "k"}, "google:text-embedding-004"),
@@ -112,8 +113,7 @@ def embeddings(**said):
         (embeddings(provider="google", model="gemini-embedding-001"), "openai:x", {"GOOGLE_API_KEY": "k"},
          "google:gemini-embedding-001"),
         (embeddings(provider="anthropic"), "ollama:x", {"OPENAI_API_KEY": "k"}, "openai:text-embedding-3-small"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_embedder_is_the_models_then_the_providers_then_the_agents(role, memory, model, keys, name):
     """The order is the document's, and nothing has to be said when it can be followed."""
     chosen = embedder_for(role(memory, model), keys)
@@ -125,7 +125,7 @@ def test_a_custom_address_is_asked_in_openais_protocol(role, env):
     with LoopbackServer() as server:
         memory = embeddings(provider="openai", model="own", base_url=server.base_url, api_key_env="OWN_KEY")
         with role_memory(role(memory), env=env | {"OWN_KEY": "k1"}) as held:
-            answered(tools(held.memory()), "remember", {"content": "the sky is blue"})
+            answer_call(role_tools(held.memory()), "remember", {"content": "the sky is blue"})
     assert server.embedded[-1].texts == ["the sky is blue"]
     assert {request.headers["authorization"] for request in server.embedded} == {"Bearer k1"}
 
@@ -205,7 +205,7 @@ def test_another_model_is_told_by_name_with_the_way_out(role, env, clock):
 def test_another_length_is_told_by_name_with_the_way_out(held):
     """A model that changed under its name is noticed too."""
     with pytest.raises(DimensionMismatch, match=r"vectors of 4 dimensions, 'm' now has 8; `commonplace memory reembed"):
-        agreeing(held.role, EmbedderIdentity(name="m", dimensions=4), Lengths("m", 8))
+        check_embedder(held.role, EmbedderIdentity(name="m", dimensions=4), Lengths("m", 8))
 
 
 def test_reembedding_is_the_way_out(role, env, clock):
@@ -233,7 +233,7 @@ def test_an_embedder_that_cannot_be_is_a_mistake_of_the_role(role, env):
 
 def test_asking_whether_there_is_a_store_makes_none(role, env):
     """Looking leaves nothing behind."""
-    assert not exists(role(), env=env)
+    assert not has_store(role(), env=env)
     assert not os.path.exists(env["COMMONPLACE_HOME"])
 
 
@@ -261,7 +261,7 @@ def test_two_roles_with_one_store_share_their_memories(role, env, clock):
             "0123456789ab", [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}]
         )
     with role_memory(role(shared, name="reader"), env=env, clock=clock) as reader:
-        assert "Friday" in answered(tools(reader.memory()), "recall", {"query": "when is the release?"})
+        assert "Friday" in answer_call(role_tools(reader.memory()), "recall", {"query": "when is the release?"})
         assert reader.sessions.all() == []
 
 
@@ -330,8 +330,8 @@ def test_a_batch_without_a_fact_is_marked_so_that_the_queue_moves_on(held, episo
     assert "episode 0 " not in model.prompts[1]
 
 
-@pytest.mark.parametrize(
-    ("line", "fact"),
+@rows(
+    "line, fact",
     [
         ("fact: a", ("fact", "a")),
         ("- bullet: a", ("bullet", "a")),
@@ -434,7 +434,7 @@ def test_the_roles_own_endpoint_is_asked_with_its_own_key(role, env, clock):
 )
 def test_another_model_may_consolidate(role, model, override, spec):
     """At the role's own address it is a name there."""
-    found = consolidating(role(f"memory:\n  consolidation:\n    model_override: {override}", model))
+    found = consolidation_model(role(f"memory:\n  consolidation:\n    model_override: {override}", model))
     assert found.spec == spec
     assert bool(found.base_url) == ("base_url" in model)
 
@@ -446,25 +446,25 @@ def test_an_export_moves_between_roles_with_different_embedders(role, env, held,
     """Content, dates, categories and what was consolidated come along; vectors are made anew."""
     episodes(1)
     held.consolidate(Speaker("preference: The user likes tea"))
-    text = json.dumps(exported(held.store, held.scope, now=held.clock()))
+    text = json.dumps(export_entries(held.store, held.scope, now=held.clock()))
     with LoopbackServer() as server:
         other = role(embeddings(model="own", base_url=server.base_url), name="other")
         with role_memory(other, env=env, clock=held.clock) as into:
-            assert into.import_(text).kept == 2
+            assert into.import_(text).added == 2
             assert pending(into) == 0
             fact, episode = into.memory().list()
             assert (episode.content, episode.created_at) == ("episode 0", datetime(2026, 1, 1, 12, tzinfo=UTC))
             assert fact.metadata == {"source": "consolidation"}
             assert into.memory().recall("The user likes tea")[0].similarity == pytest.approx(1, abs=1e-3)
-    assert server.embedded[0].texts == ["The user likes tea", "episode 0"]
+    assert server.embedded[1].texts == ["The user likes tea", "episode 0"]
 
 
 def test_an_import_again_changes_nothing(held):
     """What is said already stays as it is."""
     text = json.dumps([{"content": "a"}, {"content": "b", "memory_type": "procedural"}])
-    assert held.import_(text).kept == 2
+    assert held.import_(text).added == 2
     again = held.import_(text)
-    assert (again.kept, again.present) == (0, 2)
+    assert (again.added, again.duplicates) == (0, 2)
 
 
 def test_an_import_is_embedded_in_batches_with_progress(role, env):
@@ -473,23 +473,26 @@ def test_an_import_is_embedded_in_batches_with_progress(role, env):
     text = json.dumps([{"content": f"fact {n}"} for n in range(120)])
     with role_memory(role(), env=env) as held:
         held.import_(text, tell=lambda *how: told.append(how))
-    assert told == [(50, 120), (100, 120), (120, 120)]
+    assert told == [(120, 120), (50, 120), (100, 120), (120, 120)]
 
 
-@pytest.mark.parametrize(
-    ("records", "said"),
+@rows(
+    "records, said",
     [
         ({}, "Expected a JSON array of memory objects."),
         ([{"content": "fine"}, "text"], "Record 1: expected an object, not 'text'"),
         (
             [{"content": "fine"}, {"content": "x", "memory_type": "dream"}],
-            "Record 1: unknown memory_type 'dream'. Use: ",
+            "Record 1: memory_type must be one of episodic, semantic, procedural, not 'dream'",
         ),
-        ([{"content": 3}], "Record 0: content and category should be text"),
-        ([{"content": "fine"}, {"content": "x", "created_at": "not a date"}], "Record 1: created_at should be an ISO"),
+        ([{"content": 3}], "Record 0: content must be a string, not 3"),
+        (
+            [{"content": "fine"}, {"content": "x", "created_at": "not a date"}],
+            "Record 1: created_at must be a date such as",
+        ),
         (
             [{"content": "x", "metadata": []}, {"content": "x", "metadata": [1]}],
-            "Record 1: metadata should be an object",
+            "Record 1: metadata must be an object, not [1]",
         ),
         ([{"content": "fine"}, {"content": "x" * 20_000}], "Record 1: the content has 20000 bytes"),
     ],
@@ -521,16 +524,16 @@ def test_an_embedder_that_fails_does_not_lose_an_import(role, env):
     """The memories are there, found by their words, and it is said why they have no vectors."""
     with role_memory(role(embeddings(provider="openai")), env=env) as held:
         done = held.import_(json.dumps([{"content": "the sky is blue"}]))
-        assert (done.kept, "OPENAI_API_KEY" in done.unembedded) == (1, True)
+        assert (done.added, "OPENAI_API_KEY" in done.unembedded) == (1, True)
         assert held.memory().recall("blue sky")[0].record.content == "the sky is blue"
 
 
 def test_four_threads_write_one_memory_without_losing_anything(held):
     """Frameworks call tools from threads of their own."""
-    offered = tools(held.memory())
+    offered = role_tools(held.memory())
 
     def write(who):
-        return [answered(offered, "remember", {"content": f"{who} fact {number}"}) for number in range(25)]
+        return [answer_call(offered, "remember", {"content": f"{who} fact {number}"}) for number in range(25)]
 
     with ThreadPoolExecutor(4) as pool:
         said = [answer for answers in pool.map(write, "abcd") for answer in answers]

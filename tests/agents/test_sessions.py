@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.agents.quietly import quietly
+from commonplace.agents.tolerance import tolerate
 from commonplace.model.changes import PutDocument
 from commonplace.model.errors import StoreError
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
 from commonplace.roles.sessions import Sessions, asked, new_session, preview, recent_words, window
 from commonplace.stores.sqlite.store import SqliteStore
+from stands import rows
 
 SCOPE = Scope.of(("namespace", "assistant"))
 
@@ -164,8 +165,8 @@ def test_a_session_that_somebody_spoiled_is_said_to_be_unreadable(sessions, stor
             sessions.newest().read()
 
 
-@pytest.mark.parametrize(
-    ("messages", "most", "expected"),
+@rows(
+    "messages, most, expected",
     [
         ([ask("a"), answer("b"), ask("c"), answer("d")], 20, [ask("a"), answer("b"), ask("c"), answer("d")]),
         ([ask("a"), answer("b"), ask("c"), answer("d")], 3, [ask("c"), answer("d")]),
@@ -200,18 +201,18 @@ def test_a_prompt_in_pieces_has_words_too():
     assert preview([ask("y" * 100)]) == "y" * 80
 
 
-def test_what_is_done_quietly_ends_nothing(caplog):
+def test_what_is_tolerated_ends_nothing(caplog):
     """The user hears one sentence, the log has everything, and the program goes on."""
     told = []
-    with caplog.at_level(logging.WARNING, "commonplace"), quietly("it was not saved", tell=told.append):
+    with caplog.at_level(logging.WARNING, "commonplace"), tolerate("it was not saved", notify=told.append):
         raise ZeroDivisionError("by\nzero")
     assert told == ["it was not saved: by ⏎ zero"]
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_what_is_done_quietly_can_be_interrupted():
+def test_what_is_tolerated_can_be_interrupted():
     """Ctrl-C is no failure."""
     told = []
-    with pytest.raises(KeyboardInterrupt), quietly("it was not saved", tell=told.append):
+    with pytest.raises(KeyboardInterrupt), tolerate("it was not saved", notify=told.append):
         raise KeyboardInterrupt
     assert told == []

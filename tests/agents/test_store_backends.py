@@ -9,12 +9,13 @@ import sys
 
 import pytest
 
+from commonplace.agents import answer_call
 from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel, Kind
+from commonplace.roles import role_tools
 from commonplace.roles.dialect import load
-from commonplace.roles.memory import exists, role_memory
-from commonplace.roles.tools import answered, tools
-from commonplace.roles.transfer import exported
+from commonplace.roles.memory import has_store, role_memory
+from commonplace.roles.transfer import export_entries
 from commonplace.stores.lance.store import LanceStore
 from stands import POSTGRES
 
@@ -59,12 +60,12 @@ def role(request, tmp_path):
 def test_what_is_remembered_is_recalled_by_the_next_process(role, env):
     """The tools answer in the document's words, whatever keeps the memories."""
     with role_memory(role(), env=env) as held:
-        said = answered(tools(held.memory()), "remember", {"content": "The user prefers dark mode."})
+        said = answer_call(role_tools(held.memory()), "remember", {"content": "The user prefers dark mode."})
     assert said.startswith("Remembered (id=")
     with role_memory(role(), env=env) as held:
-        found = answered(tools(held.memory()), "recall", {"query": "The user prefers dark mode."})
+        found = answer_call(role_tools(held.memory()), "recall", {"query": "The user prefers dark mode."})
     assert found.startswith("[Type: semantic | Category: general | Score: 1.000 | ")
-    assert exists(role(), env=env)
+    assert has_store(role(), env=env)
 
 
 def test_roles_with_one_store_share_their_memories(role, env):
@@ -95,11 +96,11 @@ def test_memories_move_to_another_backend(role, env, tmp_path):
     """What one role exports another one keeps, once, whatever either of them is kept in."""
     with role_memory(role(), env=env) as held:
         held.memory().remember("The user prefers dark mode.", category="preferences", kind=Kind.SEMANTIC)
-        text = json.dumps(exported(held.store, held.scope, now=held.clock()))
+        text = json.dumps(export_entries(held.store, held.scope, now=held.clock()))
     plain = tmp_path / "plain.yaml"
     plain.write_text("name: plain\nrole: You help.\nmodel: test\nmemory: {}\n", encoding="utf-8")
     with role_memory(load(str(plain)), env=env) as held:
-        assert (held.import_(text).kept, held.import_(text).present) == (1, 1)
+        assert (held.import_(text).added, held.import_(text).duplicates) == (1, 1)
         assert held.memory().recall("dark mode")[0].text == "The user prefers dark mode."
 
 
@@ -125,7 +126,7 @@ def test_a_change_of_backend_starts_with_what_was_remembered(env, tmp_path, befo
         held.memory().remember("The user prefers dark mode.", kind=Kind.SEMANTIC)
         held.sessions.save("0123456789ab", [{"kind": "request", "parts": [{"part_kind": "user-prompt"}]}])
     file.write_text(texts[after], encoding="utf-8")
-    assert exists(load(str(file)), env=env)
+    assert has_store(load(str(file)), env=env)
     with role_memory(load(str(file)), env=env) as held:
         assert held.memory().recall("dark mode")[0].similarity > 0.3
         assert (len(held.sessions.all()), "1 records of" in held.notes[0]) == (1, True)

@@ -9,6 +9,7 @@ import pytest
 from commonplace.model.errors import ConfigError
 from commonplace.roles.dialect import MemorySettings, Role, model_settings
 from commonplace.roles.flow_dialect import DEPTH, Flow, load
+from stands import rows
 
 DOCUMENT = """\
 apiVersion: initrunner/v1
@@ -116,13 +117,13 @@ def test_who_is_reached_is_whoever_comes_after(flow):
     """From the middle only the rest; from the start everybody, each after those before it."""
     read = flow(agents(d=[], a=["b", "c"], b=["d"], c=["d"], alone=[]))
     assert read.starts() == ["a", "alone"]
-    assert read.reached("b") == ["b", "d"]
-    assert read.reached("a") == ["a", "b", "c", "d"]
-    assert read.before("d") == ["b", "c"]
+    assert read.reachable_from("b") == ["b", "d"]
+    assert read.reachable_from("a") == ["a", "b", "c", "d"]
+    assert read.predecessors("d") == ["b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         (
             DOCUMENT.replace("target: writer", "target: nobody"),
@@ -146,7 +147,7 @@ def test_who_is_reached_is_whoever_comes_after(flow):
             DOCUMENT.replace("needs:", "wants:"),
             "spec.agents.writer.wants: is not known here; there are role, sink, needs",
         ),
-        (DOCUMENT.replace("enabled: true", "enable: true"), "spec.shared_memory.enable: is not a setting"),
+        (DOCUMENT.replace("enabled: true", "enable: true"), "spec.shared_memory.enable: is not known here"),
         (DOCUMENT.replace("roles/writer.yaml", "roles/none.yaml"), "roles/none.yaml: cannot be read"),
         (DOCUMENT.replace("name: newsroom", "name: ../x"), "metadata.name: should be letters"),
         (DOCUMENT[: DOCUMENT.index("  agents:")], "spec.agents: is missing"),

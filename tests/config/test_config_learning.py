@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commonplace.config import settings
-from commonplace.config.learning_settings import Learning, Models
+from commonplace.config.learning import Learning, Models
 from commonplace.config.project import context
 
 

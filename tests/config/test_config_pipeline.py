@@ -6,7 +6,10 @@ import pytest
 
 from commonplace.ci.dialect import (
     AgentStep,
+    Command,
     MemoryBlock,
+    StepConfig,
+    TaskConfig,
     TaskStep,
     agent_scope,
     agent_step,
@@ -15,6 +18,7 @@ from commonplace.ci.dialect import (
 )
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.model.records import Channel, Kind
+from stands import rows
 
 AGENT = {"name": "reviewer", "prompt": "look", "model": "openai:gpt-5"}
 
@@ -69,8 +73,15 @@ def test_a_file_is_jobs_with_plans(written):
     )
     assert (pipeline.name, pipeline.named, [job.name for job in pipeline.jobs]) == ("nightly", True, ["review", "fix"])
     assert pipeline.jobs[0].plan == (
-        AgentStep(name="reviewer", prompt="look", model="openai:gpt-5", platform="linux", image="alpine"),
-        TaskStep(name="unit", path="go", args=("test", "./..."), dir="src", params={"CI": "1"}, platform="linux"),
+        AgentStep(
+            name="reviewer", prompt="look", model="openai:gpt-5", config=StepConfig(platform="linux", image="alpine")
+        ),
+        TaskStep(
+            name="unit",
+            config=TaskConfig(
+                platform="linux", params={"CI": "1"}, run=Command(path="go", args=("test", "./..."), dir="src")
+            ),
+        ),
     )
 
 
@@ -87,21 +98,17 @@ def test_a_file_may_be_a_single_plan(written):
     assert (job.name, job.plan[0].prompt) == ("release", "...")
 
 
-@pytest.mark.parametrize(
-    "kind", ["get", "put", "set_pipeline", "load_var", "in_parallel", "do", "try", "across", "notify"]
-)
+@rows("kind", ["get", "put", "set_pipeline", "load_var", "in_parallel", "do", "try", "across", "notify"])
 def test_other_steps_are_refused_by_name(refused, kind):
     """Nothing is skipped in silence: the message names the step, the file and the place."""
     said = refused(f"{kind}: x")
     assert said == f"jobs[0].plan[0]: a step is `agent:` or `task:`; `{kind}:` cannot be run here"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+@rows("text, said", [
         ("agent: a\nmodel: test", "jobs[0].plan[0].prompt: is missing"),
         ("agent: a\nprompt: p", "jobs[0].plan[0].model: is missing"),
-        ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: should be the agent's name"),
+        ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: is missing"),
         ("agent: [a]\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: should be text, not ['a']"),
         ("agent: a\nprompt: p\nmodel: test\nconfig: linux", "jobs[0].plan[0].config: should be a mapping with"),
         ("agent: a\nprompt: p\nmodel: test\ntimeout: 1h", "jobs[0].plan[0].timeout: is not known here; there are"),
@@ -109,15 +116,14 @@ def test_other_steps_are_refused_by_name(refused, kind):
         ("task: t\nconfig: {run: {args: [x]}}", "jobs[0].plan[0].config.run.path: is missing"),
         ("task: t\nconfig: {run: {path: a, args: x}}", "jobs[0].plan[0].config.run.args: should be a list"),
         ("just text", "jobs[0].plan[0]: a step is `agent:` or `task:`; 'just text' cannot be run here"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_mistake_is_named_with_its_place(refused, text, said):
     """Every message says where in the file, and what should be there."""
     assert refused(text).startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("", "should be a mapping with name, jobs"),
         ("jobs: []", "jobs: should be a list with something in it"),
@@ -167,14 +173,14 @@ def test_a_job_is_chosen_by_its_name(written):
         "- {name: a, plan: [{agent: b, prompt: c, model: test}]}\n"
         "- {name: d, plan: [{agent: e, prompt: f, model: test}]}\n"
     )
-    assert [job.name for job in pipeline.chosen(None)] == ["a", "d"]
-    assert [job.name for job in pipeline.chosen("d")] == ["d"]
+    assert [job.name for job in pipeline.select_jobs(None)] == ["a", "d"]
+    assert [job.name for job in pipeline.select_jobs("d")] == ["d"]
     with pytest.raises(InvalidInput, match="has no job 'x'; it has a, d"):
-        pipeline.chosen("x")
+        pipeline.select_jobs("x")
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
+@rows(
+    "block, expected",
     [
         (None, None),
         ({}, MemoryBlock()),
@@ -189,8 +195,8 @@ def test_a_memory_block_has_defaults(block, expected):
     assert agent_step(**AGENT, memory=block).memory == expected
 
 
-@pytest.mark.parametrize(
-    ("block", "said"),
+@rows(
+    "block, said",
     [
         ({"enable": True}, "memory.enable: is not known here; there are enabled, max_recall, max_content_bytes"),
         ({"enabled": 1}, "memory.enabled: should be true or false, not 1"),
@@ -198,7 +204,7 @@ def test_a_memory_block_has_defaults(block, expected):
         ({"max_recall": True}, "memory.max_recall: should be a whole number, not True"),
         ({"max_recall": 1001}, "memory.max_recall: should be at most 1000, not 1001"),
         ({"max_content_bytes": 1_048_577}, "memory.max_content_bytes: should be at most 1048576, not 1048577"),
-        (True, "memory: should be a mapping with enabled, max_recall, max_content_bytes"),
+        (True, "memory: should be a mapping with enabled, max_recall, max_content_bytes, not True"),
     ],
 )
 def test_a_wrong_memory_block_is_refused_in_a_program_as_in_a_file(block, said):

@@ -9,6 +9,7 @@ import pytest
 
 from commonplace.config.paths import Place, canonical, database, find, home, identity
 from commonplace.model.errors import ConfigError, InvalidInput
+from stands import rows
 
 ADDRESSES = {
     "git@github.com:acme/shop.git": "github.com/acme/shop",
@@ -36,7 +37,7 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize(("address", "name"), ADDRESSES.items())
+@rows("address, name", ADDRESSES.items())
 def test_an_address_has_one_form(address, name):
     """However a remote is written, it is one project, and nobody's password is part of its name."""
     assert canonical(address) == name
@@ -218,7 +219,7 @@ HOMES = {
 }
 
 
-@pytest.mark.parametrize(("platform", "env", "folder"), HOMES.values(), ids=HOMES)
+@rows("platform, env, folder", HOMES.values())
 def test_the_data_folder_is_where_the_platform_keeps_data(platform, env, folder):
     """COMMONPLACE_HOME decides, else the custom of the system."""
     assert home(env, platform=platform) == folder
@@ -229,8 +230,8 @@ def test_a_relative_data_folder_is_made_whole():
     assert home({"COMMONPLACE_HOME": "mem"}) == os.path.join(os.getcwd(), "mem")
 
 
-@pytest.mark.parametrize(
-    ("env", "said", "expected"),
+@rows(
+    "env, said, expected",
     [
         ({}, None, "/data/commonplace.db"),
         ({}, "team.db", "/data/team.db"),

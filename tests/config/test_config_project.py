@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.config.project import context
 from commonplace.model.binding import CONTENT_BYTES
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
@@ -145,7 +145,7 @@ def test_each_memory_can_be_switched_off(around, shop, tmp_path, name):
     where = around(shop)
     other = where.assistant if name == "project" else where.project
 
-    assert (where.on(name), where.bind(Channel.USER).reads, list(where.folders)) == (False, (other,), [other])
+    assert (where.is_enabled(name), where.bind(Channel.USER).reads, list(where.folders)) == (False, (other,), [other])
     with pytest.raises(Forbidden, match=f"the {name} memory is switched off; `commonplace enable --scope {name}`"):
         where.scope(name)
 
@@ -191,8 +191,8 @@ def test_nothing_is_kept_in_a_project_that_was_not_made(around, repository):
     assert where.project in where.bind(Channel.USER).reads
     assert not where.bind(Channel.USER).may_write(where.project)
     with pytest.raises(ConfigError, match="`commonplace init` makes one"):
-        where.writable("project")
-    assert where.writable("assistant") == where.assistant
+        where.writable_scope("project")
+    assert where.writable_scope("assistant") == where.assistant
 
 
 def everything(folder):
@@ -205,11 +205,11 @@ def test_nothing_outside_of_home_and_project_is_touched(tmp_path, shop):
     (tmp_path / "ada").mkdir()
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path / "ada"), "USER": "ada"}
     before = everything(tmp_path)
-    with here(str(shop), env=env) as opened:
+    with open_app(str(shop), env=env) as opened:
         opened.memory.remember("Use pnpm, not npm", category="decisions")
         opened.memory.remember("Prefer concise responses", category="preferences", scope=opened.where.assistant)
         opened.recall("pnpm")
-        opened.sync(opened.where.project)
+        opened.folders.sync(opened.where.project)
 
     changed = {path for path, data in everything(tmp_path).items() if before.get(path) != data}
     assert {path.relative_to(tmp_path).parts[:2] for path in changed} <= {
@@ -222,7 +222,7 @@ def test_nothing_outside_of_home_and_project_is_touched(tmp_path, shop):
 def test_what_is_kept_is_private(tmp_path, shop):
     """Folders and files of the data folder are the user's alone."""
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada"}
-    with here(str(shop), env=env) as opened:
+    with open_app(str(shop), env=env) as opened:
         opened.memory.remember("the password is hunter2secretX", category="preferences", scope=opened.where.assistant)
 
     for path in [tmp_path / "home", *(tmp_path / "home").rglob("*")]:

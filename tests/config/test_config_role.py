@@ -19,6 +19,7 @@ from commonplace.roles.dialect import (
     load,
     model_settings,
 )
+from stands import rows
 
 DOCUMENT = """\
 apiVersion: initrunner/v1
@@ -100,22 +101,22 @@ def test_one_nested_key_enables_everything(role):
     assert (memory.max_sessions, memory.max_resume_messages, memory.store_backend) == (10, 20, "sqlite")
     assert (memory.consolidation.enabled, memory.consolidation.interval) == (True, "after_session")
     assert (memory.consolidation.max_episodes_per_run, memory.consolidation.model_override) == (20, None)
-    assert not memory.embeddings.said
+    assert not memory.embeddings.is_set
 
 
-@pytest.mark.parametrize(
-    ("section", "said"),
+@rows(
+    "section, said",
     [
-        ("memory:\n  max_session: 3\n", "memory.max_session: is not a setting; there are max_sessions, "),
+        ("memory:\n  max_session: 3\n", "memory.max_session: is not known here; there are max_sessions, "),
         (
             "memory:\n  semantic:\n    most: 3\n",
-            "memory.semantic.most: is not a setting; there are enabled, max_memories",
+            "memory.semantic.most: is not known here; there are enabled, max_memories",
         ),
         ("memory:\n  max_sessions: 0\n", "memory.max_sessions: should be between 1 and "),
         ("memory:\n  max_sessions: many\n", "memory.max_sessions: should be a whole number, not 'many'"),
         ("memory:\n  episodic:\n    enabled: maybe\n", "memory.episodic.enabled: should be true or false, not 'maybe'"),
-        ("memory:\n  semantic: 5\n", "memory.semantic: should be lines of `key: value` below it, not 5"),
-        ("memory: yes please\n", "memory: should be lines of `key: value` below it, not 'yes please'"),
+        ("memory:\n  semantic: 5\n", "memory.semantic: should be a mapping with enabled, max_memories, not 5"),
+        ("memory: yes please\n", "memory: should be a mapping with max_sessions, "),
         ("memory:\n  store_backend: redis\n", "memory.store_backend: should be one of sqlite, lancedb, postgres"),
         ("memory:\n  embeddings:\n    provider: x\n", "memory.embeddings.provider: should be one of "),
         ("memory:\n  consolidation:\n    interval: daily\n", "memory.consolidation.interval: should be one of "),
@@ -124,7 +125,7 @@ def test_one_nested_key_enables_everything(role):
         ("tools:\n  - type: shell\n", "tools[0].type: should be one of delegate, not 'shell'"),
         ("tools:\n  - type: delegate\n", "tools[0].agents: is missing"),
         ("triggers:\n  - type: cron\n    prompt: go\n", "triggers[0].schedule: is missing"),
-        ("triggers:\n  - type: cron\n    when: go\n", "triggers[0].when: is not a setting; there are schedule, "),
+        ("triggers:\n  - type: cron\n    when: go\n", "triggers[0].when: is not known here; there are schedule, "),
         ("triggers:\n  type: cron\n", "triggers: should be a list"),
         ("guardrails:\n  max_iterations: 0\n", "guardrails.max_iterations: should be between 1 and "),
     ],
@@ -134,8 +135,8 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(refused, section, 
     assert refused(FLAT + section).startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("", "should be a mapping with apiVersion, kind, metadata, spec"),
         ("name: a\nmodel: openai:x\n", "role: is missing"),
@@ -143,7 +144,7 @@ def test_a_mistake_is_told_with_its_place_and_what_is_allowed(refused, section, 
         ("name: ../../etc/passwd\nrole: hi\n", "name: should be letters, digits, "),
         ("name: a\nrole: hi\nmodel: gpt\n", "model.provider: should be one of openai, anthropic, google, ollama, test"),
         ("name: a\nrole: hi\nmodel: 'openai:'\n", "model.name: is missing"),
-        ("name: a\nrole: hi\nmodel:\n  provider: openai\n  name: x\n  temp: 1\n", "model.temp: is not a setting"),
+        ("name: a\nrole: hi\nmodel:\n  provider: openai\n  name: x\n  temp: 1\n", "model.temp: is not known here"),
         (DOCUMENT.replace("kind: Agent", "kind: Flow"), "kind: should be Agent, not 'Flow'"),
         (DOCUMENT.replace("initrunner/v1", "v9"), "apiVersion: should be one of commonplace/v1, initrunner/v1"),
         (
@@ -173,7 +174,7 @@ def test_a_file_that_is_not_there_is_told_as_such(tmp_path):
 def test_a_role_without_a_memory_section_says_how_to_get_one(role):
     """It loads and runs; whoever asks for its memory gets a hint."""
     with pytest.raises(ConfigError, match=r"memory: is missing, so this role has no memory; add `memory:`"):
-        role(FLAT).remembering()
+        role(FLAT).memory_settings()
 
 
 def test_a_custom_address_takes_any_provider(role):
@@ -245,8 +246,8 @@ def test_a_binding_writes_only_the_kinds_that_are_on_each_within_its_limit(role)
 def test_sharing_moves_the_store_and_the_limit_and_nothing_else(role):
     """Two roles with one shared store have one scope; a role without a memory gets one."""
     shared = SharedMemory(store_path="memory/team.db", max_memories=9)
-    own = role(FLAT + "memory:\n  max_sessions: 3\n").sharing(shared)
-    other = ephemeral(None, prompt="hi", memory=False).sharing(shared)
+    own = role(FLAT + "memory:\n  max_sessions: 3\n").with_shared_memory(shared)
+    other = ephemeral(None, prompt="hi", memory=False).with_shared_memory(shared)
     assert own.scope("/data") == other.scope("/data")
     assert (own.memory.semantic.keep, own.memory.max_sessions) == (9, 3)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from commonplace.config import settings
-from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, changed, flat, load, template
+from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, load, parse_flat, template, with_switch
 from commonplace.model.errors import ConfigError
+from stands import rows
 
 BLOCKS = {block.name: {one.name: one.default for one in block.settings} for block in (MEMORIES, MODELS)}
 FLAT = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
@@ -40,8 +41,8 @@ def test_a_file_that_is_not_there_says_nothing(tmp_path):
     assert load(str(tmp_path / "none.yaml"), USER) == OWN
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@rows(
+    "text, said",
     [
         ("project: github.com/acme/shop", {"project": "github.com/acme/shop"}),
         ("project: 'My Shop: the app'", {"project": "My Shop: the app"}),
@@ -109,7 +110,7 @@ def test_a_block_can_be_said_in_part(loaded):
     assert said["models"]["default"] == "openai:gpt-5-mini"
 
 
-@pytest.mark.parametrize("setting", MEMORIES.settings, ids=lambda setting: setting.name)
+@rows("setting", MEMORIES.settings)
 def test_each_setting_of_a_block_is_read(loaded, setting):
     """Whatever the setting, another value than its default arrives."""
     other = setting.default + 1 if setting.kind is int else {bool: True, str: "host", float: 0.25}[setting.kind]
@@ -180,7 +181,7 @@ def test_a_folder_is_no_settings_file(tmp_path):
         load(str(tmp_path), PROJECT)
 
 
-@pytest.mark.parametrize(
+@rows(
     "values",
     [
         {},
@@ -221,12 +222,12 @@ SWITCHED = {
 }
 
 
-@pytest.mark.parametrize(("before", "after"), SWITCHED.values(), ids=SWITCHED)
+@rows("before, after", SWITCHED.values())
 def test_turning_a_switch_leaves_the_rest_alone(loaded, before, after):
     """Comments, order and other keys stay as their writer left them."""
-    assert changed(before, "enabled", value=False) == after
-    assert loaded(changed(before, "enabled", value=False))["enabled"] is False
-    assert loaded(changed(after, "enabled", value=True))["enabled"] is True
+    assert with_switch(before, "enabled", value=False) == after
+    assert loaded(with_switch(before, "enabled", value=False))["enabled"] is False
+    assert loaded(with_switch(after, "enabled", value=True))["enabled"] is True
 
 
 def test_every_setting_explains_itself():
@@ -240,29 +241,26 @@ def test_every_setting_explains_itself():
 )
 def test_what_we_write_ourselves_needs_no_parser(text):
     """The fast reader takes what the template and the switch produce."""
-    assert flat(text) is not None
-    assert flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
+    assert parse_flat(text) is not None
+    assert parse_flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+@rows("text, said", [
         ("memories:\n  enabled: true\n", {"memories": {"enabled": True}}),
         ("memories: # x\n\n    # why\n    mode: host # so\nproject: a", {"memories": {"mode": "host"}, "project": "a"}),
         ("models:\n  base_url: http://127.0.0.1:80/v1\n", {"models": {"base_url": "http://127.0.0.1:80/v1"}}),
         ("memories:\n  rolloutPayloadPercent: 0.7", {"memories": {"rolloutPayloadPercent": 0.7}}),
         ("memories:\nmodels:", {"memories": None, "models": None}),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_one_level_of_nesting_needs_no_parser(text, said):
     """A block is read as quickly as a line."""
-    assert flat(text) == said
+    assert parse_flat(text) == said
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     ["  enabled: true", "a: 1\n  b: 2", "a:\n  b: 1\n    c: 2", "a:\n  b: 1\n c: 2", "a:\n  b:\n    c: 1", "a: 0.70"],
 )
 def test_what_is_odd_is_left_to_the_parser(text):
     """Deeper or uneven nesting, and numbers that could be text, are not guessed at."""
-    assert flat(text) is None
+    assert parse_flat(text) is None

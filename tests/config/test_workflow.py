@@ -8,6 +8,7 @@ import pytest
 
 from commonplace.intents.workflow_dialect import AgentBlock, MemoryBlock, Policy, load, loads
 from commonplace.model.errors import ConfigError
+from stands import rows
 
 # The document's own example, as it stands there, and one in the form of RFC-0015.
 DOCUMENT = """\
@@ -83,7 +84,7 @@ def test_the_documents_example_is_read_as_it_stands():
     assert workflow.memory == MemoryBlock(namespace="project-alpha", tier="episodic", ttl=2592000, max_entries=5000)
     assert (research.assign, research.memory) == ("researcher", MemoryBlock(tier="working", handoff=True))
     assert (synthesis.depends_on, synthesis.memory) == (("research",), MemoryBlock(tier="episodic"))
-    assert workflow.handed_to(synthesis) == (research,)
+    assert workflow.handoffs_to(synthesis) == (research,)
 
 
 def test_the_block_of_the_rfc_is_read_as_it_stands():
@@ -141,9 +142,7 @@ PHASE = "workflow: {a: {assign: x}}\n"
 RFC_KEYS = "working_memory, episodic_memory"
 
 
-@pytest.mark.parametrize(
-    ("text", "path", "reason"),
-    [
+@rows("text, path, reason", [
         ("workflow: {a: {assign: x, depends_on: [b]}, b: {assign: y, depends_on: [a]}}", "workflow.a.depends_on",
          "goes round in a circle: a -> b -> a"),
         ("workflow: {a: {assign: x, depends_on: [a]}}", "workflow.a.depends_on", "goes round in a circle: a -> a"),
@@ -169,12 +168,13 @@ RFC_KEYS = "working_memory, episodic_memory"
         ("workflow: {a: {assign: x, memory: {handoff: 3}}}", "workflow.a.memory.handoff",
          "should be true or false, not 3"),
         ("workflow: {a: {assign: x, memory_policy: {max_entries: 0}}}", "workflow.a.memory_policy.max_entries",
-         "should be at least 1, not 0"),
+         "should be between 1 and 1000000, not 0"),
         (f"memory: {{ttl: 30d}}\n{PHASE}", "memory.ttl", "should be a whole number of seconds, not '30d'"),
-        (f"memory: {{ttl: -1}}\n{PHASE}", "memory.ttl", "should be at least 1, not -1"),
+        (f"memory: {{ttl: -1}}\n{PHASE}", "memory.ttl", "should be between 1 and 3153600000, not -1"),
         (f"memory: {{max_entries: many}}\n{PHASE}", "memory.max_entries",
          "should be a whole number of entries, not 'many'"),
-        (f"memory: {{max_entries: 9999999}}\n{PHASE}", "memory.max_entries", "should be at most 1000000, not 9999999"),
+        (f"memory: {{max_entries: 9999999}}\n{PHASE}", "memory.max_entries",
+         "should be between 1 and 1000000, not 9999999"),
         (f"memory: {{tier: semantic, max_entries: 5}}\n{PHASE}", "memory.max_entries",
          "cannot be kept here: semantic memory is never evicted"),
         (f"memory: {{namespace: ''}}\n{PHASE}", "memory.namespace",
@@ -186,7 +186,7 @@ RFC_KEYS = "working_memory, episodic_memory"
         (f"memory: {{handoff: true}}\n{PHASE}", "memory.handoff",
          "is not known here; there are namespace, tier, ttl, max_entries, semantic_namespaces, " + RFC_KEYS),
         (f"memory: {{episodic_memory: {{eviction_policy: fifo}}}}\n{PHASE}", "memory.episodic_memory.eviction_policy",
-         "should be lru, not 'fifo': there is no other here"),
+         "should be lru, not 'fifo'"),
         (f"agents: {{x: {{model: test, use: 'a:B'}}}}\n{PHASE}", "agents.x",
          "should have `use` or `model`, not both: a class brings its own"),
         (f"agents: {{x: {{prompt: hello}}}}\n{PHASE}", "agents.x.prompt", "needs a `model` beside it"),
@@ -194,8 +194,7 @@ RFC_KEYS = "working_memory, episodic_memory"
          "should be an import path such as package.module:Class, not 'nonsense'"),
         (f"llm: {{}}\n{PHASE}", "llm",
          "is not known here; there are openintent, info, name, version, description, memory, agents, workflow, plan"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_cannot_be_followed_is_said_with_its_path(text, path, reason):
     """One sentence, with the file and the place in it."""
     with pytest.raises(ConfigError) as raised:

@@ -7,7 +7,7 @@ import random
 import time
 from datetime import UTC, datetime, timedelta
 
-from commonplace.app import keeper_of, store_at
+from commonplace.app import keeper_of, open_store
 from commonplace.model.changes import AdoptEmbedder, Delete, Enqueue, Finish, Put, Supersede
 from commonplace.model.errors import Conflict, LeaseLost
 from commonplace.model.ids import new_id
@@ -83,7 +83,7 @@ def put(record, **options):
 
 def opened(place):
     """The store at that path or address, ready for vectors."""
-    store = store_at(os.fspath(place))
+    store = open_store(os.fspath(place))
     store.apply([AdoptEmbedder(identity=EmbedderIdentity(name="lengths", dimensions=DIMENSIONS))])
     return store
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lives import ADA, EVERYTHING, LEASE_SECONDS, LIVES, NOW, plain, put, settled, unhealthy
 
-from commonplace.app import store_at
+from commonplace.app import open_store
 from commonplace.model.changes import Finish
 from commonplace.model.errors import LeaseLost, StoreBusy
 from commonplace.model.jobs import Claim, Job, Reason
@@ -148,7 +148,7 @@ class Listener(threading.Thread):
 
 def learn_for_ever(place):
     """Follow what is told; learn something of each new entry, under a lease: that and the job's end in one write."""
-    store, chance, last, due = store_at(place), random.Random(os.getpid()), 0, set()
+    store, chance, last, due = open_store(place), random.Random(os.getpid()), 0, set()
     while True:
         for event in store.events(agents(store), after=last, limit=500):
             last = event.seq
@@ -183,7 +183,7 @@ def agents(store):
 
 def serving(place, folder, chance):
     """Play one round; returns the clients of the server that was killed, those of the other, and a listener there."""
-    store_at(place).close()
+    open_store(place).close()
     servers = [Server(folder, name, place) for name in ("doomed", "other")]
     workers, listener = [], None
     try:
@@ -228,7 +228,7 @@ def _until_written(clients):
 
 
 def _until_learned(place, listener):
-    store = store_at(place)
+    store = open_store(place)
     settled(store)
     last, count = store.wait_for_event(after=0, seconds=0.0), len(kept(store))
     until(lambda: len(store.find(EVERYTHING, order=Order.ID, limit=-1)) >= count, "jobs are left undone")
@@ -247,7 +247,7 @@ def kept(store):
 
 def check_serving(place, theirs, ours, listener):
     """Nothing that was acknowledged is lost, nothing done twice, and only clients of the dead server heard errors."""
-    store = store_at(place)
+    store = open_store(place)
     entries, clients = kept(store), [*theirs, *ours]
     assert all(client.error for client in theirs), "a client of the dead server heard nothing of it"
     assert [client.error for client in ours] == [None] * CLIENTS

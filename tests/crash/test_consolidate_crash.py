@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.engine.memory import Memory
-from commonplace.learning.artifacts import forgotten, publish
+from commonplace.files.artifacts import erase, publish
 from commonplace.learning.consolidate_receipts import receipts, undo
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel
@@ -254,7 +254,7 @@ def remembering(shop):
     """The project as a person has it."""
     place = shop.place
     return Memory(
-        place.store, shop.binding(Channel.USER), clock=shop.clock, erased=lambda erasure: forgotten(place, erasure)
+        place.store, shop.binding(Channel.USER), clock=shop.clock, erased=lambda erasure: erase(place, erasure)
     )
 
 

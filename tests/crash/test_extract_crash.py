@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.app import here, workplace
-from commonplace.config.learning_settings import Learning
+from commonplace.app import open_app
+from commonplace.config.learning import Learning
+from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract
 from commonplace.model.documents import DocumentKind
 from commonplace.model.jobs import Status
@@ -56,9 +57,9 @@ class Mortal:
 
 def run(shop, env, now, *, at=None):
     """Index and extract, dying where it is said; returns how many claims and writes there were."""
-    with here(str(shop), env=env, clock=lambda: now) as opened:
+    with open_app(str(shop), env=env, clock=lambda: now) as opened:
         mortal = Mortal(opened.store, at)
-        place = workplace(opened).replace(store=mortal, learning=LEARNING)
+        place = open_workspace(opened).replace(store=mortal, learning=LEARNING)
         index(place, [str(shop / "sessions")])
         extract(place)
         return mortal.calls
@@ -66,9 +67,9 @@ def run(shop, env, now, *, at=None):
 
 def state(shop, env):
     """All that is remembered, made, and asked for; and whether files and records agree."""
-    with here(str(shop), env=env, clock=lambda: NOW) as opened:
+    with open_app(str(shop), env=env, clock=lambda: NOW) as opened:
         scope = opened.where.project
-        assert opened.sync(scope).quiet
+        assert opened.folders.sync(scope).quiet
         assert opened.keeper.check() == []
         where = Filter(scopes=frozenset({scope}), at=NOW, states=ANY_STATE)
         records = opened.store.find(where, order=Order.ID, limit=-1)

@@ -11,27 +11,27 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.files.codec import agrees, decode
 from commonplace.model.queries import State
 
 #: Says what it is about to do, does it, and says that it is done: one line each, straight to the pipe.
 WORKER = """
 import os, random, sys
-from commonplace.app import here
+from commonplace.app import open_app
 
 def say(*words):
     os.write(1, (" ".join(words) + "\\n").encode())
 
 chance = random.Random(int(sys.argv[2]))
-with here(sys.argv[1]) as opened:
+with open_app(sys.argv[1]) as opened:
     memory = opened.memory
     live = [record.id for record in memory.list(limit=1000)]
     for step in range(10_000):
         verb = chance.choice(["remember"] * 4 + ["update"] * 3 + ["reclassify", "archive", "forget", "forget", "sync"])
         text = f"note-{sys.argv[2]}-{step}-" + "x" * chance.choice([1, 40, 3000])
         if verb == "sync":
-            opened.sync(opened.where.project)
+            opened.folders.sync(opened.where.project)
         elif verb == "remember":
             say("about", "remember", "-", text)
             live.append(memory.remember(text, category="decisions").record.id)
@@ -113,7 +113,7 @@ def killed(folder, env, seed):
 
 def assert_agreement(opened):
     """Each record has one file that says what it is, no file is torn or left over, and the next sync is idle."""
-    report = opened.sync(opened.where.project)
+    report = opened.folders.sync(opened.where.project)
     assert (report.troubles, report.added, report.changed, report.archived, report.missing) == ((), (), (), (), ())
     records = {record.id: record for record in opened.memory.list(states=State, limit=10_000)}
     files = sorted(Path(opened.store.folders[opened.where.project]).glob("*/*.md"))
@@ -123,7 +123,7 @@ def assert_agreement(opened):
         assert agrees(decode(path.read_bytes(), path=path.name), records[name])
         assert path.parent.name == records[name].category
     assert said.keys() == records.keys()
-    assert opened.sync(opened.where.project).quiet
+    assert opened.folders.sync(opened.where.project).quiet
     return records.values()
 
 
@@ -143,7 +143,7 @@ def survive(shop, seeds):
     ledger = Ledger()
     for seed in seeds:
         pending = ledger.hear(killed(folder, env, seed))
-        with here(str(folder), env=env) as opened:
+        with open_app(str(folder), env=env) as opened:
             ledger.settle(assert_agreement(opened), pending)
             if seed % 10 == 0:
                 assert all(problem.fixable for problem in opened.keeper.check())  # such as an erasure under way

@@ -3,11 +3,11 @@
 import threading
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonplace.model.ids import ALPHABET, LENGTH, SHORT, is_id, is_prefix, new_id
+from stands import rows
 
 relaxed = settings(max_examples=50, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,9 +52,7 @@ def test_threads_never_get_the_same_id():
     assert len({name[:9] for name in made}) == 3200
 
 
-@pytest.mark.parametrize(
-    "text", ["", "0" * 19, "0" * 21, "I" * 20, "0" * 19 + "-", "0" * 19 + "\n", "é" * 20, "0" * 10]
-)
+@rows("text", ["", "0" * 19, "0" * 21, "I" * 20, "0" * 19 + "-", "0" * 19 + "\n", "é" * 20, "0" * 10])
 def test_what_is_no_id_is_told(text):
     """Another length or another character is no id."""
     assert not is_id(text)

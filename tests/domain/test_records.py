@@ -9,13 +9,14 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import State
 from commonplace.model.records import CATEGORIES, CEILING, Channel, Kind, Source, Trust
 from commonplace.model.scopes import Scope
+from stands import rows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-@pytest.mark.parametrize(
-    ("fields", "state"),
+@rows(
+    "fields, state",
     [
         ({}, State.LIVE),
         ({"expires_at": NOW + HOUR}, State.LIVE),
@@ -34,7 +35,7 @@ def test_a_record_is_in_exactly_one_state(make, fields, state):
     assert make(**fields).state(NOW) is state
 
 
-@pytest.mark.parametrize("name", ["", "short", "0" * 21, "0" * 19 + "L", "../" + "0" * 17])
+@rows("name", ["", "short", "0" * 21, "0" * 19 + "L", "../" + "0" * 17])
 def test_a_record_needs_an_id(make, name):
     """What could not be a file name or an address is no id."""
     with pytest.raises(InvalidInput, match="not a record id"):
@@ -50,7 +51,7 @@ def test_superseded_implies_archived(make):
 DATES = ("created_at", "updated_at", "occurred_at", "expires_at", "archived_at", "consolidated_at")
 
 
-@pytest.mark.parametrize("field", DATES)
+@rows("field", DATES)
 def test_dates_have_a_time_zone(make, field):
     """A moment that nobody can place is refused."""
     with pytest.raises(InvalidInput, match="time zone"):

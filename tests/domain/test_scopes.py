@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.scopes import KINDS, NAME_BYTES, Scope
+from stands import rows
 
 NAMES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=30)
 relaxed = settings(max_examples=50, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,9 +39,7 @@ def test_any_other_text_is_refused(text):
     assert Scope.parse(str(scope)) == scope
 
 
-@pytest.mark.parametrize(
-    "text", ["", "ada", "user:", "user: ", "person:ada", "user:ada/", "/user:ada", "user:a\nb", "user:\x1b"]
-)
+@rows("text", ["", "ada", "user:", "user: ", "person:ada", "user:ada/", "/user:ada", "user:a\nb", "user:\x1b"])
 def test_what_is_no_scope_is_named(text):
     """An error shows what was given or what is wrong with it."""
     with pytest.raises(InvalidInput):

@@ -7,6 +7,7 @@ import pytest
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.values import Value
+from stands import rows
 
 
 class Point(Value):
@@ -43,7 +44,7 @@ def test_a_subclass_adds_fields():
     assert Solid(x=1, z=3)._key() == (1, 0, 3)
 
 
-@pytest.mark.parametrize("given", [{}, {"y": 1}, {"x": 1, "z": 2}, {"y": 1, "z": 2}, {"x": 1, "y": 2, "z": 3}])
+@rows("given", [{}, {"y": 1}, {"x": 1, "z": 2}, {"y": 1, "z": 2}, {"x": 1, "y": 2, "z": 3}])
 def test_missing_and_unexpected_fields_are_named(given):
     """A value that does not fit its fields says which."""
     with pytest.raises(TypeError, match=r"Point: missing .*, unexpected .*"):

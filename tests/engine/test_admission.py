@@ -20,6 +20,7 @@ from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.ids import new_id
 from commonplace.model.records import CATEGORIES, CEILING, Channel, Draft, Kind, Trust
 from commonplace.model.scopes import Scope
+from stands import rows
 
 HERE = Scope.of(("project", "here"))
 THERE = Scope.of(("project", "there"))
@@ -105,7 +106,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("fields", "sentence"), REFUSED.values(), ids=REFUSED)
+@rows("fields, sentence", REFUSED.values())
 def test_a_refusal_is_a_sentence(admitted, fields, sentence):
     """What cannot be kept is named, with the limit or the choices that there are."""
     with pytest.raises(InvalidInput, match=sentence):
@@ -135,7 +136,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("fields", KEPT.values(), ids=KEPT)
+@rows("fields", KEPT.values())
 def test_a_limit_can_be_reached(admitted, fields):
     """What is exactly as long as allowed is kept as it is."""
     record = admitted(**fields).record
@@ -144,8 +145,8 @@ def test_a_limit_can_be_reached(admitted, fields):
         assert (record.source.ref if field == "ref" else getattr(record, field)) == value
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
+@rows(
+    "said, kept",
     [
         ("  text \n\n", "text"),
         ("one\r\ntwo\rthree", "one\ntwo\nthree"),
@@ -178,8 +179,8 @@ def test_tags_aliases_and_keywords_are_tidied(admitted):
     assert record.metadata == {"aliases": ["pm", "package manager"], "keywords": []}
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
+@rows(
+    "said, kept",
     [("Team Notes!", "team_notes"), (None, "general"), ("  ", "general"), ("日本", "general"), ("a--b__c", "a_b_c")],
 )
 def test_an_open_category_becomes_a_slug(admitted, said, kept):
@@ -214,7 +215,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@rows("place", PLACES.values())
 def test_a_secret_is_taken_out_wherever_it_stands(admitted, place):
     """It is in no field and in no term, and the caller learns of it."""
     found = admitted(**place(SECRET))
@@ -236,7 +237,7 @@ TOLD_BY_NAME = {
 }
 
 
-@pytest.mark.parametrize("fields", TOLD_BY_NAME.values(), ids=TOLD_BY_NAME)
+@rows("fields", TOLD_BY_NAME.values())
 def test_what_only_its_name_tells_is_taken_out_too(admitted, fields):
     """A word that could be anything is a password where it is called one."""
     found = admitted(**fields)
@@ -270,8 +271,8 @@ def test_equal_secrets_get_equal_marks_under_one_key(admitted):
     assert one.redactions[0].mark != other.redactions[0].mark
 
 
-@pytest.mark.parametrize("channel", Channel)
-@pytest.mark.parametrize("parent", Trust)
+@rows("channel", Channel)
+@rows("parent", Trust)
 def test_trust_is_the_least_of_channel_and_parents(admitted, channel, parent):
     """The ceiling of the channel holds, and so does that of the parents."""
     record = admitted(binding={"channel": channel}, parent_trust=parent).record

@@ -4,12 +4,13 @@ import pytest
 
 from commonplace.intents.intents import Caller, EntryDraft, EntryFilter, Intents
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
+from stands import rows
 
 OPERATOR = Caller()
 VALUES = [None, True, 0, -1.5, "", " ", "plain", "ünï\u2028", [], [1, [2, [3]]], {}, {"a": {"b": [None]}}, "x" * 60_000]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+@rows("value", VALUES)
 def test_any_json_value_comes_back_as_it_went_in(ada, value):
     """Null, an empty text, a deep list: what is JSON is kept as it is."""
     ada.store("k", value)
@@ -121,8 +122,8 @@ def test_without_a_tier_the_nearest_entry_is_found(intents, ada):
     assert ada.get("k").value == "semantic"
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "says"),
+@rows(
+    "field, value, says",
     [
         ("tier", "procedural", "'procedural' is not a tier; use one of working, episodic, semantic"),
         ("priority", "urgent", "'urgent' is not a priority; use one of low, normal, high"),
@@ -149,7 +150,7 @@ def test_bad_words_are_refused_in_a_sentence(ada, field, value, says):
     assert ada.listed(agent="ada") == []
 
 
-@pytest.mark.parametrize("key", ["", " ", "a\nb", "k" * 600, None, 7], ids=repr)
+@rows("key", ["", " ", "a\nb", "k" * 600, None, 7])
 def test_what_can_be_no_key_is_refused(ada, key):
     """A key is one line of text."""
     with pytest.raises(InvalidInput):

@@ -4,12 +4,13 @@ import pytest
 
 from commonplace.intents.intents import Caller, EntryDraft, EntryFilter, Permissions
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
+from stands import rows
 
 OPERATOR = Caller()
 TIERS = [("episodic", {}), ("episodic", {"namespace": "n"}), ("working", {}), ("working", {"task": "t"})]
 
 
-@pytest.mark.parametrize(("tier", "place"), TIERS)
+@rows("tier, place", TIERS)
 def test_a_foreign_agent_reads_nothing_by_any_way(intents, ada, eve, tier, place):
     """By key, by id, by tag, by query, in lists or in events: what is Ada's is not there for Eve."""
     entry = ada.store("plan", "the crown jewels", tier, tags=["gold"], **place)

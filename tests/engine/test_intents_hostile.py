@@ -10,6 +10,7 @@ from commonplace.model.changes import Delete, DropScope, Put
 from commonplace.model.errors import CapacityExceeded, Conflict, InvalidInput, NotFound
 from commonplace.model.queries import ANY_STATE, Filter
 from commonplace.stores.sqlite.store import SqliteStore
+from stands import rows
 
 OPERATOR = Caller()
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - a moment without a time zone, which nobody can place
@@ -161,8 +162,8 @@ def test_blanks_around_a_text_count(ada):
     assert ada.store("k", " " * 65_535 + "x").version == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
+@rows(
+    "given, said",
     [
         ({"version": "1"}, "a version is a whole number, not '1'"),
         ({"version": True}, "a version is a whole number, not True"),
@@ -177,7 +178,6 @@ def test_blanks_around_a_text_count(ada):
         ({"ttl": "task_lifetime", "expires_at": datetime(2030, 1, 1, tzinfo=UTC)}, "is for working memory"),
         ({"ttl": "duration:PT٣S"}, "is not a ttl"),
     ],
-    ids=lambda given: repr(given)[:30],
 )
 def test_a_draft_of_the_wrong_sort_is_refused_in_a_sentence(ada, given, said):
     """Nothing is kept, and nothing is taken for something else."""
@@ -195,8 +195,8 @@ def test_a_moment_that_is_over_keeps_nothing(ada, clock):
     assert ada.get("k").value == "kept"
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
+@rows(
+    "asked, said",
     [
         ({"updated_after": NAIVE}, "updated_after should be a moment with a time zone"),
         ({"updated_before": "2026-01-01"}, "updated_before should be a moment with a time zone, not '2026-01-01'"),
@@ -208,7 +208,6 @@ def test_a_moment_that_is_over_keeps_nothing(ada, clock):
         ({"tags_any": "abc"}, "tags_any should be a list of texts, not 'abc'"),
         ({"pinned": "yes"}, "pinned should be true or false, not 'yes'"),
     ],
-    ids=lambda asked: repr(asked)[:30],
 )
 def test_a_question_of_the_wrong_sort_is_refused_in_a_sentence(ada, asked, said):
     """Whether or not anything is there."""

@@ -10,6 +10,7 @@ from commonplace.intents.intents import Caller, EntryDraft, Intents, agent_of, n
 from commonplace.model.changes import TrimEvents
 from commonplace.model.errors import CapacityExceeded, Conflict, Forbidden, InvalidInput, NotFound, StoreError
 from commonplace.model.events import Happened
+from stands import rows
 
 OPERATOR = Caller()
 
@@ -107,8 +108,8 @@ def test_a_batch_makes_room_for_all_of_it(intents, ada, clock):
 # Expiry
 
 
-@pytest.mark.parametrize(
-    ("ttl", "seconds"),
+@rows(
+    "ttl, seconds",
     [(60, 60), (1.5, 1.5), ("duration:PT1H30M", 5400), ("duration:P1W", 604_800), ("duration:P1Y2M3DT4S", 36_979_204)],
 )
 def test_an_entry_is_gone_when_its_time_is_over(intents, ada, clock, ttl, seconds):

@@ -7,6 +7,7 @@ import pytest
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.server.keys import SCOPE, Keys
+from stands import rows
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_a_key_opens_for_whom_it_was_made(keys):
     assert bound.agent == "research-agent"
 
 
-@pytest.mark.parametrize("wrong", ["", "cp_", "cp__", "nothing", "cp_0123456789_x", "cp_\udc80_x", "\x00"])
+@rows("wrong", ["", "cp_", "cp__", "nothing", "cp_0123456789_x", "cp_\udc80_x", "\x00"])
 def test_what_is_no_key_opens_nothing(keys, wrong):
     """Not even half a character raises."""
     keys.create("laptop")

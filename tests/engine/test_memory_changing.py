@@ -13,6 +13,7 @@ from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.queries import DocumentFilter, State
 from commonplace.model.records import Channel, Kind
+from stands import rows
 
 DAY = timedelta(days=1)
 SESSION = DocumentKind.SESSION
@@ -346,7 +347,7 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@rows("verb", VERBS.values())
 def test_what_may_only_be_read_cannot_be_changed(memory, through, assistant, verb):
     """A scope outside of what the binding writes is read-only by every verb."""
     record = memory.remember("Prefer concise responses", category="preferences", scope=assistant).record
@@ -357,7 +358,7 @@ def test_what_may_only_be_read_cannot_be_changed(memory, through, assistant, ver
     assert reader.get(record.id) == record
 
 
-@pytest.mark.parametrize("verb", [verb for name, verb in VERBS.items() if name not in {"clear", "remember"}])
+@rows("verb", [verb for name, verb in VERBS.items() if name not in {"clear", "remember"}])
 def test_what_may_not_be_read_does_not_exist(memory, through, project, assistant, verb):
     """A record of a foreign scope is not found, as if its id had never been."""
     record = memory.remember("Prefer concise responses", category="preferences", scope=assistant).record

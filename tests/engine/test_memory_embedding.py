@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from commonplace.engine.transcripts import Turn
+from commonplace.intents.intents import Caller, Intents
 from commonplace.model.documents import DocumentKind
-from commonplace.model.errors import DimensionMismatch, EmbeddingModelChanged, ProviderError
+from commonplace.model.errors import ProviderError
 
 ALIKE = "car automobile vehicle"
 
@@ -84,14 +85,15 @@ def test_an_update_is_embedded_anew(through, embedder):
 
 
 def test_an_embedder_that_fails_blocks_no_write(through, failing):
-    """The text is kept, and found by its words until a vector catches up."""
+    """The text is stored and found by its words until a vector catches up, and a note says so."""
     memory = through(embedder=failing)
-    record = memory.remember("the automobile", category="decisions").record
-    memory.update(record.id, content="the red automobile")
+    done = memory.remember("the automobile", category="decisions")
+    assert done.notes == ("stored without a vector, so that only words find it: the embedding service does not answer",)
+    memory.update(done.record.id, content="the red automobile")
     memory.index(DocumentKind.SESSION, "s", [Turn(ref="1", text="an automobile stalled")])
 
     failing.down = False
-    assert {hit.id for hit in memory.recall("automobile")} == {record.id, "session:s#1"}
+    assert {hit.id for hit in memory.recall("automobile")} == {done.record.id, "session:s#1"}
 
 
 def test_an_embedder_that_fails_blocks_no_recall(through, failing):
@@ -106,40 +108,53 @@ def test_an_embedder_that_fails_blocks_no_recall(through, failing):
     assert recalled.notes == ("only words were searched: the embedding service does not answer",)
 
 
-def test_a_store_keeps_to_its_embedder(through, embedder):
-    """Vectors of another model are refused by name, on both sides, and nothing is written."""
-    through(embedder=embedder(name="small")).remember("one", category="decisions")
-    other = through(embedder=embedder(name="large"))
+def test_a_store_keeps_to_its_embedder(through, embedder, store):
+    """With another one texts are stored without vectors and words are searched; a note names both and the way out."""
+    own, other = embedder(ALIKE, name="small"), embedder(ALIKE, name="large")
+    through(embedder=own).remember("the automobile", category="decisions")
+    memory = through(embedder=other)
+    why = "the store holds vectors of 'small', the embedder in use is 'large'; `commonplace reembed` changes over"
 
-    for verb in (lambda: other.remember("two", category="decisions"), lambda: other.recall("one")):
-        with pytest.raises(EmbeddingModelChanged, match=r"'small'.*'large'") as caught:
-            verb()
-        assert (caught.value.stored, caught.value.offered) == ("small", "large")
-    assert [record.content for record in through().list()] == ["one"]
+    done = memory.remember("the vehicle", category="decisions")
+    assert done.notes == (f"stored without a vector, so that only words find it: {why}",)
+    assert memory.update(done.record.id, content="the other vehicle").notes == done.notes
+    memory.index(DocumentKind.SESSION, "s", [Turn(ref="1", text="a vehicle stalled")])
+    found = memory.recall("vehicle")
+    assert {hit.id for hit in found} == {done.record.id, "session:s#1"}
+    assert found.notes == (f"only words were searched: {why}",)
+    assert (other.asked, store.embedder()) == ([], own.identity)
+    assert store.count_unembedded(own.identity) == 3  # the record, its earlier version and the turn
 
 
-def test_a_store_keeps_to_its_dimensions(through, embedder):
-    """The same model with longer vectors is refused by its length."""
+def test_a_store_keeps_to_its_dimensions(through, embedder, store):
+    """The same model with longer vectors is another embedder."""
     through(embedder=embedder(dimensions=64)).remember("one", category="decisions")
+    done = through(embedder=embedder(dimensions=128)).remember("two", category="decisions")
 
-    with pytest.raises(DimensionMismatch) as caught:
-        through(embedder=embedder(dimensions=128)).remember("two", category="decisions")
-    assert (caught.value.stored, caught.value.offered) == (64, 128)
+    assert "vectors of 64 dimensions, this one has 128; `commonplace reembed`" in done.notes[0]
+    assert (store.embedder().dimensions, store.count_unembedded(store.embedder())) == (64, 1)
 
 
-def test_a_vector_that_is_not_as_long_as_announced_is_refused(through, embedder):
-    """An embedder that lies about itself is caught at the first vector."""
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [([[0.6, 0.8]], "'meanings' gave a vector of 2 dimensions and announced 512"),
+     ([], "'meanings' gave 0 vectors for 1 texts"),
+     ([[float("nan")] * 512], "'meanings' gave a vector that is not made of finite numbers")],
+    ids=["short", "none", "nan"],
+)  # fmt: skip
+def test_what_is_no_vector_is_not_stored(through, embedder, store, given, reason):
+    """An embedder that is wrong about itself is caught at the first vector; the text is stored without."""
 
-    class Liar(embedder):
-        """Says 512 and gives 2."""
+    class Wrong(embedder):
+        """Gives something else than it announced."""
 
-        def embed(self, texts, *, query=False):
-            """Give too little, to whomever."""
-            return [[0.6, 0.8] for _ in [*texts, query][:-1]]
+        def embed(self, texts, *, query=False):  # noqa: ARG002 - the port's
+            """Give that, whatever is asked."""
+            return given
 
-    with pytest.raises(DimensionMismatch):
-        through(embedder=Liar()).remember("one", category="decisions")
-    assert through().list() == []
+    done = through(embedder=Wrong()).remember("one", category="decisions")
+    assert done.notes == (f"stored without a vector, so that only words find it: {reason}",)
+    assert (store.embedder(), [record.content for record in through().list()]) == (None, ["one"])
 
 
 def test_who_has_no_embedder_reads_and_writes_all_the_same(through, embedder):
@@ -150,3 +165,16 @@ def test_who_has_no_embedder_reads_and_writes_all_the_same(through, embedder):
 
     assert len(plain.recall("automobile")) == 2
     assert all(hit.similarity is None for hit in plain.recall("automobile"))
+
+
+def test_an_entry_is_stored_and_found_by_its_words_with_another_embedder(store, clock, embedder):
+    """Intent memory writes and searches by the same rule; a store that has none yet adopts the first."""
+    own, other = embedder(ALIKE, name="small"), embedder(ALIKE, name="large")
+    ada = Caller(agent="ada")
+    Intents(store, clock=clock, embedder=own).store(ada, "ada", "a", "the automobile", tier="episodic")
+    intents = Intents(store, clock=clock, embedder=other)
+    intents.store(ada, "ada", "b", "the vehicle", tier="episodic")
+
+    assert [entry.key for entry in intents.recall(ada, "ada", query="vehicle")] == ["b"]
+    assert [entry.key for entry in Intents(store, clock=clock, embedder=own).recall(ada, "ada", query="car")] == ["a"]
+    assert (other.asked, store.embedder(), store.count_unembedded(own.identity)) == ([], own.identity, 1)

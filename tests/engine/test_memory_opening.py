@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import commonplace
-from commonplace.app import secret_in, set_aside
+from commonplace.app import redaction_key_in, set_damaged_aside
 from commonplace.config.project import context
 from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel
@@ -75,7 +75,7 @@ def test_a_damaged_database_is_set_aside_and_kept(tmp_path):
         (tmp_path / "home").mkdir(exist_ok=True)
         for side in ("", "-wal"):
             (tmp_path / "home" / f"commonplace.db{side}").write_text(f"damaged {number}")
-        aside = Path(set_aside(where))
+        aside = Path(set_damaged_aside(where))
         assert aside.read_text() == Path(f"{aside}-wal").read_text() == f"damaged {number}"
 
     assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [
@@ -87,7 +87,9 @@ def test_a_damaged_database_is_set_aside_and_kept(tmp_path):
 def test_the_key_of_marks_is_made_once(tmp_path):
     """Whoever asks first makes it; it is private, and everybody gets the same."""
     keys = []
-    threads = [threading.Thread(target=lambda: keys.append(secret_in(str(tmp_path / "home"))())) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: keys.append(redaction_key_in(str(tmp_path / "home"))())) for _ in range(8)
+    ]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 
@@ -114,6 +116,6 @@ def test_a_home_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(StoreError, match="cannot be"):
-        secret_in(str(tmp_path / "file" / "home"))()
+        redaction_key_in(str(tmp_path / "file" / "home"))()
     with pytest.raises(StoreError, match="cannot be"):
         commonplace.open(str(tmp_path / "file" / "memory.db"))

@@ -13,6 +13,7 @@ from commonplace.model.ids import new_id
 from commonplace.model.queries import Order, State
 from commonplace.model.records import Channel, Kind, Usage
 from commonplace.text.cleaning import estimate_tokens
+from stands import rows
 
 DAY = timedelta(days=1)
 SESSION, TICKET = DocumentKind.SESSION, DocumentKind.TICKET
@@ -124,7 +125,7 @@ def filled(memory, assistant):
     return memory
 
 
-@pytest.mark.parametrize(("options", "expected"), FILTERS.values(), ids=FILTERS)
+@rows("options, expected", FILTERS.values())
 def test_a_filter_means_the_same_to_recall_and_to_list(filled, options, expected):
     """Categories, kinds and tags choose what is asked, in words or without."""
     assert {hit.text.split()[1] for hit in filled.recall("common", **options)} == expected
@@ -238,7 +239,7 @@ def test_a_beginning_that_several_share_names_them(memory):
         assert str(caught.value) == f"'{ids[0][:3]}' begins the ids of several records: {', '.join(ids[:3])}{end}"
 
 
-@pytest.mark.parametrize("id", ["", "zzzz", "NOT AN ID", "'; drop table record; --", "0" * 21, "é"])
+@rows("id", ["", "zzzz", "NOT AN ID", "'; drop table record; --", "0" * 21, "é"])
 def test_what_is_not_there_is_named(memory, id):
     """An unknown id is a clear error, whatever it looks like."""
     with pytest.raises(NotFound, match="there is no record") as caught:

@@ -13,6 +13,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.question import Profile
+from stands import rows
 
 OTHER = Scope.of(("project", "github.com/acme/other"))
 AWKWARD = [
@@ -23,7 +24,7 @@ AWKWARD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("query", AWKWARD)
+@rows("query", AWKWARD)
 def test_any_text_is_a_legal_question(memory, query):
     """Quotes, operators, NUL, half characters and emoji are asked as they are."""
     memory.remember("Use pnpm, not npm", category="decisions")
@@ -31,7 +32,7 @@ def test_any_text_is_a_legal_question(memory, query):
     assert len(memory.recall(query)) <= 1
 
 
-@pytest.mark.parametrize("query", ['"pnpm', "NOT pnpm", "pnpm*", "-pnpm", "(pnpm)", "pnpm; drop table x"])
+@rows("query", ['"pnpm', "NOT pnpm", "pnpm*", "-pnpm", "(pnpm)", "pnpm; drop table x"])
 def test_operators_are_words(memory, query):
     """A question is never refused or turned around by what it looks like."""
     memory.remember("Use pnpm", category="decisions")
@@ -72,8 +73,8 @@ def test_all_words_first_then_most_words(memory):
     assert scores[0] > 0.5 > scores[1] > scores[2] > 0
 
 
-@pytest.mark.parametrize(
-    ("said", "asked"),
+@rows(
+    "said, asked",
     [
         ("we are deploying the servers", "deploy server"),
         ("the tests failed", "failing test"),
@@ -92,8 +93,8 @@ def test_endings_and_accents_do_not_matter(memory, said, asked):
     assert hit.score > 0.5
 
 
-@pytest.mark.parametrize(
-    ("said", "near_misses"),
+@rows(
+    "said, near_misses",
     [
         ("E1234", ["E1235", "E123", "E12345"]),
         ("useEffect", ["useState", "useEffects2"]),

@@ -8,6 +8,7 @@ import pytest
 
 from commonplace.model.queries import State
 from commonplace.model.records import CEILING, Channel, Source, Trust
+from stands import rows
 
 ONE_OF_EACH = (Channel.USER, Channel.FILE, Channel.CONSOLIDATION, Channel.IMPORT)
 PAIRS = list(product(ONE_OF_EACH, ONE_OF_EACH))
@@ -61,8 +62,8 @@ def test_the_note_says_what_was_not_replaced(through):
     assert memory.release(kept.record.id).trust is Trust.AGENT
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "trust"),
+@rows(
+    "first, second, trust",
     [
         (Channel.USER, Channel.AGENT, Trust.AGENT),
         (Channel.IMPORT, Channel.AGENT, Trust.EXTERNAL),

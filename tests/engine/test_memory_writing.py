@@ -10,6 +10,7 @@ from commonplace.model.binding import Limit
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.queries import Order, State
 from commonplace.model.records import Channel, Kind, Source, Trust, Usage
+from stands import rows
 
 DAY = timedelta(days=1)
 
@@ -43,8 +44,8 @@ def test_every_option_is_kept(anything, clock, assistant):
     assert (record.occurred_at, record.expires_at) == (clock() - DAY, clock() + DAY)
 
 
-@pytest.mark.parametrize(
-    ("category", "kind"),
+@rows(
+    "category, kind",
     [
         ("decisions", Kind.SEMANTIC),
         ("procedures", Kind.PROCEDURAL),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.text.periods import YEARS_BACK, Period, periods
+from stands import rows
 
 NOW = datetime(2023, 7, 12, 15, 30, tzinfo=UTC)  # a Wednesday
 DAY = timedelta(days=1)
@@ -19,8 +20,8 @@ def spans(text, said_at=NOW):
     return [(f"{one.start:%Y-%m-%d}", f"{one.end - timedelta(seconds=1):%Y-%m-%d}") for one in periods(text, said_at)]
 
 
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
+@rows(
+    "text, first, last",
     [
         ("Where was I in May 2023?", "2023-05-01", "2023-05-31"),
         ("in may 2023", "2023-05-01", "2023-05-31"),
@@ -75,7 +76,7 @@ def test_longer_times_ago_lie_around_the_middle(text, days, unit):
     assert (period.start, period.end) == (middle - unit * DAY / 2, middle + unit * DAY / 2)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "may I ask",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.text.question import Profile, ask
+from stands import rows
 
 NOW = datetime(2023, 7, 12, tzinfo=UTC)
 PEOPLE = ["Ada Lovelace", "Bob", "assistant", "tool", "user", "User", ""]
@@ -19,7 +20,7 @@ def asked(text, speakers=PEOPLE, **options):
     return ask(text, speakers=speakers, now=NOW, **options)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "When did Ada move the build?",
@@ -35,7 +36,7 @@ def test_a_question_is_about_the_past(text):
     assert asked(text).profile is Profile.RECALL
 
 
-@pytest.mark.parametrize("text", ["deploy staging", "fix the build. Then rest", "E1234", "", "  ", "whatever works"])
+@rows("text", ["deploy staging", "fix the build. Then rest", "E1234", "", "  ", "whatever works"])
 def test_anything_else_is_what_somebody_is_at(text):
     """A message, a ticket, a few words."""
     assert asked(text).profile is Profile.WORKING
@@ -47,8 +48,8 @@ def test_whoever_knows_the_profile_says_so():
     assert asked("deploy", profile=Profile.RECALL).profile is Profile.RECALL
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "left"),
+@rows(
+    "text, names, left",
     [
         ("Where did Ada move?", {"ada lovelace"}, "Where did move?"),
         ("where did lovelace move?", {"ada lovelace"}, "where did move?"),
@@ -78,8 +79,8 @@ def test_a_question_about_nothing_but_somebody_keeps_the_name(text):
     assert asked(text).names
 
 
-@pytest.mark.parametrize(
-    ("text", "when"),
+@rows(
+    "text, when",
     [
         ("When did it break?", True),
         ("How long did it take?", True),

@@ -15,6 +15,7 @@ from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.periods import periods
 from commonplace.text.question import Asked, Profile
+from stands import rows
 
 HERE, THERE = Scope.of(("project", "here")), Scope.of(("project", "there"))
 MAY = datetime(2023, 5, 17, 12, tzinfo=UTC)
@@ -455,7 +456,7 @@ def test_what_says_the_same_but_for_small_words_is_named_by_the_better_one(make)
     assert distinct(kept) == kept
 
 
-@pytest.mark.parametrize("other", ["not", "8081", "staging", "never", "only", "other"])
+@rows("other", ["not", "8081", "staging", "never", "only", "other"])
 def test_a_number_or_a_no_more_is_another_thing(make, other):
     """However long the text is in which they differ: one of the two may be the truth."""
     long = (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from commonplace.redact.redaction import redact
 from commonplace.redact.vendors import PREFIXES, SHAPES
+from stands import rows
 
 ALNUM = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -324,7 +325,7 @@ my card is 4111 1111 1111 1111
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize(("kind", "prefix", "alphabet", "least", "most"), PREFIXES)
+@rows("kind, prefix, alphabet, least, most", PREFIXES)
 def test_a_token_with_a_vendors_prefix_is_taken_out_wherever_it_stands(kind, prefix, alphabet, least, most):
     """The whole token goes and its vendor is named."""
     token = vendor_token(prefix, alphabet, least)
@@ -334,7 +335,7 @@ def test_a_token_with_a_vendors_prefix_is_taken_out_wherever_it_stands(kind, pre
     assert result.findings[0].kind == kind or prefix.startswith("sk")
 
 
-@pytest.mark.parametrize(("kind", "needle", "pattern"), SHAPES)
+@rows("kind, needle, pattern", SHAPES)
 def test_a_token_of_a_vendors_shape_is_taken_out(kind, needle, pattern):
     """Every row of the table has an example, and the example is found by that row."""
     example = SHAPED["azure-key"].replace("Account", "SharedAccess") if "Shared" in needle else SHAPED[kind]
@@ -344,14 +345,14 @@ def test_a_token_of_a_vendors_shape_is_taken_out(kind, needle, pattern):
     assert kind in {finding.kind for finding in result.findings}
 
 
-@pytest.mark.parametrize(("text", "secret"), STRUCTURES.values(), ids=STRUCTURES)
+@rows("text, secret", STRUCTURES.values())
 def test_a_structure_that_holds_a_secret_loses_it(text, secret):
     """PEM blocks, URLs, headers, cookies, command lines and their like."""
     assert secret in text.replace("\\n", "\n")
     assert secret not in redact(text).text
 
 
-@pytest.mark.parametrize("line", ASSIGNMENTS)
+@rows("line", ASSIGNMENTS)
 def test_a_value_assigned_to_the_name_of_a_secret_is_taken_out(line):
     """Whatever the syntax, the name stays and the value goes."""
     secret = run_of(ALNUM, 20)
@@ -360,7 +361,7 @@ def test_a_value_assigned_to_the_name_of_a_secret_is_taken_out(line):
     assert secret not in redact(text).text
 
 
-@pytest.mark.parametrize("sentence", TOLD)
+@rows("sentence", TOLD)
 def test_a_password_told_in_a_sentence_is_taken_out_and_the_sentence_stays(sentence):
     """The secret goes, and not a character besides."""
     text = sentence.format(s=PASSWORD)
@@ -369,8 +370,8 @@ def test_a_password_told_in_a_sentence_is_taken_out_and_the_sentence_stays(sente
     assert MARK.sub(PASSWORD, result.text) == text
 
 
-@pytest.mark.parametrize("secret", [KEY, run_of(HEX, 40), base64.b64encode(KEY.encode()[:30]).decode()])
-@pytest.mark.parametrize("sentence", TOLD_KEYS)
+@rows("secret", [KEY, run_of(HEX, 40), base64.b64encode(KEY.encode()[:30]).decode()])
+@rows("sentence", TOLD_KEYS)
 def test_a_key_told_in_a_sentence_is_taken_out_and_the_sentence_stays(sentence, secret):
     """A key named as one is a secret even if it looks like a digest."""
     text = sentence.format(s=secret)
@@ -379,14 +380,14 @@ def test_a_key_told_in_a_sentence_is_taken_out_and_the_sentence_stays(sentence, 
     assert MARK.sub(secret, result.text) == text
 
 
-@pytest.mark.parametrize(("text", "secret"), WORDS_AS_PASSWORDS)
+@rows("text, secret", WORDS_AS_PASSWORDS)
 def test_plain_words_and_numbers_are_secrets_where_a_sentence_says_so(text, secret):
     """People choose words, and a PIN is only digits."""
     assert secret in text
     assert secret not in redact(text).text
 
 
-@pytest.mark.parametrize("text", NEAR_MISSES)
+@rows("text", NEAR_MISSES)
 def test_a_text_that_speaks_of_secrets_and_tells_none_is_left_alone(text):
     """What is no secret is returned as it came, character for character."""
     result = redact(text)
@@ -452,7 +453,7 @@ def test_a_vendors_token_inside_an_assigned_value_leaves_nothing_behind():
     assert result.findings[0].kind == "github-pat"
 
 
-@pytest.mark.parametrize("invisible", ["\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\ue000"])
+@rows("invisible", ["\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\ue000"])
 def test_invisible_characters_do_not_hide_a_secret(invisible):
     """They are skipped in matching, and go with the secret they were in."""
     token = vendor_token("ghp_", "A-Za-z0-9", 36)
@@ -490,7 +491,7 @@ def test_every_kind_of_the_tables_makes_a_mark_that_is_known_again():
     assert len({row[1] for row in PREFIXES}) == len(PREFIXES) >= 100
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "\ud800", "password=\ud800abc123", f"İİİ password={PASSWORD}", "🔑"])
+@rows("text", ["", "\x00", "\ud800", "password=\ud800abc123", f"İİİ password={PASSWORD}", "🔑"])
 def test_strange_text_is_no_reason_to_fail(text):
     """Lone surrogates, NUL, letters that grow in lower case."""
     result = redact(text)
@@ -578,7 +579,7 @@ def seconds_for(text):
     return min(spent)
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
+@rows("unit", HOSTILE)
 def test_hostile_text_takes_time_in_proportion_to_its_length(unit):
     """Four times the text may take some times as long, but not sixteen times."""
     short = unit * (10_000 // len(unit))
@@ -587,7 +588,7 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(unit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", HOSTILE)
+@rows("unit", HOSTILE)
 def test_a_megabyte_of_hostile_text_takes_no_more_than_twice_and_some_of_half_of_it(unit):
     """No pattern may make one write hold up the rest."""
     half = unit * (500_000 // len(unit))

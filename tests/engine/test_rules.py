@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.engine.rendering import fenced
+from commonplace.engine.rendering import fence
 from commonplace.engine.transcripts import Turn
 from commonplace.learning.rules import extract
 from commonplace.model.records import CEILING, Channel, Trust
+from stands import rows
 
 TRANSCRIPTS = Path(__file__).parents[2] / "bench" / "transcripts"
 PRECISION_FLOOR = 0.9
@@ -94,7 +95,7 @@ def contents(*turns):
     return [proposal.content for proposal in extract(said(*turns))]
 
 
-@pytest.mark.parametrize("text", TAKEN)
+@rows("text", TAKEN)
 def test_a_plain_statement_becomes_one_proposal(text):
     """Its category, scope and subject follow from how it is said, and its quote stands in the turn."""
     (found,) = extract(said(("user", text)))
@@ -102,7 +103,7 @@ def test_a_plain_statement_becomes_one_proposal(text):
     assert found.quote in text
 
 
-@pytest.mark.parametrize("text", LEFT)
+@rows("text", LEFT)
 def test_what_is_not_stated_for_good_is_left_alone(text):
     """Neither in the first turn nor in a session about software."""
     assert extract(said(("user", text))) == []
@@ -144,7 +145,7 @@ def test_only_the_two_of_a_session_are_read(speaker):
 
 def test_what_memory_put_into_a_session_is_not_learned_again():
     """Text between the marks of memory is skipped; what follows them is read."""
-    block = fenced("- [decisions] We use yarn in this repo. (record 1)", seal="ab12")
+    block = fence(["- [decisions] We use yarn in this repo. (record 1)"], b"a key")
     assert contents(("user", f"{block}\nwe use pnpm here")) == ["We use pnpm here."]
     assert contents(("user", block.rpartition("\n")[0])) == []
     assert contents(("user", block.partition("\n")[2])) == []
@@ -204,7 +205,7 @@ def test_no_more_than_asked_for():
     assert len(extract(turns)) == 20
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "we use pnpm, always. what if? " * 34_000,
@@ -215,7 +216,6 @@ def test_no_more_than_asked_for():
         "ignore " * 140_000,
         '"' * 1_000_000,
     ],
-    ids=["prose", "code", "lines", "blanks", "marks", "orders", "quotes"],
 )
 def test_a_megabyte_is_read_in_about_a_second(text):
     """Time grows with the text and no faster."""

@@ -1,8 +1,7 @@
 """The English stemmer: pairs from the published description and vocabulary of Porter2, one rule at a time."""
 
-import pytest
-
 from commonplace.text.stem import stem
+from stands import rows
 
 STEMS = {
     "plurals": "caresses:caress ties:tie cries:cri gaps:gap kiwis:kiwi gas:gas this:this bus:bus grass:grass skis:ski",
@@ -29,19 +28,19 @@ STEMS = {
 PAIRS = [tuple(pair.split(":")) for pairs in STEMS.values() for pair in pairs.split()]
 
 
-@pytest.mark.parametrize(("word", "expected"), PAIRS)
+@rows("word, expected", PAIRS)
 def test_a_word_has_the_stem_that_porter2_gives_it(word, expected):
     """Every pair is as the published algorithm has it."""
     assert stem(word) == expected
 
 
-@pytest.mark.parametrize("word", ["", "a", "as", "by", "is", "go"])
+@rows("word", ["", "a", "as", "by", "is", "go"])
 def test_words_of_two_letters_or_fewer_are_their_own_stems(word):
     """There is nothing to take off, and "as" is no plural."""
     assert stem(word) == word
 
 
-@pytest.mark.parametrize(
+@rows(
     "family",
     [
         "connect connected connecting connection connections",
@@ -56,7 +55,7 @@ def test_forms_of_one_word_meet_at_one_stem(family):
     assert len({stem(word) for word in family.split()}) == 1
 
 
-@pytest.mark.parametrize("pair", ["general generous", "news new", "universe university", "even evening", "her herring"])
+@rows("pair", ["general generous", "news new", "universe university", "even evening", "her herring"])
 def test_words_of_another_meaning_keep_apart(pair):
     """The exceptions of the description are there for these."""
     one, other = pair.split()

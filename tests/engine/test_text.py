@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from commonplace.model.errors import InvalidInput
 from commonplace.text.cleaning import CHUNK_CHARS, chunks, clean, estimate_tokens, one_line, slug
+from stands import rows
 
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 
@@ -44,8 +45,8 @@ def test_chunks_lose_nothing_but_space(text, most):
     assert all(piece.strip() and len(piece) <= most for piece in pieces if len(text) > most)
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces"),
+@rows(
+    "text, pieces",
     [
         ("short", ["short"]),
         ("", []),
@@ -66,9 +67,7 @@ def test_an_ordinary_turn_is_one_chunk():
     assert list(chunks("word " * (CHUNK_CHARS // 5 - 1))) == ["word " * (CHUNK_CHARS // 5 - 1)]
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("a", 1), ("four", 1), ("fives", 2), ("日本語", 3), ("日本語 ok", 4)]
-)
+@rows("text, tokens", [("", 0), ("a", 1), ("four", 1), ("fives", 2), ("日本語", 3), ("日本語 ok", 4)])
 def test_tokens_are_estimated(text, tokens):
     """A quarter of the letters; each letter of a script without spaces."""
     assert estimate_tokens(text) == tokens

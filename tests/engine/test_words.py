@@ -6,6 +6,7 @@ import pytest
 
 from commonplace.model.queries import Query
 from commonplace.text.words import QUERY_WORDS, TERM_CHARS, plan, terms
+from stands import rows
 
 WORDS = {
     "running": "run",
@@ -125,31 +126,31 @@ def asked(query):
     return [written(word.terms) for word in plan(query).words]
 
 
-@pytest.mark.parametrize(("text", "expected"), WORDS.items())
+@rows("text, expected", WORDS.items())
 def test_words_are_folded_and_stemmed(text, expected):
     """Case, accents and apostrophes do not keep a word from being found."""
     assert terms(text) == expected.split()
 
 
-@pytest.mark.parametrize(("text", "expected"), COMPOUNDS.items())
+@rows("text, expected", COMPOUNDS.items())
 def test_a_compound_gives_the_whole_and_its_parts(text, expected):
     """Names, paths and addresses are found as they are and by what they are made of."""
     assert terms(text) == expected.split()
 
 
-@pytest.mark.parametrize(("text", "expected"), NUMBERS.items())
+@rows("text, expected", NUMBERS.items())
 def test_numbers_dates_and_versions_are_kept_whole(text, expected):
     """A date is found by its month, a version by what it is part of, and a code has no useless parts."""
     assert terms(text) == expected.split()
 
 
-@pytest.mark.parametrize(("text", "expected"), SCRIPTS.items())
+@rows("text, expected", SCRIPTS.items())
 def test_scripts_without_spaces_give_characters_and_pairs(text, expected):
     """Other scripts keep their words and the marks that matter in them."""
     assert terms(text) == expected.split()
 
 
-@pytest.mark.parametrize(("text", "expected"), SYMBOLS.items())
+@rows("text, expected", SYMBOLS.items())
 def test_symbols_are_words_and_everything_else_divides(text, expected):
     """An emoji can be asked for; frames, control characters and broken text are never terms."""
     assert terms(text) == expected.split()
@@ -160,8 +161,8 @@ def test_repeated_words_give_repeated_terms():
     assert terms("buffalo Buffalo buffaloes") == ["buffalo", "buffalo", "buffalo"]
 
 
-@pytest.mark.parametrize("mark", [".", ",", ";", ":", "!", "?", ")", '"', "'", "...", "\u2026", "\u2019", "\u3002"])
-@pytest.mark.parametrize("token", ["foo_bar", "v2.1", "useEffect", "E1234", "src/app/main.py", "2024-05-17", "café"])
+@rows("mark", [".", ",", ";", ":", "!", "?", ")", '"', "'", "...", "\u2026", "\u2019", "\u3002"])
+@rows("token", ["foo_bar", "v2.1", "useEffect", "E1234", "src/app/main.py", "2024-05-17", "café"])
 def test_punctuation_after_a_token_is_no_part_of_it(token, mark):
     """A name at the end of a sentence is the same name."""
     assert terms(f"see {token}{mark} then") == ["see", *terms(token), "then"]
@@ -186,8 +187,8 @@ def test_base64_is_not_taken_for_camel_case():
     assert len(terms("aGVsbG8gd29ybGQgdGhpcyBpcyBhIHRlc3Qgb2YgYmFzZTY0IGRhdGE=")) == 1
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
+@rows(
+    "query, expected",
     [
         ("running", "run"),
         ("foo_bar", "foo_bar|foo&bar"),
@@ -210,8 +211,8 @@ def test_a_word_of_a_question_lists_its_alternatives(query, expected):
     assert asked(query) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("stored", "query"),
+@rows(
+    "stored, query",
     [
         ("we use_effect here", "useEffect"),
         ("the useEffect hook", "use effect"),
@@ -306,24 +307,20 @@ def test_a_long_path_asks_for_its_beginning():
     assert asked(path) == [path[:TERM_CHARS]]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\x00", "\ud800", '"', "* ( ) ^ -", "___", "\u200d", "\u2500\u2500"])
+@rows("text", ["", " ", "\x00", "\ud800", '"', "* ( ) ^ -", "___", "\u200d", "\u2500\u2500"])
 def test_a_text_without_terms_is_a_question_without_words(text):
     """It is legal, and asks for nothing."""
     assert plan(text) == Query(text=text, words=())
     assert terms(text) == []
 
 
-@pytest.mark.parametrize(
-    "query", ['foo AND "bar', "foo* NEAR(bar)", "foo:bar -baz", "'; drop table entry; --", "{a} ^b"]
-)
+@rows("query", ['foo AND "bar', "foo* NEAR(bar)", "foo:bar -baz", "'; drop table entry; --", "{a} ^b"])
 def test_operators_are_text(query):
     """Nobody's query language leaks into a question."""
     assert set(terms(query)) >= {term for word in plan(query).words for way in word.terms[:1] for term in way}
 
 
-@pytest.mark.parametrize(
-    "piece", ["1.", "a/", "x's", "Ab1+", "aB", "'s", "@", "-", "a-", "東", "\u0e49", "e\u0301", "\0", "🎉"]
-)
+@rows("piece", ["1.", "a/", "x's", "Ab1+", "aB", "'s", "@", "-", "a-", "東", "\u0e49", "e\u0301", "\0", "🎉"])
 def test_hostile_text_is_read_in_linear_time(piece):
     """A hundred thousand characters of anything take a moment: milliseconds here, a second on a slow day."""
     text = piece * (100_000 // len(piece))

@@ -29,9 +29,11 @@ from commonplace import (
     StoreBusy,
     StoreError,
 )
+from commonplace.intents import VERBS
 from commonplace.intents import client as face
 from commonplace.server.keys import Keys
 from commonplace.stores.sqlite.store import SqliteStore
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 _names = itertools.count()
@@ -107,7 +109,7 @@ def name():
     return f"agent-{next(_names)}"
 
 
-@pytest.mark.parametrize("value", [None, "", "text", 0, 1.5, False, [], {"a": [1, None]}, "ünï \u2028 \U0001f600"])
+@rows("value", [None, "", "text", 0, 1.5, False, [], {"a": [1, None]}, "ünï \u2028 \U0001f600"])
 def test_any_json_value_comes_back(client, name, value):
     """Whatever the way, a value is what it was."""
     kept = client.memory.store(agent_id=name, key="k", value=value, tier="episodic")
@@ -199,7 +201,7 @@ def test_a_batch_is_whole_or_not_at_all(client, name):
     for wrong in ({"tier": "x"}, {"key": "a", "version": 9}, {"colour": 1}, {"tags": "text"}, {"agent": "x"}):
         with pytest.raises((InvalidInput, Conflict)):
             client.memory.batch([good | {"key": "new"}, good | {"key": "c"} | wrong])
-    with pytest.raises(InvalidInput, match="no 'value'"):
+    with pytest.raises(InvalidInput, match="value"):
         client.memory.batch([{"agent_id": name, "key": "k"}])
     assert client.memory.batch([]) == []
     assert client.memory.list(name).total == 2
@@ -272,9 +274,47 @@ def test_the_asynchronous_twin_has_every_verb(plain, awaited):
     assert {name for name in vars(awaited) if not name.startswith("_")} == verbs.keys()
     for name, verb in verbs.items():
         assert inspect.signature(getattr(awaited, name)) == inspect.signature(verb)
-    assert inspect.signature(plain.__init__).parameters.keys() - {"behind"} == (
+    assert inspect.signature(plain.__init__).parameters.keys() - {"backend"} == (
         inspect.signature(awaited.__init__).parameters.keys() - {"plain"}
     )
+
+
+def test_every_verb_is_a_method_of_the_client():
+    """A new verb that no client has would be one that nobody can call from Python."""
+    methods = [*vars(face.Entries).values(), *vars(face.Tasks).values()]
+    assert {method.__wrapped__ for method in methods if hasattr(method, "__wrapped__")} == {
+        verb.function for verb in VERBS
+    }
+
+
+TYPED = """
+from typing import assert_type
+from commonplace import AsyncClient, Client
+from commonplace.intents.client import Entry, Page
+
+def plain(client: Client) -> None:
+    assert_type(client.memory.store("a", "k", {"v": 1}, "working", ["t"], task="x"), Entry)
+    assert_type(client.memory.list("a", limit=5), Page)
+    client.memory.store("a", "k", 1, tier="long")  # E: arg-type
+    client.memory.get("a")  # E: call-arg
+    client.memory.recall("a", colour="red")  # E: call-arg
+
+async def awaited(client: AsyncClient) -> None:
+    assert_type(await client.memory.recall("a", "why?"), list[Entry])
+    await client.tasks.begin("t")  # E: call-arg
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_see_every_argument(tmp_path):
+    """The methods are derived, and still a wrong name or type is found before anything runs."""
+    (tmp_path / "typed.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--strict", os.fspath(tmp_path / "typed.py")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    found = re.findall(r"typed.py:(\d+): error: .*\[([a-z-]+)\]", done.stdout)
+    lines = enumerate(TYPED.splitlines(), start=1)
+    wanted = [(str(number), line.partition("# E: ")[2]) for number, line in lines if "# E: " in line]
+    assert found == wanted, done.stdout
 
 
 def test_a_client_without_a_path_uses_the_commands_own_store(tmp_path, monkeypatch):
@@ -297,9 +337,7 @@ def test_a_wrong_key_is_refused(served):
         client.memory.get("a", "k")
 
 
-@pytest.mark.parametrize(
-    "url", ["http://", "http://user@host", "http://host?x=1", "https://#x", "http://host:99999", "http://host:x"]
-)
+@rows("url", ["http://", "http://user@host", "http://host?x=1", "https://#x", "http://host:99999", "http://host:x"])
 def test_an_address_that_is_none_is_refused(url):
     """In one sentence that names it."""
     with pytest.raises(InvalidInput, match="is not the address of a server"):
@@ -407,8 +445,8 @@ def test_what_is_of_the_wrong_sort_is_refused_alike(client, name):
     assert (wrong, len(client.memory.list(name))) == ([], 0)
 
 
-@pytest.mark.parametrize("agent", ["", " ", 5, "a\nb"])
-@pytest.mark.parametrize("place", [":memory:", "http://127.0.0.1:1"])
+@rows("agent", ["", " ", 5, "a\nb"])
+@rows("place", [":memory:", "http://127.0.0.1:1"])
 def test_a_client_of_nobody_is_refused(place, agent):
     """Before anything is asked of it."""
     with pytest.raises(InvalidInput, match=r"cannot name an? agent"):
@@ -418,7 +456,7 @@ def test_a_client_of_nobody_is_refused(place, agent):
 @pytest.mark.parametrize("key", ["a\nb", "ключ", 5])
 def test_a_key_that_cannot_be_sent_is_refused(key):
     """In a sentence that does not repeat it."""
-    with pytest.raises(InvalidInput, match="the api_key cannot be one") as caught:
+    with pytest.raises(InvalidInput, match="the api_key is invalid") as caught:
         Client("http://127.0.0.1:1", api_key=key)
     assert repr(key) not in str(caught.value)
 
@@ -438,7 +476,7 @@ def test_a_client_says_for_how_long_it_is_kept_what_happened(tmp_path):
             client.memory.store("a", str(days), 1)
             now[0] += timedelta(days=8)
             client.memory.store("a", str(days), 2)
-            events = client.behind.engine.events(client.behind._caller, agent="a")
+            events = client.memory.events(agent_id="a").events
             assert len(events) == left
 
 

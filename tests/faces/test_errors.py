@@ -17,6 +17,7 @@ from commonplace.cli import exits
 from commonplace.cli.commands import all_commands
 from commonplace.model import errors
 from commonplace.records.commands.record import record
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 BAD = [
@@ -71,7 +72,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "code"), BAD, ids=lambda value: str(value)[:60])
+@rows("arguments, code", BAD)
 def test_a_mistake_is_one_sentence(cli, arguments, code):
     """Whatever is typed, there is an exit code and at most one line beginning with the command's name."""
     done = cli(*arguments)
@@ -240,7 +241,7 @@ def commands():
     return [[name] for name in all_commands()] + [["record", name] for name in record.commands]
 
 
-@pytest.mark.parametrize("command", commands(), ids=" ".join)
+@rows("command", commands())
 def test_every_command_has_help_with_an_example(outside, command):
     """Help shows how the command is typed, each example on its own line."""
     out = outside.ok(*command, "--help").out

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from commonplace.files import freshness as look
+from stands import rows
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@rows("trouble", TROUBLES)
 def test_a_file_in_trouble_is_named_and_everything_else_goes_on(cli, folder, pnpm, trouble):
     """R41: path and line are told, the file stays as it is, and recall, list and add work."""
     text, line = TROUBLES[trouble]
@@ -126,7 +127,7 @@ def test_a_secret_in_a_file_is_taken_out_and_told(cli, folder):
     (folder / "procedures").mkdir()
     (folder / "procedures/login.md").write_text(f"Log in with {secret}\n")
     done = cli.ok("sync")
-    assert ".commonplace/procedures/login.md: a secret (github-pat) was taken out" in done.err
+    assert ".commonplace/procedures/login.md: a secret (github-pat) was removed" in done.err
     assert secret not in (folder / "procedures/login.md").read_text()
 
 

@@ -25,7 +25,7 @@ def guided(cli):
 def test_guidance_comes_in_with_its_origin_and_least_trust(guided):
     """Every file of the tree, but of no dependency; who reads it sees where it is from."""
     done = guided.ok("import", ".", "--from", "agents-md")
-    assert done.out == "3 records kept, 0 there already, from 2 files\n"
+    assert done.out == "Imported 3 records (0 duplicates) from 2 files.\n"
     [hit] = [hit for hit in guided.ok("recall", "svelte", "--format", "json").json["hits"] if "Svelte" in hit["text"]]
     record = guided.get(hit["id"])
     assert (record["trust"], record["source"]["channel"]) == ("external", "import")
@@ -40,7 +40,7 @@ def test_a_second_import_brings_nothing_back(guided):
     [pnpm] = [hit["id"] for hit in hits if "pnpm" in hit["text"]]
     guided.ok("record", "archive", pnpm)
     Path("AGENTS.md").write_text(GUIDE + "- Tabs are four wide.\n", encoding="utf-8")
-    assert guided.ok("import", ".", "--from", "agents-md").out == "1 record kept, 3 there already, from 2 files\n"
+    assert guided.ok("import", ".", "--from", "agents-md").out == "Imported 1 record (3 duplicates) from 2 files.\n"
     assert "Use pnpm, not npm." not in guided.recall("pnpm npm")
 
 
@@ -76,7 +76,7 @@ def test_a_fact_that_is_too_long_costs_no_other(cli):
     rows = [{"id": 1, "memory": "x " * 20_000}, {"id": 2, "memory": "Likes hiking in Wales"}]
     Path("m.json").write_text(json.dumps(rows), encoding="utf-8")
     done = cli.ok("import", "m.json", "--from", "mem0")
-    assert done.out == "1 record kept, 0 there already, from 1 file\n"
+    assert done.out == "Imported 1 record (0 duplicates) from 1 file.\n"
     assert "left out: mem0:1#" in done.err
 
 
@@ -87,7 +87,7 @@ def test_half_a_letter_costs_no_other_fact(cli, sort):
     rows = [{"id": 1, name: "Likes \ud83d"}, {"id": 2, name: "Likes hiking in Wales"}]
     Path("m.json").write_text(json.dumps(rows), encoding="utf-8")
     done = cli.ok("import", "m.json", "--from", sort)
-    assert done.out == "1 record kept, 0 there already, from 1 file\n"
+    assert done.out == "Imported 1 record (0 duplicates) from 1 file.\n"
     assert "the content is not valid Unicode" in done.err
 
 
@@ -124,7 +124,7 @@ def test_agents_md_gets_our_block_and_keeps_its_own(guided):
     assert text.startswith(GUIDE)
     assert text.count("- The cache is Redis 7 (record ") == 1
     assert "Svelte" not in text
-    assert guided.ok("import", ".", "--from", "agents-md").out.startswith("0 records kept")
+    assert guided.ok("import", ".", "--from", "agents-md").out.startswith("Imported 0 records")
 
 
 def test_a_file_that_we_write_into_keeps_its_rights(cli):

@@ -104,7 +104,7 @@ def digest(folder):
 def test_memories_come_over_as_they_were(outside, lance, role, before):
     """Type, category, date, metadata and the mark of a consolidation; the channel says where from."""
     done = outside.ok("import", "--from", "lance", lance(before=before), "--role", role)
-    assert done.out == "4 memories and 2 sessions kept for assistant, 0 and 0 there already\n"
+    assert done.out == "Imported 4 memories and 2 sessions into assistant (0 and 0 duplicates).\n"
     fact, episode, procedure, twin = held(role)
     assert (fact.content, fact.kind, fact.category) == (MEMORIES[0][1], Kind.SEMANTIC, "preferences")
     assert fact.created_at.isoformat() == MEMORIES[0][3]
@@ -142,7 +142,7 @@ def test_twice_is_as_good_as_once(outside, lance, role):
         memory.archive(three.id)
     again = outside.ok("import", "--from", "lance", folder, "--role", role, "--json").json
     assert again == {
-        "role": "assistant", "kept": 0, "present": 4, "blank": 0, "sessions": 0, "sessions_present": 2,
+        "role": "assistant", "added": 0, "duplicates": 4, "blank": 0, "sessions": 0, "sessions_present": 2,
     }  # fmt: skip
     assert len(held(role)) == 3
 
@@ -163,7 +163,7 @@ def test_without_a_role_it_is_the_one_called_like_the_folder(outside, lance, rol
     """What assistant.lance held is what `name: assistant` remembers; no limit of a role is guessed."""
     many = [(number, f"Fact {number}.", "x", "2025-06-01T10:30:00+00:00", "semantic", "", "") for number in range(1100)]
     done = outside.ok("import", "--from", "lance", lance(many))
-    assert "1100 memories and 2 sessions kept for assistant" in done.out
+    assert "Imported 1100 memories and 2 sessions into assistant" in done.out
     assert len(held(role)) == 99
     assert "Fact 1099." in outside.ok("memory", "list", role, "--limit", "2000").out
 
@@ -171,7 +171,7 @@ def test_without_a_role_it_is_the_one_called_like_the_folder(outside, lance, rol
 def test_what_would_come_over_can_be_asked_first(outside, lance, role):
     """Nothing is kept, and no store is made; what is odd is found all the same."""
     done = outside.ok("import", "--from", "lance", lance(), "--role", role, "--dry-run")
-    assert done.out == "4 memories and 2 sessions would be kept for assistant, but for what is there\n"
+    assert done.out == "Would import 4 memories and 2 sessions into assistant, except duplicates.\n"
     assert outside.ok("memory", "export", role).out == "No memory store found.\n"
     assert outside("import", "--from", "lance", role, "--role", role, "--dry-run").code == 2
 
@@ -223,7 +223,7 @@ def test_a_secret_does_not_come_over(outside, lance, role):
     key = "AKIA" + "IOSFODNN7EXAMPLE"
     row = (1, f"The key is {key}", "x", "2025-06-01T10:30:00+00:00", "semantic", "", "")
     done = outside.ok("import", "--from", "lance", lance([row], []), "--role", role)
-    assert "was taken out" in done.err
+    assert "was removed" in done.err
     assert key not in held(role)[0].content
 
 
@@ -233,7 +233,7 @@ def test_a_secret_does_not_come_over(outside, lance, role):
 def test_one_of_the_tables_may_be_missing(outside, lance, role, memories, sessions):
     """A store without facts or without conversations is one all the same."""
     done = outside.ok("import", "--from", "lance", lance(memories, sessions), "--role", role, "--json").json
-    assert (done["kept"], done["sessions"]) == (4 if memories else 0, 2 if sessions else 0)
+    assert (done["added"], done["sessions"]) == (4 if memories else 0, 2 if sessions else 0)
 
 
 def odd(place, value):
@@ -251,17 +251,23 @@ def odd_session(place, value):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((odd(3, "not a date"), SESSIONS), "Record 9: created_at should be an ISO 8601 date, not 'not a date'"),
-        ((odd(4, "gossip"), SESSIONS), "Record 9: unknown memory_type 'gossip'"),
-        ((odd(5, "{"), SESSIONS), "Record 9: metadata_json is not JSON"),
-        ((odd(5, "[1]"), SESSIONS), "Record 9: metadata should be an object or null"),
-        ((odd(6, "soon"), SESSIONS), "Record 9: consolidated_at should be"),
-        ((odd(1, None), SESSIONS), "Record 9: content and category should be text"),
+        (
+            (odd(3, "not a date"), SESSIONS),
+            "Record 9: created_at must be a date such as 2026-05-31",
+        ),
+        (
+            (odd(4, "gossip"), SESSIONS),
+            "Record 9: memory_type must be one of episodic, semantic, ",
+        ),
+        ((odd(5, "{"), SESSIONS), "Record 9: metadata_json: not JSON"),
+        ((odd(5, "[1]"), SESSIONS), "Record 9: metadata must be an object, not [1]"),
+        ((odd(6, "soon"), SESSIONS), "Record 9: consolidated_at must be a date"),
+        ((odd(1, None), SESSIONS), "Record 9: content must be a string, not None"),
         ((odd(0, None), SESSIONS), "a memory has the id None"),
         ((MEMORIES, odd_session(1, "")), "a session has the id ''"),
         ((MEMORIES, odd_session(2, None)), "'cccccccccccc' is of the agent None"),
-        ((MEMORIES, odd_session(3, "now")), "'cccccccccccc' has the timestamp 'now'"),
-        ((MEMORIES, odd_session(4, "nothing")), "'cccccccccccc' has messages that are not JSON"),
+        ((MEMORIES, odd_session(3, "now")), "the timestamp of the session 'cccccccccccc' must be a date"),
+        ((MEMORIES, odd_session(4, "nothing")), "the messages of the session 'cccccccccccc': not JSON"),
         ((MEMORIES, odd_session(4, '[{"kind": "request"}]')), "'cccccccccccc' has messages that are no list"),
         ((MEMORIES, [*SESSIONS, (4, "0123456789ab", "x", *SESSIONS[0][3:])]), "'0123456789ab' belongs to two agents"),
     ],
@@ -310,7 +316,7 @@ def test_a_damaged_table_is_refused(outside, lance, role):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--from", "lance", "--scope", "project"], "--role says whose memory it becomes"),
+        (["--from", "lance", "--scope", "project"], "use --role to name the role to import into"),
         (["--from", "lance", "--category", "decisions"], "memories keep the one that they have"),
         (["--role", "role.yaml"], "--role goes with --from lance"),
         (["--from", "parquet"], "lance"),
@@ -326,6 +332,6 @@ def test_a_kind_that_is_switched_off_is_not_dropped_silently(outside, lance, rol
     """A role that keeps no episodes takes no store with episodes, and says which."""
     role.write_text(ROLE + "memory:\n  episodic: {enabled: false}\n", encoding="utf-8")
     done = outside("import", "--from", "lance", lance(), "--role", role)
-    assert (done.code, "Record 2: episodic memory is switched off in this role" in done.err) == (2, True), done
+    assert (done.code, "Record 2: episodic memory is not enabled here" in done.err) == (2, True), done
     with role_memory(load(os.fspath(role)), embedded=False) as opened:
         assert opened.memory().list(states=State) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from stands import rows
+
 
 @pytest.fixture
 def summary(cli):
@@ -46,8 +48,8 @@ def test_a_model_sees_it_quoted(cli):
     assert all(line.startswith(">") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("url", "code", "words"),
+@rows(
+    "url, code, words",
     [
         ("memory://", 2, "needs a namespace"),
         ("memory://attic", 2, "unknown namespace"),

@@ -8,10 +8,11 @@ import re
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.engine.ranking import MUCH_USED
 from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
+from stands import rows
 
 
 @pytest.fixture
@@ -70,8 +71,8 @@ def test_both_memories_are_asked_at_once(kept):
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "found"),
+@rows(
+    "options, found",
     [
         (["--scope", "assistant"], ["Prefer short answers"]),
         (
@@ -88,7 +89,6 @@ def test_both_memories_are_asked_at_once(kept):
         (["--tag", "ops", "--tag", "js"], []),
         (["--budget", "6"], ["Prefer short answers"]),
     ],
-    ids=str,
 )
 def test_options_narrow_what_is_found(kept, options, found):
     """Scope, category, tag, limit and budget each leave out what they say."""
@@ -181,7 +181,7 @@ def test_a_hand_edit_is_in_the_next_answer(kept):
 
 def test_sessions_and_tickets_are_found_and_named(cli):
     """R27, R28: a piece of a session or ticket says what it is and leads back to it."""
-    with here() as place:
+    with open_app() as place:
         place.memory.index(DocumentKind.SESSION, "s1", [Turn(ref="4", text="we saw the kraken in staging")])
         place.memory.index(DocumentKind.TICKET, "T-7", [Turn(ref="notes", text="tame the kraken")])
     hits = cli.ok("recall", "kraken", "--format", "json").json["hits"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from stands import rows
+
 FIVE = ["decisions", "procedures", "principles", "incidents", "preferences"]
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -29,7 +31,7 @@ def editor(cli):
 # Adding
 
 
-@pytest.mark.parametrize("category", FIVE)
+@rows("category", FIVE)
 def test_a_record_is_added_in_each_category(cli, category):
     """R32, R19, R22: a new record has an id, a row and a file in the folder of its category."""
     record = cli.add(f"Something about {category}", category)
@@ -215,7 +217,6 @@ def test_an_update_keeps_what_is_not_named(cli, pnpm):
         (["--keyword", "k", "--alias", "a"], "metadata", {"aliases": ["a"], "keywords": ["k"]}),
         (["--occurred", "2026-01-02"], "occurred_at", "2026-01-02T00:00:00Z"),
     ],
-    ids=str,
 )
 def test_metadata_is_updated_alone(cli, pnpm, options, field, value):
     """R33: an option changes its own field, and the words stay."""
@@ -327,7 +328,7 @@ def test_what_is_held_is_not_recalled(cli, pnpm):
     assert cli.recall("pnpm") == [pnpm["content"]]
 
 
-@pytest.mark.parametrize("verb", ["archive", "restore", "pin", "unpin", "hold", "release"])
+@rows("verb", ["archive", "restore", "pin", "unpin", "hold", "release"])
 def test_several_ids_are_done_together_or_not_at_all(cli, pnpm, verb):
     """One mistyped id stops all of it before it begins."""
     other = cli.add("Deploy on Mondays", "procedures")
@@ -464,7 +465,7 @@ def test_history_shows_every_version(cli, pnpm):
     ]
 
 
-@pytest.mark.parametrize("verb", ["get", "history", "archive", "restore", "pin", "unpin", "hold", "release", "delete"])
+@rows("verb", ["get", "history", "archive", "restore", "pin", "unpin", "hold", "release", "delete"])
 def test_an_unknown_id_is_a_clear_error(cli, verb):
     """R38: there is no such record, said in one sentence."""
     done = cli("record", verb, "0123456789", *(["--yes"] if verb == "delete" else []))

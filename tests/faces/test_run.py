@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from loopback import LoopbackServer, calls, fails, raw, says
+from stands import rows
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
 
@@ -142,8 +143,8 @@ def test_a_key_beside_the_role_is_found(cli, server):
     assert server.chats[0].headers["authorization"] == "Bearer k-1"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
+@rows(
+    "arguments, complaint",
     [
         (["-a"], "--autonomous needs a task: say it with --prompt"),
         (["-a", "-i", "-p", "x"], "--autonomous works by itself, --interactive with you: say one of them"),

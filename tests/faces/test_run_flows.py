@@ -7,6 +7,7 @@ import json
 import pytest
 
 from loopback import LoopbackServer, calls, fails
+from stands import rows
 
 
 @pytest.fixture
@@ -96,8 +97,8 @@ def test_a_flow_whose_agent_fails_fails_with_its_reason(folder, server):
     assert done.err.startswith("commonplace: agent 'a': the model 'endpoint:a' answered 400: no such model")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+@rows(
+    "arguments, code, said",
     [
         (["flow.yaml"], 2, "a flow needs something to do: say --prompt TEXT, or --daemon"),
         (["flow.yaml", "-i"], 2, "a flow runs with --prompt or --daemon: leave out -i, -a and --resume"),

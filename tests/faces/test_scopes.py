@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Forbidden
@@ -215,7 +215,7 @@ def test_clearing_is_not_done_by_accident(cli, pnpm):
 def test_a_transcript_is_refused_in_the_own_memory():
     """R15: the assistant's memory holds records only."""
     turns = [Turn(ref="1", text="hello")]
-    with here() as place, pytest.raises(Forbidden):
+    with open_app() as place, pytest.raises(Forbidden):
         place.memory.index(DocumentKind.SESSION, "s1", turns, scope=place.where.assistant)
 
 

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from commonplace.records.commands import recall
-from commonplace.records.commands.recall_click import recall as by_click
+from commonplace.records import recall_command as recall
+from commonplace.records.commands.recall import recall as by_click
+from stands import rows
 
 #: Each of these costs a tenth of a recall or more.
 DENIED = {
@@ -52,7 +53,7 @@ def test_a_recall_loads_few_modules():
         [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     extra = loaded("recall", "pnpm") - set(bare.stdout.split())
-    assert len(extra) <= 107, sorted(extra)
+    assert len(extra) <= 108, sorted(extra)
 
 
 @pytest.mark.usefixtures("outside")
@@ -87,18 +88,15 @@ def clicked(arguments):
     return {name: list(value) if isinstance(value, tuple) else value for name, value in context.params.items()}
 
 
-@pytest.mark.parametrize("arguments", CALLS, ids=" ".join)
+@rows("arguments", CALLS)
 def test_an_ordinary_call_is_read_as_click_reads_it(arguments):
     """The small parser and the library agree on every value."""
     assert recall.simple(arguments) == clicked(arguments)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [[], ["--help"], ["x", "-h"], ["x", "--limit", "many"], ["x", "--limit"], ["x", "--format", "xml"], ["x", "--nope"],
-     ["x", "--explain=yes"], ["x", "--limit", "-1"], ["x", "--lim", "1"]],
-    ids=" ".join,
-)  # fmt: skip
+@rows("arguments", [
+    [], ["--help"], ["x", "-h"], ["x", "--limit", "many"], ["x", "--limit"], ["x", "--format", "xml"], ["x", "--nope"],
+    ["x", "--explain=yes"], ["x", "--limit", "-1"], ["x", "--lim", "1"]])  # fmt: skip
 def test_what_is_not_ordinary_goes_to_click(arguments):
     """Help, mistakes and abbreviations are left to the library, which says what is wrong."""
     assert recall.simple(arguments) is None

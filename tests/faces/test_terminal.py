@@ -13,12 +13,13 @@ import pytest
 from commonplace.cli import dates as moments
 from commonplace.cli import terminal
 from commonplace.model.errors import InvalidInput
+from stands import rows
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@rows(
+    "text, shown",
     [
         ("plain text\twith\nlines", "plain text\twith\nlines"),
         ("ümlaut 漢字 🙂", "ümlaut 漢字 🙂"),
@@ -45,16 +46,16 @@ def test_a_path_is_shown_from_where_one_is(monkeypatch, tmp_path):
     """Inside of the working directory relative, elsewhere whole; a name that only begins alike is elsewhere."""
     monkeypatch.chdir(tmp_path)
     here = os.getcwd()
-    assert terminal.near(f"{here}/a/b.md") == "a/b.md"
-    assert terminal.near(f"{here}-other/b.md") == f"{here}-other/b.md"
+    assert terminal.short_path(f"{here}/a/b.md") == "a/b.md"
+    assert terminal.short_path(f"{here}-other/b.md") == f"{here}-other/b.md"
 
 
 def test_any_text_can_be_written(monkeypatch):
     """Characters that the terminal's encoding lacks, and bytes that were no text, are escaped, not fatal."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", stream)
-    terminal.prepare()
-    terminal.say("漢 \udcff")
+    terminal.prepare_streams()
+    terminal.print_text("漢 \udcff")
     stream.flush()
     assert stream.buffer.getvalue() == b"\\u6f22 \\udcff\n"
 
@@ -63,14 +64,14 @@ def test_json_stays_json_in_any_encoding(monkeypatch):
     """What a terminal of ASCII cannot show is written as JSON writes it, beyond the first 65536 characters too."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
-    terminal.prepare()
-    terminal.say_json({"text": "café 😀"})
+    terminal.prepare_streams()
+    terminal.print_json({"text": "café 😀"})
     stream.flush()
     assert json.loads(stream.buffer.getvalue()) == {"text": "café 😀"}
 
 
-@pytest.mark.parametrize(
-    ("text", "until", "since"),
+@rows(
+    "text, until, since",
     [
         ("2026-05-01", "2026-05-01T00:00:00+00:00", "2026-05-01T23:59:59.999999+00:00"),
         ("2026-05-01T10:00", "2026-05-01T10:00:00+00:00", "2026-05-01T10:00:00+00:00"),
@@ -87,9 +88,7 @@ def test_a_moment_is_a_date_or_a_duration(text, until, since):
     assert moments.since(text, NOW).isoformat() == since
 
 
-@pytest.mark.parametrize(
-    "text", ["", "soon", "7", "7x", "-7d", "2026-02-30", "9" * 30 + "d", "9999999d", "12:30", "٣d"]
-)
+@rows("text", ["", "soon", "7", "7x", "-7d", "2026-02-30", "9" * 30 + "d", "9999999d", "12:30", "٣d"])
 def test_what_is_no_moment_is_refused(text):
     """The message shows how dates are written; a number of days that no calendar reaches is no date."""
     with pytest.raises(InvalidInput, match="2026-12-01"):

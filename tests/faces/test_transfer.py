@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stands import rows
+
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
 
@@ -41,7 +43,7 @@ def test_an_export_is_lossless(rich):
             "-",
             stdin=exported.encode(),
         ).out
-        == "4 records kept, 0 there already\n"
+        == "Imported 4 records (0 duplicates).\n"
     )
     assert rich.ok("export").out == exported
     assert rich.recall("package manager") == ["Use yarn"]
@@ -53,7 +55,7 @@ def test_importing_twice_changes_nothing(rich):
     before = rich.ok("export").out
     for _ in range(2):
         done = rich.ok("import", "memory.jsonl", "--json").json
-        assert (done["kept"], done["present"]) == (0, 4)
+        assert (done["added"], done["duplicates"]) == (0, 4)
     assert rich.ok("export").out == before
 
 
@@ -75,7 +77,7 @@ def test_an_export_may_be_of_one_scope(rich):
 def test_an_export_to_a_file_is_private_and_whole(rich):
     """The file is 0600, replaced at once, and nothing is left beside it."""
     done = rich.ok("export", "memory.jsonl")
-    assert (done.out, "4 records in memory.jsonl" in done.err) == ("", True)
+    assert (done.out, "Exported 4 records to memory.jsonl." in done.err) == ("", True)
     path = rich.folder / "work/memory.jsonl"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert lines(path.read_text())[0]["format"] == "commonplace-records"
@@ -96,15 +98,15 @@ def test_an_import_goes_where_it_is_told(rich):
     assert rich.recall("package manager") == ["Use yarn"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@rows(
+    "text, message",
     [
         ("", "is not an export of Commonplace"),
         ("hello\n", ":1: not JSON"),
         ('{"format": "other"}\n', "is not an export of Commonplace"),
         ('{"format": "commonplace-records", "version": 99}\n', "version 99"),
         ('{"format": "commonplace-records", "version": 1}\n{"id": "x"}\n', ":2: not a record"),
-        ('{"format": "commonplace-records", "version": 1}\n[]\n', ":2: not a record: [] is not keys and values"),
+        ('{"format": "commonplace-records", "version": 1}\n[]\n', ":2: not a record: it must be an object, not []"),
         ('{"format": "commonplace-records", "version": 1}\nnull\n', ":2: not a record"),
         ("\xff\xfe", "not UTF-8"),
     ],
@@ -179,12 +181,17 @@ def test_an_export_that_cannot_be_written_names_its_file(rich, file):
 def test_an_import_takes_a_mark_of_byte_order(rich):
     """What an editor or a shell of Windows puts before the first line is no part of it."""
     exported = rich.ok("export").out
-    assert rich.ok("import", "-", stdin=b"\xef\xbb\xbf" + exported.encode()).out == "0 records kept, 4 there already\n"
+    assert (
+        rich.ok("import", "-", stdin=b"\xef\xbb\xbf" + exported.encode()).out == "Imported 0 records (4 duplicates).\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
-    [("trust", "god", "'god' is no trust; there are"), ("tags", ["", 5], "5 is not text")],
+    [
+        ("trust", "god", "trust must be one of external, agent, user, not 'god'"),
+        ("tags", ["", 5], "each of tags must be a string, not 5"),
+    ],
 )
 def test_what_is_wrong_with_a_record_is_said_of_what_was_written(rich, field, value, message):
     """The sentence names the value in the file, in the words of the file."""

@@ -230,8 +230,8 @@ def test_a_restore_asks(cli):
 
 WRITER = """
 import sys
-from commonplace.app import here
-with here() as place:
+from commonplace.app import open_app
+with open_app() as place:
     for number in range(10_000):
         place.memory.remember(f"Lesson {number} of writer", category="principles")
         print(number, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
 
@@ -13,7 +13,7 @@ from commonplace.model.documents import DocumentKind
 def session(cli, pnpm):
     """A session that was shown a record and cited it."""
     cli.ok("brief", "--task", "npm", "--session", "s1")
-    with here() as place:
+    with open_app() as place:
         turns = [
             Turn(ref="1", text="install it", speaker="user"),
             Turn(ref="2", text=f"By memory://{pnpm['id'][:10]} I take pnpm.", speaker="assistant"),

@@ -11,6 +11,7 @@ import pytest
 
 from commonplace.hosts import jsonc
 from hosts.conftest import COMMAND
+from stands import rows
 
 #: What people have in their settings before we come; comments, odd layout and all.
 BEFORE = {
@@ -127,7 +128,7 @@ def test_only_what_is_ours_goes_where_somebody_has_changed_the_rest(person, host
         assert b"a word of mine" in data
 
 
-@pytest.mark.parametrize("text", ["", "\n", "{\n}", "{ }\n", '{"mcpServers": {\n  }}', "\ufeff{}"])
+@rows("text", ["", "\n", "{\n}", "{ }\n", '{"mcpServers": {\n  }}', "\ufeff{}"])
 def test_settings_that_say_nothing_are_brought_back_too(person, text):
     """An empty file, empty braces over two lines, a byte order mark."""
     path = person.file(".cursor/mcp.json", text)
@@ -226,8 +227,8 @@ def test_settings_that_cannot_be_followed_are_refused_in_a_sentence(person, path
     assert files(person) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
+@rows(
+    "text, sentence",
     [
         ("model = = 1", "is not TOML"),
         ("mcp_servers = 5", "has mcp_servers that is not a table"),
@@ -342,8 +343,8 @@ def test_learning_is_left_alone_if_somebody_says_so(person):
     assert (person.work / ".commonplace" / "config.yaml").read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@rows(
+    "arguments, sentence",
     [
         (["connect"], "say which agent"),
         (["connect", "emacs"], "'emacs' is not a host that is known"),

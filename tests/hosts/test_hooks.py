@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.hosts.hook import CONTEXT_CHARS
 from hosts import recorded
 from hosts.conftest import COMMAND
+from stands import rows
 
 SAID = "Use pnpm, not npm, in this repo."
 LEARNED = "Use pnpm, not npm."
@@ -117,7 +118,7 @@ def test_an_event_goes_by_the_hosts_name_too_and_a_host_by_what_it_says(person):
 def test_a_prompt_is_shown_what_bears_on_it_and_never_more_than_a_host_takes(person):
     """Ten long notes do not fit, and what is shown is whole."""
     person.ok("init")
-    with here(str(person.work), env=person.env) as place:
+    with open_app(str(person.work), env=person.env) as place:
         for number in range(10):
             text = f"Note {number} on the deploy: {'the deploy needs care and patience, ' * 40}"
             place.memory.remember(text, category="procedures")
@@ -221,8 +222,8 @@ def test_what_a_person_edits_is_known_from_the_next_stop_on(person):
 # It never breaks the host
 
 
-@pytest.mark.parametrize(
-    ("arguments", "stdin"),
+@rows(
+    "arguments, stdin",
     [
         (["prompt"], "{not json"),
         (["prompt"], "[1, 2]"),
@@ -250,7 +251,7 @@ def test_trouble_is_in_the_log_that_status_shows(person):
     """A person finds out, the host does not."""
     person.ok("init")
     person("hook", "prompt", "--host", "codex", stdin="{not json")
-    assert "codex, prompt: what the host said is not JSON" in person.log
+    assert "codex, prompt: the input of the hook is not JSON" in person.log
     assert "hooks had trouble once in the last days" in person.ok("status").err
 
 
@@ -421,8 +422,8 @@ def test_a_hook_leaves_no_process_behind(person):
 
 LIST = """
 import json, sys
-from commonplace.hosts.hook import asked, handle
-call = asked("prompt", "claude-code", sys.stdin.buffer.read(), __import__("os").environ)
+from commonplace.hosts.hook import handle, parse_call
+call = parse_call("prompt", "claude-code", sys.stdin.buffer.read(), __import__("os").environ)
 handle(call, answer=lambda text: None, note=lambda text: None)
 print(*sorted(sys.modules))
 """

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from commonplace.hosts import jsonc
 from commonplace.model.errors import InvalidInput
+from stands import rows
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -61,7 +62,7 @@ def test_comments_beside_what_goes_stay():
     assert all(word in left for word in ("// one", "// two", "// three", "/* four */"))
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "",

@@ -8,10 +8,11 @@ import tracemalloc
 
 import pytest
 
-from commonplace.hosts.registry import Found, host_named
-from commonplace.hosts.transcripts import Translated
+from commonplace.hosts.registry import Transcript, get_host
+from commonplace.hosts.transcripts import TranscriptLines
 from commonplace.records.session_lines import Header, read
 from hosts import recorded
+from stands import rows
 
 SAID = "Use pnpm, not npm, in this repo."
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"[:36]
@@ -33,14 +34,13 @@ EVERY = pytest.mark.parametrize("host", list(WRITERS))
 
 def found(person, host, session="s1"):
     """The transcript as the host's module finds it on disk."""
-    return next(one for one in host_named(host).history(person.env) if session[:8] in (one.session or one.path))
+    return next(one for one in get_host(host).history(person.env) if session[:8] in (one.session or one.path))
 
 
 def spoken(person, host):
     """Who said what, as the index takes it."""
     said = [
-        read(json.dumps(line).encode(), first=not n)
-        for n, line in enumerate(host_named(host).lines(found(person, host)))
+        read(json.dumps(line).encode(), first=not n) for n, line in enumerate(get_host(host).lines(found(person, host)))
     ]
     return [(speaker, text.strip()) for one in said[1:] for speaker, text in one.spoken], said[0]
 
@@ -78,7 +78,7 @@ def test_a_transcript_is_never_held_whole(person):
     """Of forty megabytes not even four are in memory at any time."""
     line = {"type": "user", "sessionId": "s1", "cwd": "/x", "message": {"role": "user", "content": "word " * 20_000}}
     path = person.file("long.jsonl", f"{json.dumps(line)}\n" * 400)
-    lines = Translated(lambda: host_named("claude-code").lines(Found(path=str(path))))
+    lines = TranscriptLines(lambda: get_host("claude-code").lines(Transcript(path=str(path))))
     tracemalloc.start()
     while lines.read(1024 * 1024):
         pass
@@ -196,8 +196,8 @@ def test_sessions_of_other_projects_are_theirs(person):
     assert "uPlot" not in person.ok("recall", "charts").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
+@rows(
+    "arguments, sentence",
     [
         (["--host", "emacs"], "'emacs' is not a host that is known"),
         (["--host", "cursor"], "Cursor keeps no sessions that can be read"),
@@ -227,7 +227,7 @@ def test_a_database_that_is_none_is_named(person):
 def test_a_result_is_known_by_the_call_that_it_answers(person, host):
     """Calls and results bear the same id, so that what memory printed in a shell is told from what was found there."""
     WRITERS[host](person, "s1", SAID)
-    parts = [part for line in host_named(host).lines(found(person, host)) for part in line.get("content", ())]
+    parts = [part for line in get_host(host).lines(found(person, host)) for part in line.get("content", ())]
     calls = {part["id"] for part in parts if part["type"] == "tool_call"}
     answered = {part["id"] for part in parts if part["type"] == "tool_result" and "id" in part}
     assert calls

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from stands import rows
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -90,7 +92,7 @@ def test_a_page_can_be_followed_from_its_first_line_to_its_last(page, tmp_path):
             assert shows(shown, printed), f"$ {command}\n--- shown\n{shown}\n--- printed\n{printed}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@rows("page", PAGES)
 def test_a_link_leads_somewhere(page):
     """Every link to a file of the repository has that file at its end."""
     for target in LINK.findall(page.read_text(encoding="utf-8")):

@@ -6,11 +6,11 @@ import importlib
 from pathlib import Path
 
 import click
-import pytest
 
 import commonplace
 from commonplace.config import settings
 from commonplace.engine.memory import Memory
+from stands import rows
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -19,19 +19,19 @@ def page(name: str) -> str:
     return (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("setting", [*settings.PROJECT, *settings.USER], ids=lambda setting: setting.name)
+@rows("setting", [*settings.PROJECT, *settings.USER])
 def test_every_setting_is_documented(setting):
     """Each key of both settings files has its line."""
     assert f"`{setting.name}`" in page("settings")
 
 
-@pytest.mark.parametrize("verb", [name for name in vars(Memory) if not name.startswith("_")])
+@rows("verb", [name for name in vars(Memory) if not name.startswith("_")])
 def test_every_verb_is_documented(verb):
     """Each verb of Memory has its line."""
     assert f"`{verb}" in page("python")
 
 
-@pytest.mark.parametrize("name", [name for name in commonplace.__all__ if not name.startswith("_")])
+@rows("name", [name for name in commonplace.__all__ if not name.startswith("_")])
 def test_every_public_name_is_documented(name):
     """Each public name is explained."""
     assert f"`{name}" in page("python")
@@ -49,7 +49,7 @@ def commands():
             yield f"commonplace {name} {part}".strip(), options
 
 
-@pytest.mark.parametrize(("command", "options"), list(commands()))
+@rows("command, options", list(commands()))
 def test_every_command_and_option_is_documented(command, options):
     """Each command has its part in the reference, and each option its line there."""
     _, found, rest = page("command").partition(f"### `{command}")

@@ -12,6 +12,7 @@ import commonplace
 from commonplace.engine.asynchronous import AsyncMemory
 from commonplace.engine.memory import Memory
 from commonplace.model import errors
+from stands import rows
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
@@ -34,7 +35,7 @@ def test_a_name_that_is_not_public_is_an_attribute_error():
         commonplace.rember  # noqa: B018 - the access is the test
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+@rows("error", ERRORS)
 def test_every_error_is_public_drawn_in_the_tree_and_raised(error):
     """No error is declared that nobody raises, and none is hidden."""
     assert error.__name__ in commonplace.__all__
@@ -54,7 +55,7 @@ def test_the_asynchronous_memory_has_every_verb():
         assert inspect.signature(verb) == inspect.signature(verbs(Memory)[name])
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
+@rows("path", sorted((ROOT / "tests").rglob("test_*.py")))
 def test_every_test_is_a_sentence(path):
     """A test says in one sentence what holds."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

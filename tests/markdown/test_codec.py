@@ -10,6 +10,7 @@ import pytest
 from commonplace.files.codec import FILE_BYTES, FileTrouble, agrees, amended, decode, encode, file_name
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel, Kind, Source, Trust
+from stands import rows
 
 CREATED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 
@@ -108,7 +109,7 @@ def test_all_that_a_record_can_have_is_written_in_order(record):
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
     [
         "x",
@@ -130,7 +131,7 @@ def test_content_comes_back_to_the_byte(record, content):
     assert data.endswith(content.encode() + b"\n")
 
 
-@pytest.mark.parametrize("content", ["", " \n", "a\0b", "\ud800", "x" * 1_048_577])
+@rows("content", ["", " \n", "a\0b", "\ud800", "x" * 1_048_577])
 def test_a_record_whose_file_could_not_be_read_is_not_written(record, content):
     """It is said before the file is there."""
     with pytest.raises(InvalidInput, match="cannot be a file"):
@@ -225,7 +226,7 @@ def test_an_empty_key_that_a_person_left_to_fill_in_stays(record):
     assert encode(record, previous=previous).decode() == previous
 
 
-@pytest.mark.parametrize(
+@rows(
     "previous",
     [
         "no frontmatter",
@@ -255,7 +256,7 @@ def test_a_file_without_frontmatter_is_its_text():
     assert (said.content, said.bare, said.id, said.category) == ("Ship on Fridays.", True, None, None)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "\ufeff---\ntags: [a]\n---\n\nx\n",
@@ -273,8 +274,8 @@ def test_editors_may_write_it_their_way(text):
     assert (said.content, said.tags, said.bare) == ("x", {"a"}, False)
 
 
-@pytest.mark.parametrize(
-    ("written", "moment"),
+@rows(
+    "written, moment",
     [
         ("2026-12-01", datetime(2026, 12, 1, tzinfo=UTC)),
         ("2026-12-01 09:30", datetime(2026, 12, 1, 9, 30, tzinfo=UTC)),
@@ -312,8 +313,8 @@ def test_pinned_is_yes_in_any_writing():
 # Trouble
 
 
-@pytest.mark.parametrize(
-    ("head", "line", "reason"),
+@rows(
+    "head, line, reason",
     [
         ("tags: 3", 2, "tags must be a list"),
         ("a: 1\naliases: [[b]]", 3, "aliases must be a list of texts"),
@@ -348,15 +349,14 @@ def test_pinned_is_yes_in_any_writing():
         ("tags: [a]\ntags: [b]", 3, "frontmatter says 'tags' twice"),
         ("x: " + "y" * 70_000, 2, "frontmatter is larger than 65536 bytes"),
     ],
-    ids=lambda value: str(value)[:20],
 )
 def test_frontmatter_that_cannot_be_taken_is_told_with_its_line(head, line, reason):
     """The line is the file's, the reason names the key and what it should be."""
     assert trouble(f"---\n{head}\n---\n\nx\n") == (line, reason)
 
 
-@pytest.mark.parametrize(
-    ("data", "line", "reason"),
+@rows(
+    "data, line, reason",
     [
         (b"", 1, "has no text"),
         (b"---\nkey: a\n---\n\n  \n", 4, "has no text below its frontmatter"),
@@ -380,14 +380,13 @@ def test_frontmatter_that_cannot_be_taken_is_told_with_its_line(head, line, reas
             "has git conflict markers; resolve them first",
         ),
     ],
-    ids=lambda value: str(value)[:30],
 )
 def test_a_damaged_file_is_told_with_its_line(data, line, reason):
     """Nothing is guessed."""
     assert trouble(data) == (line, reason)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"---\ncreated: '" + b" " * 60_000 + b"x'\n---\nx",
@@ -435,7 +434,7 @@ def test_another_category_is_another_kind(record):
     assert amended(record, says("x").replace(category="procedures")).kind is Kind.PROCEDURAL
 
 
-@pytest.mark.parametrize(
+@rows(
     "old_new",
     [
         ("version: 1", "version: 7"),
@@ -452,7 +451,7 @@ def test_a_file_agrees_with_its_record_if_nothing_of_meaning_differs(record, old
     assert agrees(says(edited(record, *old_new).replace("\n", "\r\n")), record)
 
 
-@pytest.mark.parametrize(
+@rows(
     "old_new",
     [
         ("pnpm", "yarn"),
@@ -474,8 +473,8 @@ def test_a_file_disagrees_with_its_record_if_anything_of_meaning_differs(record,
 # Names
 
 
-@pytest.mark.parametrize(
-    ("content", "slug"),
+@rows(
+    "content, slug",
     [
         ("Use pnpm, not npm", "use-pnpm-not-npm"),
         ("## **Don't** use `__init__`!", "dont-use-init"),
@@ -500,8 +499,8 @@ def test_a_file_is_named_after_its_first_line(record, content, slug):
     assert file_name(record.replace(content=content)) == f"decisions/{slug}--1kjmekwhbb.md"
 
 
-@pytest.mark.parametrize(
-    ("category", "folder"),
+@rows(
+    "category, folder",
     [("code_style", "code_style"), ("../x", "x"), ("nul", "record-nul"), ("", "record"), ("A b", "a-b")],
 )
 def test_a_folder_is_the_category_or_what_is_safe_of_it(record, category, folder):

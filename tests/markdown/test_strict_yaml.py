@@ -8,6 +8,7 @@ import yaml
 from commonplace.model.errors import InvalidInput
 from commonplace.text import strict_yaml
 from commonplace.text.strict_yaml import YamlError, dump, dump_scalar, load, load_with_lines, truth
+from stands import rows
 
 TYPED = {
     "true": True,
@@ -44,14 +45,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "value"), TYPED.items(), ids=TYPED)
+@rows("text, value", TYPED.items())
 def test_a_plain_word_is_what_it_prints_as(text, value):
     """Numbers, true, false and null are read as such if they would be written the same way."""
     read = load(f"key: {text}\n", file="x.md")["key"]
     assert (read, type(read)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text", STAYS_TEXT, ids=lambda text: text[:20])
+@rows("text", STAYS_TEXT)
 def test_whatever_would_be_written_differently_stays_text(text):
     """No word changes under a person's hands."""
     assert load(f"key: {text}\n", file="x.md") == {"key": text}
@@ -83,7 +84,7 @@ def test_windows_lines_and_a_byte_order_mark_are_read():
     assert load_with_lines("\ufeffa: 1\r\nb: 2\r\n", file="x.md") == ({"a": 1, "b": 2}, {"a": 1, "b": 2})
 
 
-@pytest.mark.parametrize(("text", "line", "reason"), REFUSED.values(), ids=REFUSED)
+@rows("text, line, reason", REFUSED.values())
 def test_what_is_refused_is_refused_with_its_line(text, line, reason):
     """The error names the file, the line within that file, and the reason."""
     with pytest.raises(YamlError) as caught:
@@ -93,7 +94,7 @@ def test_what_is_refused_is_refused_with_its_line(text, line, reason):
     assert str(caught.value) == f"x.md:{line + 10}: {caught.value.reason}"
 
 
-@pytest.mark.parametrize(("text", "line", "reason"), REFUSED.values(), ids=REFUSED)
+@rows("text, line, reason", REFUSED.values())
 def test_the_loader_in_python_refuses_the_same(text, line, reason):
     """Where PyYAML was built without its C library nothing else is taken; a line may be one off."""
     with pytest.raises(YamlError) as caught:
@@ -145,23 +146,19 @@ def test_the_lines_of_the_outermost_keys_are_told():
     assert load_with_lines(text, file="x.md", first_line=5)[1] == {"a": 6, "c": 9, "d": 11}
 
 
-@pytest.mark.parametrize(
-    ("value", "told"), [(True, True), ("Yes", True), ("OFF", False), ("no", False), ("maybe", None), (1, None)]
-)
+@rows("value, told", [(True, True), ("Yes", True), ("OFF", False), ("no", False), ("maybe", None), (1, None)])
 def test_where_a_schema_wants_yes_or_no_people_may_write_it_their_way(value, told):
     """The words are text to the reader, and an answer to who asks a question."""
     assert truth(value) is told
 
 
-@pytest.mark.parametrize(
-    "text", ["use pnpm", "a/b.c", "it's", "naïve", "日本語", "1kjmekwhbby1d6cnd627", "a (b)", "a - b"]
-)
+@rows("text", ["use pnpm", "a/b.c", "it's", "naïve", "日本語", "1kjmekwhbby1d6cnd627", "a (b)", "a - b"])
 def test_a_harmless_text_is_written_plain(text):
     """Most texts need no quotes."""
     assert dump_scalar(text) == text
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
     [*STAYS_TEXT[:-1], "", " a", "a ", "a: b", "a #b", "a,b", "[a]", "- a", "*a", "@a", "null", "~", "n", "=", "<<"],
 )
@@ -192,7 +189,7 @@ def test_a_key_that_is_too_long_for_yaml_is_written_out():
     assert load(dump(value), file="x.md") == value
 
 
-@pytest.mark.parametrize(
+@rows(
     "value", [float("nan"), float("inf"), {1, 2}, b"x", "a\0b", "\ud800", [[[[[[[[[1]]]]]]]]], {"a": {"b": object()}}]
 )
 def test_what_could_not_be_read_again_is_not_written(value):

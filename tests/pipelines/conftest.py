@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here, workplace
-from commonplace.config.learning_settings import Learning
+from commonplace.app import open_app
+from commonplace.config.learning import Learning
+from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract
 from commonplace.records.index import index
 
@@ -38,7 +39,7 @@ class MemoryAccess:
 
     def open(self, name="shop", **options):
         """Open what is at a folder; it is closed when the test ends."""
-        opened = here(str(self.root / name), env=self.env, **{"clock": self.clock} | options)
+        opened = open_app(str(self.root / name), env=self.env, **{"clock": self.clock} | options)
         self._opened.append(opened)
         return opened
 
@@ -75,7 +76,7 @@ def sync(opened, clock):
 
     def sync(**options):
         clock.forward()
-        return opened.sync(opened.where.project, **options)
+        return opened.folders.sync(opened.where.project, **options)
 
     return sync
 
@@ -120,7 +121,7 @@ def tree(folder):
 @pytest.fixture
 def place(opened):
     """The project, ready to learn: by rules, from sessions of whatever age."""
-    return workplace(opened).replace(learning=Learning(enabled=True, min_rollout_idle_hours=0))
+    return open_workspace(opened).replace(learning=Learning(enabled=True, min_rollout_idle_hours=0))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.learning.artifacts import stored
+from commonplace.files.artifacts import stored_artifacts
 from commonplace.learning.consolidate_receipts import receipts, undo
 from commonplace.learning.consolidate_rules import decide_supersession, frontmatter, near_pairs, skill_name, steps
 from commonplace.model.changes import Delete
@@ -17,6 +17,7 @@ from commonplace.model.queries import ANY_STATE, Filter
 from commonplace.model.records import Channel, Kind, Source, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
+from stands import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Shop
@@ -84,8 +85,8 @@ def test_a_replaced_line_is_dropped_with_its_reason(shop):
     assert receipts(shop.place)[0].metadata["superseded"][0]["new"] == new.id
 
 
-@pytest.mark.parametrize(
-    ("change", "decided"),
+@rows(
+    "change, decided",
     [
         ({}, True),
         ({"metadata": {"subject": "tests"}}, False),
@@ -193,8 +194,8 @@ def test_a_procedure_with_steps_becomes_a_skill(shop):
     assert head.splitlines()[2].startswith('description: "Release: 1. bump')
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
+@rows(
+    "text, count",
     [
         ("one thing", 0),
         ("1. a\n2. b", 2),
@@ -208,7 +209,7 @@ def test_steps_are_counted(text, count):
     assert steps(text) == count
 
 
-@pytest.mark.parametrize("name", ["../../etc", "A B_C", "--x--y--", "ü" * 99, "", "a" * 200])
+@rows("name", ["../../etc", "A B_C", "--x--y--", "ü" * 99, "", "a" * 200])
 def test_a_skill_has_a_name_that_is_safe(name):
     """Small letters, digits and single hyphens, at most 64."""
     made = skill_name(name)
@@ -322,7 +323,7 @@ def test_an_external_source_is_not_laundered(shop):
     """Artifacts are trusted no more than the least of what they were made from."""
     shop.keep("From a web page", trust=Trust.EXTERNAL)
     shop.run()
-    assert stored(shop.place)["MEMORY.md"].trust is Trust.EXTERNAL
+    assert stored_artifacts(shop.place)["MEMORY.md"].trust is Trust.EXTERNAL
 
 
 # Receipts and undo

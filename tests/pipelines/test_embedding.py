@@ -6,10 +6,16 @@ import subprocess
 import sys
 
 import pytest
+from learners import lines
 
 from commonplace.engine.embedding import BATCH, catch_up, reembed
-from commonplace.model.errors import EmbeddingModelChanged, ProviderError
-from commonplace.model.ports import EmbedderIdentity
+from commonplace.engine.writer import Writer
+from commonplace.model.binding import Binding
+from commonplace.model.changes import AdoptEmbedder
+from commonplace.model.errors import ProviderError
+from commonplace.model.ports import Answer, EmbedderIdentity
+from commonplace.model.records import Channel, Kind
+from commonplace.roles.consolidate import consolidate
 
 COUNT = 3 * BATCH + 10
 
@@ -77,10 +83,11 @@ def test_an_embedder_that_gives_too_few_is_told(bare):
 
 
 def test_another_embedder_catches_nothing_up(bare):
-    """Gaps are filled by the store's own embedder only."""
+    """Gaps are filled by the store's own embedder only; `reembed` is what changes over."""
     catch_up(bare, Lengths(), most=1)
-    with pytest.raises(EmbeddingModelChanged, match=r"'lengths'.*'other'"):
-        catch_up(bare, Lengths("other"))
+    other = Lengths("other")
+    assert (catch_up(bare, other), other.texts) == (0, [])
+    assert bare.count_unembedded(Lengths().identity) == COUNT - 1
 
 
 def test_a_store_is_embedded_anew(bare, make):
@@ -127,6 +134,52 @@ def test_embedding_anew_with_the_same_embedder_fills_gaps(bare):
     """The same identity gives the same vectors: only what lacks one is embedded."""
     catch_up(bare, Lengths(), most=BATCH)
     assert reembed(bare, Lengths()).embedded == COUNT - BATCH
+
+
+class Silent:
+    """A model that finds one fact in every episode."""
+
+    name, window = "test:silent", None
+
+    def ask(self, system, prompt, *, most, effort="low"):  # noqa: ARG002 - the port's
+        """Answer with the fact."""
+        return Answer(text="fact: Deploys are on Fridays [1]", model=self.name)
+
+
+def test_sessions_and_what_is_learned_of_them_are_stored_with_another_embedder(place, learn, indexed):
+    """Found by words; the reports say why, once for each run."""
+    place.store.apply([adopt("own")])
+    other = place.replace(embedder=Lengths("other"))
+    found = indexed("s", lines("Let's use pnpm, not npm", "We decided to use PostgreSQL for the shop"), other)
+    done = learn("s", lines("Let's use pnpm, not npm", "We decided to use PostgreSQL for the shop"), other)
+
+    why = "the store holds vectors of 'own', the embedder in use is 'other'; `commonplace reembed` changes over"
+    assert done.records
+    assert found.notes == done.notes == (f"stored without a vector, so that only words find it: {why}",)
+    assert (other.embedder.texts, place.store.embedder().name) == ([], "own")
+    assert place.store.count_unembedded(Lengths("own").identity) >= len(done.records) + 2
+
+
+def test_the_first_session_names_the_embedder(place, indexed):
+    """A store without vectors adopts the embedder of the first write, whatever that writes."""
+    own = place.replace(embedder=Lengths("own"))
+    indexed("s", lines("Let's use pnpm, not npm"), own)
+    assert (own.embedder.texts, place.store.embedder().name) == (["Let's use pnpm, not npm"], "own")
+
+
+def test_facts_of_episodes_are_stored_with_another_embedder(store, clock, make):
+    """A role opens no store of another embedder; one that changes over while it runs costs no fact."""
+    binding = Binding(channel=Channel.CONSOLIDATION, writes={Kind.SEMANTIC: make.scope}, reads=(make.scope,))
+    store.apply([make.put(make("The deploy went out on Friday", kind=Kind.EPISODIC)), adopt("own")])
+    done = consolidate(Writer(store, clock=clock, embedder=Lengths("other")), binding, Silent(), most=20)
+
+    assert (done.created, len(done.notes)) == (1, 1)
+    assert (store.embedder().name, store.count_unembedded(Lengths("own").identity)) == ("own", 2)
+
+
+def adopt(name):
+    """The change that names the embedder of a store."""
+    return AdoptEmbedder(identity=Lengths(name).identity)
 
 
 DIE = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.engine.memory import Memory
-from commonplace.learning.artifacts import forgotten
+from commonplace.files.artifacts import erase
 from commonplace.learning.consolidate_receipts import receipts, undo
 from commonplace.learning.learn import clear as clear_learned
 from commonplace.model.documents import DocumentKind
@@ -25,7 +25,7 @@ TOKEN = "xylophonequokka"
 def memory_of(shop):
     """The project as a person has it."""
     binding = shop.binding(Channel.USER)
-    return Memory(shop.store, binding, clock=shop.clock, erased=lambda erasure: forgotten(shop.place, erasure))
+    return Memory(shop.store, binding, clock=shop.clock, erased=lambda erasure: erase(shop.place, erasure))
 
 
 def left(folder, needle=TOKEN):
@@ -189,7 +189,7 @@ def test_an_erased_record_of_a_person_is_gone_from_the_projects_it_was_learned_i
     shop.extracted("s1", f"- I like {TOKEN}\n- The build is green", summary="", records=[record.id])
     shop.run()
     binding = shop.binding(Channel.USER).replace(reads=(SHOP, ada), writes={record.kind: ada})
-    memory = Memory(shop.store, binding, clock=shop.clock, erased=lambda one: forgotten(shop.place, one))
+    memory = Memory(shop.store, binding, clock=shop.clock, erased=lambda one: erase(shop.place, one))
     memory.forget(record.id)
     assert left(tmp_path) == []
     assert "The build is green" in shop.text("raw_memories.md")
@@ -214,7 +214,7 @@ def test_clearing_a_person_s_memory_leaves_the_project_s_files(shop, tmp_path):
     shop.extracted("s1", f"- I like {TOKEN}\n- The build is green", summary="", records=[record.id])
     shop.run()
     binding = shop.binding(Channel.USER).replace(reads=(SHOP, ada), writes={record.kind: ada})
-    memory = Memory(shop.store, binding, clock=shop.clock, erased=lambda one: forgotten(shop.place, one))
+    memory = Memory(shop.store, binding, clock=shop.clock, erased=lambda one: erase(shop.place, one))
     assert memory.clear(ada).ids == (record.id,)
 
     assert left(tmp_path) == []

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from learners import lines, message
 
-from commonplace.app import workplace
-from commonplace.engine.rendering import fenced
+from commonplace.engine.rendering import fence
 from commonplace.engine.transcripts import Turn
+from commonplace.learning import open_workspace
 from commonplace.learning.extract import JOB, extract, watermark
 from commonplace.learning.extract_gate import gated
 from commonplace.learning.rules import Proposal
@@ -18,6 +18,7 @@ from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.jobs import Claim, Job, Reason, Status
 from commonplace.model.queries import DocumentFilter, State
 from commonplace.model.records import Channel, Trust
+from stands import rows
 
 PNPM, YARN = "Use pnpm, not npm, in this repo.", "We use yarn as the package manager in this repo."
 
@@ -141,7 +142,7 @@ def test_only_the_newest_sessions_are_looked_at(place, indexed, clock):
 def test_another_projects_sessions_are_not_seen(desk, place, indexed):
     """They neither fill the window nor are they taken."""
     desk.folder("other", "github.com/acme/other")
-    other = workplace(desk.open("other")).replace(learning=place.learning)
+    other = open_workspace(desk.open("other")).replace(learning=place.learning)
     indexed("theirs", lines(PNPM), other)
 
     assert extract(place.replace(learning=place.learning.replace(thread_scan_limit=1))).skipped == ()
@@ -180,7 +181,7 @@ def test_no_output_removes_what_was_extracted_before(learn, extraction, job, pla
 
 def test_what_memory_injected_is_not_extracted(opened, learn):
     """A recalled fact is never learned again."""
-    learn("a", lines(message("user", fenced("Use yarn, not npm, in this repo.", seal="00ff"))))
+    learn("a", lines(message("user", fence(["Use yarn, not npm, in this repo."], b"a key"))))
 
     assert opened.memory.list() == []
 
@@ -257,8 +258,8 @@ def proposed(content, *, category="decisions", subject=None, day=1, trust=Trust.
     return Proposal(content=content, category=category, subject=subject, trust=trust, **given | more)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
+@rows(
+    "content, reason",
     [
         ("ok", "too short"),
         ("Yes, please do that", "too short"),
@@ -284,8 +285,8 @@ def test_records_of_one_session_are_bounded(place):
     assert (len(passed.records), passed.left_out) == (2, ("more than 2 of one session",) * 2)
 
 
-@pytest.mark.parametrize(
-    ("category", "held"),
+@rows(
+    "category, held",
     [("procedures", True), ("principles", True), ("preferences", True), ("decisions", False), ("incidents", False)],
 )
 def test_what_would_instruct_and_comes_from_outside_is_held(place, category, held):

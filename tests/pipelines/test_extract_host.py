@@ -9,10 +9,11 @@ from hashlib import sha256
 import pytest
 from learners import fact, lines, reply
 
-from commonplace.app import workplace
+from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract
 from commonplace.learning.extract_host import commit, prepare
 from commonplace.model.errors import InvalidInput, StoreError
+from stands import rows
 
 PNPM = "Use pnpm, not npm, in this repo."
 
@@ -83,7 +84,7 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize(("name", "change"), TAMPERED.values(), ids=TAMPERED)
+@rows("name, change", TAMPERED.values())
 def test_tampered_work_is_refused_by_name(opened, place, work, name, change):
     """Whatever was altered, nothing is kept."""
     path = one(work, "a") / name
@@ -108,7 +109,7 @@ def test_a_bad_answer_is_named_and_can_be_mended(place, work, answer):
 def test_work_of_another_project_is_refused(desk, work):
     """It says which project it was prepared for."""
     desk.folder("other", "github.com/acme/other")
-    other = workplace(desk.open("other"))
+    other = open_workspace(desk.open("other"))
     (one(work, "a") / "answer.json").write_text(reply(fact()))
 
     assert "it was prepared for project:" in commit(other, str(work)).failed[0].reason

@@ -20,6 +20,7 @@ from commonplace.model.jobs import Status
 from commonplace.model.queries import DocumentFilter, State
 from commonplace.model.records import Trust
 from commonplace.text.cleaning import estimate_tokens
+from stands import rows
 
 PNPM = "Use pnpm, not npm, in this repo."
 
@@ -153,7 +154,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+@rows("answer", BAD.values())
 def test_an_answer_that_breaks_the_contract_is_refused(answer):
     """Whatever it is, it is one error with a reason."""
     with pytest.raises(BadReply):

@@ -11,6 +11,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Kind
 from commonplace.records.foreign import graph, guidance, mem0, notes, role_export
 from commonplace.records.foreign_export import between_marks, section
+from stands import rows
 
 AGENTS = """# Shop
 
@@ -54,7 +55,12 @@ Notes on how the office coffee is made best.
 
 def said(found):
     """Each fact with its category."""
-    return [(one.category, one.content) for one in found]
+    return [(one.draft.category, one.draft.content) for one in found]
+
+
+def drafts(reader, *file):
+    """What a reader finds in a file."""
+    return [one.draft for one in reader(*file)]
 
 
 def test_guidance_is_cut_into_blocks_under_their_headings():
@@ -70,8 +76,8 @@ def test_guidance_is_cut_into_blocks_under_their_headings():
 def test_guidance_is_found_by_its_headings_and_names_its_file():
     """What stands above a block is kept beside it."""
     *_, last = guidance("docs/AGENTS.md", AGENTS)
-    assert last.metadata == {"file": "docs/AGENTS.md", "keywords": ["Shop", "Gotchas"]}
-    assert last.ref.startswith("docs/AGENTS.md#")
+    assert last.draft.metadata == {"file": "docs/AGENTS.md", "keywords": ["Shop", "Gotchas"]}
+    assert last.draft.ref.startswith("docs/AGENTS.md#")
 
 
 def test_a_note_gives_its_observations_relations_and_prose():
@@ -83,7 +89,7 @@ def test_a_note_gives_its_observations_relations_and_prose():
         ("decisions", "Coffee Brewing relates_to Water Temperature"),
         ("decisions", "Notes on how the office coffee is made best."),
     ]
-    assert found[0].tags == ("brewing", "manual")
+    assert found[0].draft.tags == {"brewing", "manual"}
 
 
 def test_a_graph_gives_observations_and_relations():
@@ -113,10 +119,10 @@ def test_an_export_of_mem0_keeps_its_dates(wrap):
         {"id": "a1", "memory": "Likes hiking", "user_id": "ada", "created_at": "2024-07-20T01:30:36-07:00"},
         {"id": "a2", "memory": "Works on the build", "categories": ["work rules"], "created_at": None},
     ]
-    first, second = mem0("m.json", json.dumps(wrap(rows)))
+    first, second = drafts(mem0, "m.json", json.dumps(wrap(rows)))
     assert (first.category, first.metadata["user_id"]) == ("preferences", "ada")
     assert first.occurred_at == datetime(2024, 7, 20, 8, 30, 36, tzinfo=UTC)
-    assert (second.category, second.tags) == ("principles", ("work rules",))
+    assert (second.category, second.tags) == ("principles", {"work rules"})
 
 
 def test_a_role_export_keeps_its_kinds():
@@ -125,24 +131,32 @@ def test_a_role_export_keeps_its_kinds():
         {"id": 1, "content": "Uses pnpm", "memory_type": "semantic", "category": "tools"},
         {"id": 2, "content": "Deploy by tag", "memory_type": "procedural", "created_at": "2025-01-02T03:04:05"},
     ]
-    first, second = role_export("r.json", json.dumps(rows))
+    first, second = drafts(role_export, "r.json", json.dumps(rows))
     assert (first.kind, first.category, first.metadata["category"]) == (Kind.SEMANTIC, "decisions", "tools")
     assert (second.kind, second.occurred_at) == (Kind.PROCEDURAL, datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
-    ("reader", "text", "says"),
+@rows(
+    "reader, text, says",
     [
-        (role_export, '[{"content": "x", "memory_type": [1]}]', "[1] is not a memory_type"),
+        (
+            role_export,
+            '[{"content": "x", "memory_type": [1]}]',
+            "memory_type must be one of semantic, procedural, ",
+        ),
         (graph, "{", "f:1: not JSON"),
         (graph, '{"type": "note"}', "f:1: neither an entity nor a relation"),
         (graph, '{"type": "entity", "name": "", "entityType": "x"}', "f:1: 'name' is missing or no text"),
-        (graph, '{"type": "entity", "name": "A", "entityType": "x", "observations": [1]}', "not a list of texts"),
-        (graph, "[]", "f:1: not a JSON object"),
+        (
+            graph,
+            '{"type": "entity", "name": "A", "entityType": "x", "observations": [1]}',
+            "observations of 'A' must be",
+        ),
+        (graph, "[]", "f:1 must be an object, not []"),
         (mem0, '{"rows": []}', "f holds no list of memories"),
         (mem0, '[{"id": 1}]', "f: memory 0 has no text under 'memory'"),
-        (mem0, '[{"memory": "x y z", "created_at": "soon"}]', "f: memory 0: 'soon' is not a date"),
-        (role_export, '[{"content": "x", "memory_type": "odd"}]', "f: memory 0: 'odd' is not a memory_type"),
+        (mem0, '[{"memory": "x y z", "created_at": "soon"}]', "f: memory 0: created_at must be a date"),
+        (role_export, '[{"content": "x", "memory_type": "odd"}]', "f: memory 0: memory_type must be one of semantic"),
         (role_export, "[1]", "f holds no list of memories"),
     ],
 )

@@ -8,12 +8,13 @@ from datetime import timedelta
 import pytest
 
 from commonplace.engine.transcripts import Turn
-from commonplace.learning.addresses import Shelf
+from commonplace.learning.addresses import Addresses
 from commonplace.learning.brief import QUERY_CHARS, inject, rules_in, ticket_task
 from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ConfigError
 from commonplace.model.records import Channel, Source, Trust
+from stands import rows
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def asked(opened, folder):
     """Build the block for a task."""
 
     def asked(task="", place=opened, **options):
-        shelf = Shelf(memory=place.memory, scope=place.where.project, folder=str(folder), secret=place.secret)
+        shelf = Addresses(memory=place.memory, scope=place.where.project, folder=str(folder), secret=place.secret)
         given = {"rules": rules_in(str(folder)), "limit": 10, "summary_budget": 5000} | options
         return inject(shelf, place.recall, task, **given)
 
@@ -157,16 +158,13 @@ def test_rules_that_cannot_be_used_are_told_with_their_file(folder, data):
         rules_in(str(folder))
 
 
-@pytest.mark.parametrize(
-    ("ticket", "task"),
-    [
+@rows("ticket, task", [
         ("Fix the login\n\nIt fails.", "Fix the login\n\nIt fails."),
         ("---\nid: T-1\ntitle: 'Login'\n---\nIt fails.\n\n## Notes\nMay.\n", "Login\nIt fails.\n\n## Notes\nMay."),
         ("---\nid: [broken\n---\nIt fails.<!-- secret -->", "It fails."),
         ("---\nno end of it", "---\nno end of it"),
         ("", ""),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_ticket_asks_with_its_title_and_words(ticket, task):
     """The frontmatter gives the title and nothing else; what cannot be read is a text like any other."""
     assert ticket_task(ticket) == task

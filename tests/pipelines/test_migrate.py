@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from commonplace.app import machine_in, mover_of, store_at
-from commonplace.engine.migrate import BATCH, migrate
+from commonplace.app import machine_name, mover_of, open_store
+from commonplace.engine.transfer import MOVED_BATCH, migrate
 from commonplace.model.errors import Conflict, InvalidInput
 from commonplace.model.queries import Order
 from household import FOLDER, answers, export, furnish, whole
@@ -20,7 +20,7 @@ from household import FOLDER, answers, export, furnish, whole
 @pytest.fixture
 def houses(new_place):
     """Two stores of two sorts, each pair of sorts in turn; the first one is furnished."""
-    return [store_at(place) for place in new_place.pair]
+    return [open_store(place) for place in new_place.pair]
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_everything_arrives(ours, theirs, make, query):
 
 def test_there_and_back_again_is_the_same(ours, theirs, make, new_place):
     """A round trip is byte-identical in its export, and as a whole."""
-    back = store_at(new_place())
+    back = open_store(new_place())
     before = export(ours, make.clock())
     migrate(mover_of(ours), mover_of(theirs))
     migrate(mover_of(theirs), mover_of(back))
@@ -105,7 +105,7 @@ def test_twice_is_as_good_as_once(ours, theirs):
 def test_a_move_that_died_goes_on(houses, make, after):
     """Wherever it stops, the next run ends in the same state, and writes only what was missing."""
     ours, theirs = houses
-    furnish(ours, make, records=BATCH + 20)
+    furnish(ours, make, records=MOVED_BATCH + 20)
     for number in (1, 2, 3):
         with pytest.raises(Died):
             migrate(mover_of(ours), Mortal(mover_of(theirs), number, after=after))
@@ -145,8 +145,8 @@ def test_a_store_is_not_moved_to_itself(ours):
 def test_a_killed_command_is_taken_up(new_place, make, tmp_path):
     """Kill -9 in the middle of `commonplace migrate`: the next one completes it."""
     source, target = new_place.pair
-    ours, theirs = (store_at(place, machine=lambda: machine_in(str(tmp_path))) for place in (source, target))
-    furnish(ours, make, records=4 * BATCH)
+    ours, theirs = (open_store(place, machine=lambda: machine_name(str(tmp_path))) for place in (source, target))
+    furnish(ours, make, records=4 * MOVED_BATCH)
     program = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "migrate", source, target]
     env = os.environ | {"COMMONPLACE_HOME": str(tmp_path)}

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from commonplace.learning.addresses import FILE_BYTES, Shelf, read
+from commonplace.learning.addresses import FILE_BYTES, Addresses, read_page
 from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import CommonplaceError, Forbidden, InvalidInput, NotFound
@@ -17,7 +17,7 @@ from commonplace.model.records import Channel, Source, Trust
 @pytest.fixture
 def shelf(opened, folder):
     """What can be read in the project."""
-    return Shelf(memory=opened.memory, scope=opened.where.project, folder=str(folder), secret=lambda: b"key")
+    return Addresses(memory=opened.memory, scope=opened.where.project, folder=str(folder), secret=lambda: b"key")
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def four(artifact):
 )
 def test_an_artifact_is_read_by_its_address(shelf, url, text, content_type):
     """The addresses of the document lead to the artifacts in the store."""
-    page = read(shelf, url)
+    page = read_page(shelf, url)
 
     assert (page.text, page.content_type, page.edited) == (text, content_type, False)
 
@@ -73,13 +73,13 @@ def test_an_artifact_is_read_by_its_address(shelf, url, text, content_type):
 )
 def test_a_folder_is_a_list(shelf, url, names):
     """With or without a slash, a folder gives the addresses in it."""
-    assert read(shelf, url).text.split("\n") == [f"memory://root/{name}" for name in names]
+    assert read_page(shelf, url).text.split("\n") == [f"memory://root/{name}" for name in names]
 
 
 def test_a_record_is_read_whole(shelf, kept):
     """A short id is enough, and nothing of the content is clipped."""
     record, path = kept("word " * 2000 + "end")
-    page = read(shelf, f"memory://{record.short}")
+    page = read_page(shelf, f"memory://{record.short}")
 
     assert page.text == path.read_text()
     assert page.record == record
@@ -91,7 +91,7 @@ def test_a_held_record_says_so(shelf, opened, kept):
     record, _ = kept()
     opened.memory.hold(record.id)
 
-    assert "review" in read(shelf, f"memory://{record.id}").notes[0]
+    assert "review" in read_page(shelf, f"memory://{record.id}").notes[0]
 
 
 @pytest.mark.usefixtures("four")
@@ -106,7 +106,7 @@ def test_a_held_record_says_so(shelf, opened, kept):
 def test_what_leads_out_of_the_root_is_refused(shelf, path):
     """Traversal in whatever writing, absolute paths, backslashes, drives and control characters go nowhere."""
     with pytest.raises(Forbidden, match=r"escapes? memory root"):
-        read(shelf, f"memory://root/{path}")
+        read_page(shelf, f"memory://root/{path}")
 
 
 @pytest.mark.usefixtures("four")
@@ -132,27 +132,27 @@ def test_what_leads_out_of_the_root_is_refused(shelf, path):
 def test_a_bad_address_is_one_clear_sentence(shelf, url, error, words):
     """Each mistake is told as what it is."""
     with pytest.raises(error, match=words):
-        read(shelf, url)
+        read_page(shelf, url)
 
 
 def test_before_the_first_consolidation_artifacts_are_not_available(shelf):
     """An empty memory says why it is empty."""
     for url in ("memory://root", "memory://root/", "memory://root/MEMORY.md"):
         with pytest.raises(NotFound, match="artifacts are not available yet"):
-            read(shelf, url)
+            read_page(shelf, url)
 
 
 def test_without_a_project_there_are_no_artifacts(shelf):
     """Records can be read everywhere, artifacts belong to a project."""
     with pytest.raises(NotFound, match="no project here"):
-        read(shelf.replace(scope=None, folder=None), "memory://root")
+        read_page(shelf.replace(scope=None, folder=None), "memory://root")
 
 
 @pytest.mark.usefixtures("four")
 def test_a_file_that_a_person_edited_counts(shelf, folder):
     """Their words are shown before anybody has taken them in, without the secrets in them."""
     (folder / "MEMORY.md").write_text("# Mine\n\nThe password is hunter2hunter2.\n")
-    page = read(shelf, "memory://root/MEMORY.md")
+    page = read_page(shelf, "memory://root/MEMORY.md")
 
     assert page.edited
     assert (page.channel, page.trust) == (Channel.FILE, Trust.USER)
@@ -166,15 +166,15 @@ def test_a_file_that_says_the_same_is_no_edit(shelf, folder):
     """An artifact is written to disk as well; a line end more is no other text."""
     (folder / "MEMORY.md").write_bytes(b"# All of it\r\n\n")
 
-    assert not read(shelf, "memory://root/MEMORY.md").edited
+    assert not read_page(shelf, "memory://root/MEMORY.md").edited
 
 
 def test_a_file_that_the_store_does_not_have_is_read_and_listed(shelf, folder):
     """Lessons that a person has begun by hand are there at once."""
     (folder / "learned.md").write_text("- Ask first.\n")
 
-    assert read(shelf, "memory://root/learned.md").text == "- Ask first."
-    assert read(shelf, "memory://root/").text == "memory://root/learned.md"
+    assert read_page(shelf, "memory://root/learned.md").text == "- Ask first."
+    assert read_page(shelf, "memory://root/").text == "memory://root/learned.md"
 
 
 @pytest.mark.usefixtures("four")
@@ -189,8 +189,8 @@ def test_a_link_is_not_followed(shelf, folder, tmp_path, name):
     url = "memory://root/" + ("skills/deploy/SKILL.md" if name == "skills" else name)
 
     with pytest.raises(Forbidden, match="symbolic link"):
-        read(shelf, url)
-    assert "stolen" not in read(shelf, "memory://root/").text
+        read_page(shelf, url)
+    assert "stolen" not in read_page(shelf, "memory://root/").text
 
 
 @pytest.mark.usefixtures("four")
@@ -213,7 +213,7 @@ def test_a_link_that_comes_while_it_is_read_is_not_followed(shelf, folder, tmp_p
     seen = set()
     for _ in range(500):
         try:
-            seen.add(read(shelf, "memory://root/MEMORY.md").text)
+            seen.add(read_page(shelf, "memory://root/MEMORY.md").text)
         except Forbidden:
             seen.add("refused")
     done.set()
@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_shown_is_told(shelf, folder, data):
     (folder / "MEMORY.md").write_bytes(data)
 
     with pytest.raises(CommonplaceError, match=r"MEMORY\.md"):
-        read(shelf, "memory://root/MEMORY.md")
+        read_page(shelf, "memory://root/MEMORY.md")
 
 
 @pytest.mark.usefixtures("four")
@@ -237,4 +237,4 @@ def test_a_pipe_in_the_place_of_a_file_does_not_stop_anybody(shelf, folder):
     """What is no file is not waited for."""
     os.mkfifo(folder / "MEMORY.md")
 
-    assert read(shelf, "memory://root/MEMORY.md").text == "# All of it"
+    assert read_page(shelf, "memory://root/MEMORY.md").text == "# All of it"

@@ -12,7 +12,7 @@ import pytest
 from commonplace.engine.rendering import prompt, snippets
 from commonplace.engine.transcripts import Turn
 from commonplace.files import disk as files
-from commonplace.files.freshness import FEW, FRESH_SECONDS
+from commonplace.files.folders import FEW, FRESH_SECONDS
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import StoreError
 
@@ -30,7 +30,7 @@ def test_every_hit_leads_back_to_its_origin(opened, kept):
 
     assert brief.references == {record.id: str(path)}
     assert {hit.id for hit in brief.hits} == {record.id, "session:0b1c#4"}
-    for rendered in (snippets(brief.hits, brief.references), prompt(brief.hits, brief.references, seal="x")):
+    for rendered in (snippets(brief.hits, brief.references), prompt(brief.hits, brief.references, secret=b"a key")):
         assert str(path) in rendered
         assert "session:0b1c#4" in rendered
 
@@ -104,7 +104,7 @@ def test_a_secret_in_a_file_is_a_note(opened, folder):
     path.write_text("The password is hunter2secretX and stays")
     [note] = opened.recall("stays").notes
 
-    assert note.startswith(f"{path}: a secret (password) was taken out; [secret:password:")
+    assert note.startswith(f"{path}: a secret (password) was removed; [secret:password:")
     assert "hunter2secretX" not in path.read_text()
 
 
@@ -171,7 +171,6 @@ def test_nothing_is_looked_at_twice_for_nothing(opened, kept, tree):
         (FEW + 1, 1, 1, False),
         (FEW + 1, 1, 0, False),
     ],
-    ids=["fresh", "too few", "too old", "from the future", "touched at that moment", "touched since"],
 )
 def test_a_whole_look_stands_for_a_while(opened, folder, count, ago, *, touched, fresh):
     """Of a large folder, for a minute, and only if nothing came or went since it began."""
@@ -179,16 +178,16 @@ def test_a_whole_look_stands_for_a_while(opened, folder, count, ago, *, touched,
     (folder / "decisions").mkdir()
     for path in (folder, folder / "decisions"):
         os.utime(path, ns=(now - touched * 10**9, now - touched * 10**9))
-    opened.look.mark(opened.where.project, now - ago * 10**9, count)
+    opened.folders.mark(opened.where.project, now - ago * 10**9, count)
 
-    assert opened.look.is_fresh(opened.where.project) == fresh
-    assert opened.look.last(opened.where.project) == pytest.approx(now / 1e9 - ago, abs=0.01)
+    assert opened.folders.is_fresh(opened.where.project) == fresh
+    assert opened.folders.checked_at(opened.where.project) == pytest.approx(now / 1e9 - ago, abs=0.01)
 
 
 def test_before_the_first_look_there_is_none(opened):
     """Nothing is taken for granted."""
-    assert opened.look.last(opened.where.project) is None
-    assert not opened.look.is_fresh(opened.where.project)
+    assert opened.folders.checked_at(opened.where.project) is None
+    assert not opened.folders.is_fresh(opened.where.project)
 
 
 def test_a_note_says_whose_files_it_is_about(opened, desk):
@@ -210,7 +209,7 @@ def crowd(opened, folder):
         path = folder / "decisions" / f"{number}.md"
         path.write_text(f"---\nid: {number:020}\ncreated: 2026-01-01\nversion: 1\n---\n\nnote number {number}\n")
         os.utime(path, (1e9, 1e9))
-    opened.sync(opened.where.project)
+    opened.folders.sync(opened.where.project)
     for marked in (folder, folder / "decisions"):
         os.utime(marked, (1e9, 1e9))
     return folder / "decisions"
@@ -219,7 +218,7 @@ def crowd(opened, folder):
 @pytest.mark.slow
 def test_in_a_large_folder_edits_are_found_all_the_same(opened, crowd, edit):
     """What came, went or was replaced is noticed by its folder; what was edited in place, when it is recalled."""
-    assert opened.look.is_fresh(opened.where.project)
+    assert opened.folders.is_fresh(opened.where.project)
     edit(crowd / "7.md", "note number 7", "note number 7 as amended")
     assert texts(opened.recall("note number 7"))[0] == "note number 7 as amended"
     (crowd / "new.md").write_text("a brand new thing")

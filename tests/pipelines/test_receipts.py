@@ -6,7 +6,7 @@ import pytest
 
 from commonplace.engine.transcripts import Turn
 from commonplace.learning import receipts
-from commonplace.learning.addresses import Shelf
+from commonplace.learning.addresses import Addresses
 from commonplace.learning.brief import inject, rules_in
 from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
@@ -29,11 +29,10 @@ def shown(opened, folder, clock):
     """Show a session the brief for a task; returns the receipt's name."""
 
     def shown(task="pnpm", session="s1"):
-        shelf = Shelf(memory=opened.memory, scope=opened.where.project, folder=str(folder), secret=opened.secret)
+        shelf = Addresses(memory=opened.memory, scope=opened.where.project, folder=str(folder), secret=opened.secret)
         injection = inject(shelf, opened.recall, task, rules=rules_in(None), limit=10, summary_budget=5000)
-        return receipts.keep(
-            opened.store, injection, session=session, scope=opened.where.project, secret=b"key", now=clock.forward()
-        )
+        clock.forward()
+        return receipts.save_brief_receipt(opened, injection, session=session)[0]
 
     return shown
 
@@ -54,7 +53,7 @@ def fate(opened):
     """What became of the one thing that a session was shown."""
 
     def fate(session="s1"):
-        [only] = receipts.used(opened.memory, session).fates
+        [only] = receipts.session_use(opened.memory, session).fates
         return only
 
     return fate
@@ -109,12 +108,10 @@ def test_only_so_many_receipts_are_kept(opened, kept, shown, clock):
 def test_a_store_that_can_only_be_read_is_a_note(opened, tmp_path, folder):
     """A session starts all the same."""
     opened.memory.remember("Use pnpm", category="decisions")
-    shelf = Shelf(memory=opened.memory, scope=opened.where.project, secret=opened.secret)
+    shelf = Addresses(memory=opened.memory, scope=opened.where.project, secret=opened.secret)
     injection = inject(shelf, opened.recall, "pnpm", rules=rules_in(str(folder)), limit=10, summary_budget=5000)
-    name, notes = receipts.kept_quietly(
-        ReadOnly(str(tmp_path / "x.db")), injection, session="s", scope=opened.where.project, secret=b"",
-        now=opened.clock(),
-    )  # fmt: skip
+    opened.store = ReadOnly(str(tmp_path / "x.db"))
+    name, notes = receipts.save_brief_receipt(opened, injection, session="s")
 
     assert name is None
     assert notes == ("no receipt of this brief was kept: the disk is read-only",)
@@ -193,7 +190,7 @@ def test_another_artifact_is_not_the_summary(opened, folder, shown, said):
     (folder / "memory_summary.md").write_text("- We use pnpm.")
     shown()
     said("By memory://root/MEMORY.md and skills/deploy/SKILL.md it is so.")
-    report = receipts.used(opened.memory, "s1")
+    report = receipts.session_use(opened.memory, "s1")
 
     assert report.fates[0].cited == ()
     assert report.others == ("memory://root/MEMORY.md", "memory://root/skills/deploy/SKILL.md")
@@ -226,13 +223,13 @@ def test_a_session_that_is_not_indexed_is_told(opened, kept, shown):
     kept()
     shown()
 
-    assert not receipts.used(opened.memory, "s1").indexed
+    assert not receipts.session_use(opened.memory, "s1").indexed
 
 
 def test_an_unknown_session_is_a_clear_sentence(opened):
     """Nothing was shown to it, and nothing of it is indexed."""
     with pytest.raises(NotFound, match="nothing is known of session 's9'"):
-        receipts.used(opened.memory, "s9")
+        receipts.session_use(opened.memory, "s9")
 
 
 # Recalls
@@ -244,10 +241,9 @@ def recalled(opened, clock):
 
     def recalled(query="pnpm", session="s1", store=None):
         hits = opened.memory.recall(query).hits
-        return receipts.recall_kept_quietly(
-            store or opened.store, query, hits, tokens=12, session=session, scope=opened.where.project, secret=b"key",
-            now=clock.forward(),
-        )  # fmt: skip
+        clock.forward()
+        opened.store = store or opened.store
+        return receipts.save_recall_receipt(opened, query, hits, tokens=12, session=session)
 
     return recalled
 
@@ -257,7 +253,7 @@ def test_a_receipt_tells_what_a_session_has_recalled(opened, kept, recalled, sai
     record, _ = kept("We use pnpm in this repository")
     name, notes = recalled()
     said(f"As {record.short} has it.")
-    report = receipts.used(opened.memory, "s1")
+    report = receipts.session_use(opened.memory, "s1")
 
     assert (notes, [(one.name, one.what, one.tokens) for one in report.shown]) == ((), [(name, "recall", 12)])
     assert [(fate.item.id, fate.cited) for fate in report.fates] == [(record.id, ("1",))]

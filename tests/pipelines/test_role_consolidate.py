@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 
 from commonplace.engine.memory import Memory
+from commonplace.engine.writer import Writer
 from commonplace.model.ports import Answer
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.consolidate import Fact, consolidate, parsed
 from commonplace.roles.dialect import MemorySettings, Role
+from stands import rows
 
 ROLE = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings())
 
@@ -57,7 +59,7 @@ def consolidated(store, clock):
     def consolidated(answer):
         model = answer if isinstance(answer, Speaker) else Speaker(answer)
         binding = ROLE.bind(Channel.CONSOLIDATION, home="/data")
-        return consolidate(store, binding, model, most=20, clock=clock)
+        return consolidate(Writer(store, clock=clock), binding, model, most=20)
 
     return consolidated
 
@@ -145,8 +147,8 @@ def test_one_fact_is_replaced_once(memory, store, dark, consolidated):
     assert len(facts(memory)) == 2
 
 
-@pytest.mark.parametrize(
-    ("line", "fact"),
+@rows(
+    "line, fact",
     [
         ("fact: It rains [1] replaces K2", Fact(category="fact", content="It rains", episodes=(1,), replaces=2)),
         ("fact: It rains (replaces K2) [1]", Fact(category="fact", content="It rains", episodes=(1,), replaces=2)),

@@ -331,7 +331,7 @@ def test_comments_survive_our_rewrites(opened, kept, edit):
     """What a person wrote beside the values is theirs, whatever we write."""
     record, path = kept()
     edit(path, "category: decisions", "# agreed in the retro\ncategory: decisions  # was: principles")
-    opened.sync(opened.where.project)
+    opened.folders.sync(opened.where.project)
     opened.memory.update(record.id, content="Use pnpm 10", tags=["js"])
     opened.memory.reclassify(record.id, "principles")
 
@@ -496,7 +496,7 @@ def test_the_file_of_an_archived_record_may_go(opened, kept, sync, folder):
 
     assert sync().quiet
     assert opened.store.files(str(folder)) == []
-    assert not opened.look.differs(opened.where.project)
+    assert not opened.folders.is_changed(opened.where.project)
 
 
 def test_a_person_releases_what_is_held_in_the_file(opened, kept, edit, sync):
@@ -620,7 +620,7 @@ def test_a_record_of_another_project_becomes_a_new_one_here(desk, opened, kept):
     (other / "decisions").mkdir()
     (other / "decisions" / path.name).write_bytes(path.read_bytes())
     there = desk.open("other")
-    there.sync(there.where.project)
+    there.folders.sync(there.where.project)
 
     [carried] = there.memory.list(scopes=[there.where.project])
     assert (carried.content, carried.id != record.id) == (record.content, True)

@@ -91,7 +91,7 @@ def test_a_lost_database_is_rebuilt_from_the_files(desk):
 
     again = desk.open()
     for scope in again.store.folders:
-        again.sync(scope)
+        again.folders.sync(scope)
     assert answers(again) == before
     assert everything(again) == records
     assert_agreement(again)
@@ -106,10 +106,10 @@ def test_a_rebuilt_database_leaves_the_files_alone(desk, tree):
     for path in (desk.root / "home").glob("commonplace.db*"):
         path.unlink()
     again = desk.open()
-    again.sync(again.where.project)
+    again.folders.sync(again.where.project)
 
     assert tree() == before
-    assert again.sync(again.where.project).quiet
+    assert again.folders.sync(again.where.project).quiet
 
 
 def test_sync_twice_is_sync_once(desk, folder, tree):
@@ -117,11 +117,11 @@ def test_sync_twice_is_sync_once(desk, folder, tree):
     opened = desk.open()
     fill(opened)
     (folder / "decisions" / "mine.md").write_text("We deploy on Fridays\n")
-    first = opened.sync(opened.where.project)
+    first = opened.folders.sync(opened.where.project)
     state = tree(), everything(opened)
 
     assert first.added == ("decisions/mine.md",)
-    assert opened.sync(opened.where.project).quiet
+    assert opened.folders.sync(opened.where.project).quiet
     assert (tree(), everything(opened)) == state
 
 
@@ -171,7 +171,7 @@ def test_a_crash_after_the_file_heals(desk, opened):
     record = opened.memory.remember("Use pnpm", category="decisions").record
     opened.memory.update(record.id, content="Use pnpm 10")
     other = desk.open()
-    report = other.sync(other.where.project)
+    report = other.folders.sync(other.where.project)
 
     assert report.quiet
     assert [live.id for live in other.memory.list()] == [record.id]
@@ -184,7 +184,7 @@ def test_a_crash_while_a_file_moves_heals(opened, kept):
     opened.database.apply([put(opened, record, category="principles")])
     (path.parents[1] / "principles").mkdir()
     path.rename(path.parents[1] / "principles" / path.name)
-    report = opened.sync(opened.where.project)
+    report = opened.folders.sync(opened.where.project)
 
     assert (report.troubles, report.added, report.changed) == ((), (), ())
     assert opened.memory.get(record.id).category == "principles"
@@ -245,7 +245,7 @@ def test_a_backup_that_is_put_back_takes_the_files_along(opened, desk, kept, syn
     opened.memory.update(first.id, content="other words")
     kept("written since")
 
-    assert opened.restored(str(desk.root / "backup.db")) == 1
+    assert opened.restore(str(desk.root / "backup.db")) == 1
     assert tree() == before
     assert sync().quiet
 
@@ -264,8 +264,8 @@ def test_clones_share_and_do_not_archive_each_other(clones):
     """A record made in one is written into the other, and a folder without its file is no wish to archive it."""
     one, two = clones
     record = one.memory.remember("Use pnpm", category="decisions").record
-    two.sync(two.where.project)
-    one.sync(one.where.project)
+    two.folders.sync(two.where.project)
+    one.folders.sync(one.where.project)
 
     assert two.memory.get(record.id) == one.memory.get(record.id) == record
     for opened in clones:
@@ -276,12 +276,12 @@ def test_an_edit_in_one_clone_reaches_the_other(clones, clock, edit):
     """The files of both say the same after each has synced."""
     one, two = clones
     record = one.memory.remember("Use pnpm", category="decisions").record
-    two.sync(two.where.project)
+    two.folders.sync(two.where.project)
     one.store.settle()
     edit(Path(one.store.references([record.id])[record.id]), "pnpm", "yarn")
     clock.forward()
-    one.sync(one.where.project)
-    two.sync(two.where.project)
+    one.folders.sync(one.where.project)
+    two.folders.sync(two.where.project)
 
     for opened in clones:
         assert_agreement(opened)
@@ -292,9 +292,9 @@ def test_forgetting_in_one_clone_removes_the_file_of_the_other(clones):
     """An erased record does not come back from another clone."""
     one, two = clones
     record = one.memory.remember("Use pnpm", category="decisions").record
-    two.sync(two.where.project)
+    two.folders.sync(two.where.project)
     one.memory.forget(record.id)
-    two.sync(two.where.project)
+    two.folders.sync(two.where.project)
 
     for opened in clones:
         assert_agreement(opened)
@@ -306,16 +306,16 @@ def test_deleting_a_file_in_one_clone_archives_for_both(clones, clock):
     """Archived is archived; the other clone's file says so."""
     one, two = clones
     record = one.memory.remember("Use pnpm", category="decisions").record
-    two.sync(two.where.project)
+    two.folders.sync(two.where.project)
     one.store.settle()
     Path(one.store.references([record.id])[record.id]).unlink()
     clock.forward()
-    one.sync(one.where.project)
-    two.sync(two.where.project)
+    one.folders.sync(one.where.project)
+    two.folders.sync(two.where.project)
 
     assert "archived:" in Path(two.store.references([record.id])[record.id]).read_text()
-    assert two.sync(two.where.project).quiet
-    assert one.sync(one.where.project).quiet
+    assert two.folders.sync(two.where.project).quiet
+    assert one.folders.sync(one.where.project).quiet
 
 
 def test_a_new_clone_with_older_files_learns_what_is_new(desk, opened, kept, clock):
@@ -327,7 +327,7 @@ def test_a_new_clone_with_older_files_learns_what_is_new(desk, opened, kept, clo
     clock.forward()
     opened.memory.update(record.id, content="the newest words")
     clone = desk.open("clone")
-    clone.sync(clone.where.project)
+    clone.folders.sync(clone.where.project)
 
     assert opened.memory.get(record.id).content == "the newest words"
     assert_agreement(clone)
@@ -351,12 +351,12 @@ def test_two_peoples_edits_merged_by_git_wait_for_a_person(desk, clock, edit):
     git(desk.root / "bo", "pull", "-q", "--no-rebase", "origin", "main", fails=True)
 
     bo = desk.open("bo/sub")
-    [trouble] = bo.sync(bo.where.project).troubles
+    [trouble] = bo.folders.sync(bo.where.project).troubles
     assert "git conflict markers" in trouble.reason
     assert not any("<<<" in past.content for past in bo.memory.history(made.id))
     git(desk.root / "bo", "checkout", "-q", "--theirs", str(paths["bo"]))
     clock.forward()
-    assert bo.sync(bo.where.project).troubles == ()
+    assert bo.folders.sync(bo.where.project).troubles == ()
     assert bo.memory.get(made.id).content == "Use what ada likes, not npm"
 
 
@@ -382,8 +382,8 @@ def test_another_process_finds_a_file_that_is_not_noted_yet(desk, opened):
     third = desk.open()
 
     assert_agreement(third)
-    assert third.sync(third.where.project).troubles == ()
-    assert opened.sync(opened.where.project).troubles == ()
+    assert third.folders.sync(third.where.project).troubles == ()
+    assert opened.folders.sync(opened.where.project).troubles == ()
     assert_agreement(third)
     with pytest.raises(NotFound):
         third.memory.get(forgotten.id)
@@ -391,9 +391,9 @@ def test_another_process_finds_a_file_that_is_not_noted_yet(desk, opened):
 
 PROGRAM = """
 import sys
-from commonplace.app import here
+from commonplace.app import open_app
 number = sys.argv[1]
-with here(sys.argv[2]) as opened:
+with open_app(sys.argv[2]) as opened:
     memory, mine = opened.memory, []
     for step in range(12):
         mine.append(memory.remember(f"note {number} {step}", category="decisions").record.id)
@@ -406,7 +406,7 @@ with here(sys.argv[2]) as opened:
             memory.forget(mine.pop(0))
             mine.insert(0, mine[0])
         if step % 6 == 5:
-            opened.sync(opened.where.project)
+            opened.folders.sync(opened.where.project)
 """
 
 
@@ -425,20 +425,20 @@ def run(desk, program, *arguments, count):
 def test_processes_at_work_leave_files_and_rows_in_agreement(desk, opened):
     """Writers, editors and syncs side by side lose nothing, and one sync is enough."""
     run(desk, PROGRAM, count=3)
-    report = opened.sync(opened.where.project)
+    report = opened.folders.sync(opened.where.project)
 
     assert report.troubles == ()
     assert_agreement(opened)
-    assert opened.sync(opened.where.project).quiet
+    assert opened.folders.sync(opened.where.project).quiet
     [shared] = [record for record in everything(opened).values() if record.key == "shared"]
     assert shared.version == 36
 
 
 SYNC = """
 import sys
-from commonplace.app import here
-with here(sys.argv[2]) as opened:
-    opened.sync(opened.where.project)
+from commonplace.app import open_app
+with open_app(sys.argv[2]) as opened:
+    opened.folders.sync(opened.where.project)
 """
 
 
@@ -466,7 +466,7 @@ def test_threads_share_one_memory(opened):
                 opened.memory.update(record.id, content=f"note {number} {step} again")
                 assert opened.recall(f"note {number} {step}").hits
                 if step % 4 == 3:
-                    opened.sync(opened.where.project)
+                    opened.folders.sync(opened.where.project)
         except BaseException as error:  # noqa: BLE001 - told below, in the thread that can fail the test
             failures.append(error)
 
@@ -474,7 +474,7 @@ def test_threads_share_one_memory(opened):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert failures == []
-    opened.sync(opened.where.project)
+    opened.folders.sync(opened.where.project)
     assert len(everything(opened)) == 24
     assert_agreement(opened)
 

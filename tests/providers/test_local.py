@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from commonplace.model.errors import ProviderError
 from commonplace.providers import local
 from commonplace.providers.local import FILE, LocalEmbedder
+from stands import rows
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +72,8 @@ def test_blank_texts_are_alike_and_near_to_nothing(embedder):
     assert all(abs(cosine(embedder, "", text)) < 0.25 for text in ("the dog barks", "sqlite", "日本語", "!"))
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "other"),
+@rows(
+    "question, answer, other",
     [
         ("what pets do you have?", "We adopted a kitten and a puppy", "The invoice is due on Friday"),
         ("where does she live", "She moved to an apartment in Berlin", "She likes to paint sunsets"),

@@ -18,6 +18,7 @@ from commonplace.model.ports import Answer
 from commonplace.providers import event_loop as loop
 from commonplace.providers.models import model_of
 from loopback import LoopbackServer, calls, fails, hangs, raw, says
+from stands import rows
 
 SECRET = "sk-very-secret-456"
 
@@ -161,7 +162,7 @@ def test_a_missing_key_is_one_sentence(spec, variable):
         model_of(spec, api_key_env="MINE", env={variable: "k"})
 
 
-@pytest.mark.parametrize("spec", ["", "gpt-5", "openai", "openai:", "nope:model"])
+@rows("spec", ["", "gpt-5", "openai", "openai:", "nope:model"])
 def test_an_unknown_model_is_refused_by_name(spec):
     """The sentence lists what there is."""
     with pytest.raises(InvalidInput, match=rf"there is no model '{spec}'; there are: openai:MODEL, anthropic:MODEL"):
@@ -267,7 +268,7 @@ def test_an_answer_that_was_cut_off_is_what_there_is():
         assert at(server).ask("", "hello", most=10).text == '{"facts": ['
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         raw('{"id": "x", "choices": [{"mess'),

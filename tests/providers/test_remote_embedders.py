@@ -14,9 +14,9 @@ import pytest
 from commonplace.model.errors import ProviderError
 from commonplace.providers.http_json import Endpoint
 from commonplace.providers.remote_embedders import GoogleEmbedder, OllamaEmbedder, OpenAIEmbedder
-from commonplace.providers.retry import Patience, pause
-from commonplace.providers.services import Key
+from commonplace.providers.services import Key, retry_delay
 from loopback import LoopbackServer, fails, hangs, raw, unit, vector_of
+from stands import rows
 
 SECRET = "sk-very-secret-123"
 KEY = Key(value=SECRET, variable="SOME_KEY", needed=True)
@@ -55,7 +55,7 @@ def ollama(address, **options):
     return OllamaEmbedder("ollama:o", options.pop("model", "o"), endpoint, **options)
 
 
-def rows(*vectors, **extra):
+def vector_rows(*vectors, **extra):
     """An answer in OpenAI's form with just these vectors."""
     return raw(json.dumps({"data": [{"index": at, "embedding": row} for at, row in enumerate(vectors)], **extra}))
 
@@ -297,25 +297,25 @@ def test_an_answer_that_breaks_off_is_asked_for_again(naps):
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize(
-    ("answer", "complaint"),
+@rows(
+    "answer, complaint",
     [
         (raw('{"data": [{"ind'), "what is not JSON"),
         (raw(""), "what is not JSON"),
         (raw("[]"), "without 'data'"),
         (raw('{"data": null}'), "without 'data'"),
         (raw('{"data": [1]}'), "not a vector"),
-        (rows(), "0 vectors for 1 texts"),
-        (rows([1, 0], [0, 1]), "2 vectors for 1 texts"),
-        (rows("AAAA"), "not a vector"),
-        (rows([1, "2"]), "not a vector"),
-        (rows([1, True]), "not a vector"),
-        (rows([1, None]), "not a vector"),
-        (rows([0, 0.0]), "without a direction"),
-        (rows([1, math.nan]), "without a direction"),
-        (rows([1, math.inf]), "without a direction"),
-        (rows([1, 10**400]), "without a direction"),
-        (rows([]), "without a direction"),
+        (vector_rows(), "0 vectors for 1 texts"),
+        (vector_rows([1, 0], [0, 1]), "2 vectors for 1 texts"),
+        (vector_rows("AAAA"), "not a vector"),
+        (vector_rows([1, "2"]), "not a vector"),
+        (vector_rows([1, True]), "not a vector"),
+        (vector_rows([1, None]), "not a vector"),
+        (vector_rows([0, 0.0]), "without a direction"),
+        (vector_rows([1, math.nan]), "without a direction"),
+        (vector_rows([1, math.inf]), "without a direction"),
+        (vector_rows([1, 10**400]), "without a direction"),
+        (vector_rows([]), "without a direction"),
         (raw('{"data": [{"index": 1, "embedding": [1]}]}'), "not numbered from 0 to 0"),
     ],
 )
@@ -329,7 +329,7 @@ def test_an_answer_is_not_believed_unseen(answer, complaint):
 
 def test_vectors_of_another_length_are_refused():
     """A model that changed behind its name does not get into the store."""
-    with LoopbackServer(embeddings=[rows([3, 4]), rows([1, 2, 3])]) as server:
+    with LoopbackServer(embeddings=[vector_rows([3, 4]), vector_rows([1, 2, 3])]) as server:
         embedder = openai(server.base_url)
         assert list(embedder.embed(["tea"])[0]) == pytest.approx([0.6, 0.8])
         with pytest.raises(ProviderError, match="a vector of 3 numbers instead of 2"):
@@ -378,7 +378,7 @@ def test_the_cause_is_kept(naps):
     assert caught.value.__cause__.code == 400
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@rows("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status):
     """It would take the key to another place."""
     with LoopbackServer() as elsewhere:
@@ -409,8 +409,8 @@ def test_threads_share_an_embedder():
     )
 
 
-@pytest.mark.parametrize(
-    ("tried", "told", "left", "wait"),
+@rows(
+    "tried, told, left, wait",
     [
         (1, None, 100, 0.5),
         (2, None, 100, 1),
@@ -422,12 +422,11 @@ def test_threads_share_an_embedder():
         (3, None, 1, None),
     ],
 )
-def test_patience_has_its_limits(tried, told, left, wait):
+def test_retries_have_their_limits(tried, told, left, wait):
     """Doubling, told, or over: by the number of tries, by the longest wait, by the time that is left."""
-    assert pause(Patience(), tried=tried, told=told, left=left, chance=1) == wait
+    assert retry_delay(tried=tried, retry_after=told, left=left, chance=1) == wait
 
 
 def test_the_wait_before_the_next_try_is_spread():
     """By chance, down to a half, so that many who failed together do not come back together."""
-    assert pause(Patience(), tried=2, told=None, left=100, chance=0) == 0.5
-    assert pause(Patience(first_s=60), tried=3, told=None, left=100, chance=1) == 20
+    assert retry_delay(tried=2, retry_after=None, left=100, chance=0) == 0.5

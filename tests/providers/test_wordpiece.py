@@ -7,6 +7,7 @@ from reference_tokens import TOKENS
 
 from commonplace.providers.local import FILE, _Table
 from commonplace.providers.wordpiece import LONGEST_WORD, pieces, words
+from stands import rows
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def tokens(table, text):
     return " ".join(entry(table, number) for numbers in found for number in numbers or [100])
 
 
-@pytest.mark.parametrize(("text", "expected"), TOKENS, ids=range(len(TOKENS)))
+@rows("text, expected", TOKENS)
 def test_a_text_is_cut_as_the_original_cuts_it(table, text, expected):
     """Every reference text has the very pieces that the original gives it."""
     assert tokens(table, text) == expected

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.cli.main import run
-from commonplace.config.learning_settings import Models
+from commonplace.config.learning import Models
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from workshop import Scripted, Shop, reply

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.ci.dialect import MemoryBlock
 from commonplace.ci.registry import ledger
 from commonplace.intents.client import Client
@@ -73,7 +73,7 @@ def test_a_record_of_one_face_is_found_through_all_of_them(shop):
     folder, env, commonplace = shop
     commonplace("record", "add", FACT, "--category", "decisions")
 
-    with here(str(folder), env=env, channel=Channel.AGENT) as place:
+    with open_app(str(folder), env=env, channel=Channel.AGENT) as place:
         assert place.recall("name of the staging database").recall.hits[0].text == FACT
     assert FACT in json.dumps(over_mcp(commonplace, "recall", query="staging database name"))
     assert over_http(commonplace, "/v1/recall", query="staging database name")["hits"][0]["text"] == FACT
@@ -90,7 +90,7 @@ def test_systems_that_share_a_store_see_nothing_of_each_other(shop):
         pipelines.enter("release")
         memory = pipelines.memory("release", "reviewer", MemoryBlock(enabled=True))
         memory.remember("The lighthouse of the pipeline is green")
-    with here(str(folder), env=env) as place:
+    with open_app(str(folder), env=env) as place:
         database = place.where.database
     with Client(database) as client:
         value = {"said": "The lighthouse of the agent is blue"}

@@ -21,6 +21,7 @@ from commonplace.ci.dialect import MemoryBlock, agent_step, load
 from commonplace.ci.registry import ledger
 from commonplace.ci.runner import pipeline
 from commonplace.model.errors import InvalidInput, NotFound
+from stands import rows
 
 LESSON = "always run go fmt before building"
 
@@ -91,7 +92,7 @@ def db(path):
     return lambda sql: apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY).execute(sql).fetchall()
 
 
-def rows(db):
+def memory_count(db):
     """How many memories the agents of all pipelines have."""
     return db("select count(*) from record r join scope s on s.id = r.scope where s.path like '%/agent:%'")[0][0]
 
@@ -169,7 +170,7 @@ def test_p06_identical_content_is_deduplicated(reviewer, db):
     """Saving the same string twice is a no-op: no new row, no recall counted."""
     assert reviewer.save(LESSON) == {"saved": True, "deduped": False}
     assert reviewer.save(LESSON) == {"saved": True, "deduped": True}
-    assert rows(db) == 1
+    assert memory_count(db) == 1
     assert [memory["recall_count"] for memory in reviewer.recall("fmt")] == [1]
 
 
@@ -187,7 +188,7 @@ def test_p07_the_same_content_of_another_agent_is_its_own(opened, db):
     held = [Held(opened()), Held(opened(), "builder"), Held(opened("nightly"))]
 
     assert [one.save(LESSON)["deduped"] for one in held] == [False, False, False]
-    assert rows(db) == 3
+    assert memory_count(db) == 3
 
 
 @pytest.mark.parametrize("content", ["", "  \n"])
@@ -195,7 +196,7 @@ def test_p08_content_is_required(reviewer, db, content):
     """Empty content is refused, and so is blank content; nothing is stored."""
     with pytest.raises(InvalidInput, match=r"^content is required$"):
         reviewer.save(content)
-    assert rows(db) == 0
+    assert memory_count(db) == 0
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "漢", "🙂"])
@@ -263,7 +264,7 @@ def test_p13_blank_tags_are_ignored(reviewer):
     assert reviewer.texts(tags=[" go ", ""]) == [LESSON]
 
 
-@pytest.mark.parametrize(("limit", "count"), [(1, 1), (3, 3), (4, 3), (100, 3), (0, 3), (-1, 3), (None, 3)])
+@rows("limit, count", [(1, 1), (3, 3), (4, 3), (100, 3), (0, 3), (-1, 3), (None, 3)])
 def test_p14_limit_lowers_and_never_raises(opened, limit, count):
     """Override max_recall downward; capped by config."""
     held = Held(opened(), memory={"max_recall": 3})
@@ -312,13 +313,10 @@ def test_p17_ranked_by_relevance_with_a_fixed_order_of_ties(reviewer, clock):
     assert sorted(ties[0]) == [f"the build is slow on runner {number}" for number in range(3)]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+@rows("query", [
         "fmt", "go fmt", "fmt go", "run before", "how do I run go fmt", "Should I run go fmt before I build?", "GO FMT",
         "builds", "running",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_p18_a_natural_question_finds_the_lesson(reviewer, query):
     """A word, a phrase, words in another order, a question, another form of a word: all find it."""
     reviewer.save("use pnpm, not npm, in the web folder")
@@ -334,15 +332,12 @@ def test_p18_text_without_spaces_is_found_by_its_parts(reviewer):
     assert reviewer.texts("格式化") == ["构建前必须运行格式化工具"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+@rows("query", [
         '"', '""', 'a"b', "*", "go*", ":", "content:go", "(", ")", "(go", "-", "-go", "^go", "+", "NEAR", "NEAR(a b)",
         "AND", "a AND", "OR OR", "NOT", "\0", "go\0fmt", "🙂", "漢字", "\uff47\uff4f", "'; drop table record; --", "\\",
         "%", "_", "\n", "\ud800",
         "a" * 5000, "go " * 2000,
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_p19_no_query_raises(reviewer, query):
     """Whatever a model asks is a question."""
     reviewer.save(LESSON)
@@ -418,7 +413,7 @@ def test_p23_saving_for_an_unknown_pipeline_fails_clearly(opened, path, db, cloc
     opened()  # it runs again; whoever is left from before is still nobody's agent
     with pytest.raises(NotFound, match="there is no pipeline 'release'"):
         at_work.save(LESSON)
-    assert rows(db) == 0
+    assert memory_count(db) == 0
 
 
 LASTING = """
@@ -450,7 +445,7 @@ def test_p23_no_run_outlives_its_pipeline(path, opened, db, clock):
         known.enter("release")
 
     assert "save_memory: there is no pipeline 'release'" in process.communicate(timeout=60)[0]
-    assert rows(db) == 0
+    assert memory_count(db) == 0
 
 
 # Runs
@@ -483,7 +478,7 @@ def test_p25_many_processes_save_one_text_once_and_lose_no_recall(path, opened, 
     printed = "".join(together(SAVING, path, 10, LESSON, times=6)).split()
 
     assert sorted(printed) == ["False"] + ["True"] * 59
-    assert rows(db) == 1
+    assert memory_count(db) == 1
     assert Held(opened()).recall("go fmt")[0]["recall_count"] == 61
 
 
@@ -525,7 +520,7 @@ def test_p27_a_secret_is_redacted_and_reported(reviewer, path):
 
     assert (answer["saved"], answer["deduped"]) == (True, False)
     assert re.fullmatch(
-        r"a secret \(github-pat\) was taken out; \[secret:.*\] stands in its place", answer["redacted"][0]
+        r"a secret \(github-pat\) was removed; \[secret:.*\] stands in its place", answer["redacted"][0]
     )
     assert secret not in str(reviewer.recall())
     for file in Path(path).parent.iterdir():

@@ -11,13 +11,13 @@ import re
 
 import pytest
 
-from commonplace.app import here
+from commonplace.agents import answer_call
+from commonplace.app import open_app
 from commonplace.cli.main import run
 from commonplace.engine.transcripts import Turn
-from commonplace.learning.addresses import Shelf
 from commonplace.model.documents import DocumentKind
 from commonplace.model.records import Channel
-from commonplace.records.tools import RecordTools
+from commonplace.records import record_tools
 
 
 class Work:
@@ -42,7 +42,7 @@ class Work:
         """One execution; returns the brief that it started with."""
         (self.folder / "ticket.md").write_text(f"---\nid: {session}\n---\n{ticket}\n")
         brief = self.run("brief", "--ticket", "ticket.md", "--session", session)
-        with here() as place:
+        with open_app() as place:
             turns = [Turn(ref="1", text=ticket, speaker="user"), Turn(ref="2", text=says, speaker="assistant")]
             place.memory.index(DocumentKind.SESSION, session, turns)
         return brief
@@ -115,11 +115,12 @@ def test_r07_every_item_carries_a_source_reference_and_a_score(work):
 
 def test_r39_an_agent_creates_a_record_during_a_session(work):
     """Told what to remember, the agent keeps it with the right category and scope, and the next session knows it."""
-    with here(channel=Channel.AGENT) as place:
-        shelf = Shelf(memory=place.memory, scope=place.where.project, secret=place.secret)
-        tools = RecordTools(shelf, {"project": place.where.project, "assistant": place.where.assistant})
-        assert tools.remember("Staging is deployed from the release branch", "procedures").startswith("Kept ")
-        assert tools.remember("Prefer concise responses", "preferences", "assistant").startswith("Kept ")
+    with open_app(channel=Channel.AGENT) as place:
+        tools = record_tools(place)
+        fact = {"content": "Staging is deployed from the release branch", "category": "procedures"}
+        wish = {"content": "Prefer concise responses", "category": "preferences", "scope": "assistant"}
+        assert answer_call(tools, "remember", fact).startswith("Kept ")
+        assert answer_call(tools, "remember", wish).startswith("Kept ")
 
     brief = work.execute("s1", "Deploy staging and give concise notes")
     assert "Staging is deployed from the release branch" in brief

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.app import here
+from commonplace.app import open_app
 from commonplace.cli.main import run
 from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
@@ -77,7 +77,7 @@ class Person:
 
     def agent(self, at="shop"):
         """An agent at work in a project."""
-        return here(str(self.root / at), env=self.env, channel=Channel.AGENT)
+        return open_app(str(self.root / at), env=self.env, channel=Channel.AGENT)
 
     def index(self, kind, name, *texts, at="shop"):
         """What happens after an execution: its transcript or its ticket is indexed."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from loopback import LoopbackServer, calls, says
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -268,9 +269,7 @@ def test_what_a_program_reads_is_json(folder, command):
 HINT = "say what it is under `agents`, or give its module with --agents"
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "said"),
-    [
+@rows("text, arguments, said", [
         (WORKFLOW.replace("assign: researcher", "assign: researcher\n    depends_on: [synthesis]"), [],
          "launch.yml: workflow.research.depends_on: goes round in a circle: research -> synthesis -> research"),
         (WORKFLOW.replace("[research]", "[reserch]"), [],
@@ -280,8 +279,7 @@ HINT = "say what it is under `agents`, or give its module with --agents"
         (WORKFLOW, [], f"launch.yml: workflow.research.assign: there is no agent 'researcher': {HINT}"),
         (WORKFLOW, ["--agents", "nothing.py"], "there is no file 'nothing.py'"),
         (WORKFLOW, ["--input", "topic"], "--input should be NAME=TEXT, not 'topic'"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_mistake_is_one_sentence(folder, command, text, arguments, said):
     """With the file and the place in it, and its exit code; nothing has run."""
     (folder / "launch.yml").write_text(text)
@@ -392,8 +390,8 @@ def test_an_interrupted_run_ends_what_was_at_work(tmp_path, folder):
     _, told = running.communicate(timeout=60)
     assert (running.returncode, told.splitlines()[-1]) == (130, "commonplace: interrupted")
     asked = (
-        "from commonplace.app import intents\nfrom commonplace.intents.entries import Caller\n"
-        f"with intents({store!r}) as held:\n"
+        "from commonplace.intents import open_intents\nfrom commonplace.intents.entries import Caller\n"
+        f"with open_intents({store!r}) as held:\n"
         "    print([event.detail['outcome'] for event in held.events(Caller()) if event.detail])"
     )
     assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout == (

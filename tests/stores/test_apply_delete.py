@@ -1,11 +1,10 @@
 """``Delete``: erase records for good, with their versions, index, vectors and what was derived from them alone."""
 
-import pytest
-
 from commonplace.model.changes import Delete, Outcome
 from commonplace.model.queries import Order
 from commonplace.model.records import Channel, Kind, Source
 from commonplace.model.scopes import Scope
+from stands import rows
 
 
 def derived(*parents):
@@ -101,7 +100,7 @@ def test_an_erased_id_can_be_put_again(store, make, keep):
     assert [record.version for record in store.find(make.where(versions=True), order=Order.ID, limit=9)] == [1]
 
 
-@pytest.mark.parametrize("count", [1, 400])
+@rows("count", [1, 400])
 def test_many_are_erased_at_once(store, make, count):
     """One change erases any number."""
     store.apply([make.put(f"text {number}") for number in range(count)])

@@ -9,6 +9,7 @@ from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.queries import Order, State
 from commonplace.model.records import UNUSED, Kind, Usage
 from commonplace.model.scopes import Scope
+from stands import rows
 
 ARCHIVED = frozenset({State.ARCHIVED})
 
@@ -46,7 +47,7 @@ def test_a_new_record_must_be_new(store, make, keep):
     assert (caught.value.current, caught.value.holder) == (2, kept.id)
 
 
-@pytest.mark.parametrize("expect", [1, 3, 99])
+@rows("expect", [1, 3, 99])
 def test_an_update_of_another_version_is_a_conflict(store, make, keep, expect):
     """Who has not seen the present version does not overwrite it, and learns which one it is."""
     kept = keep()
@@ -192,7 +193,7 @@ def test_without_dedupe_it_is_kept_twice(store, make, keep):
     assert texts(store, make.where()) == ["same", "same"]
 
 
-@pytest.mark.parametrize(
+@rows(
     "other",
     [{"content": "same!"}, {"kind": Kind.WORKING}, {"scope": Scope.parse("user:bob")}, {"value": 1}, {"key": "k"}],
 )

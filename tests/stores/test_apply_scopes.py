@@ -8,6 +8,7 @@ from commonplace.model.jobs import Claim, Job
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.queries import DocumentFilter, Order
 from commonplace.model.scopes import Scope
+from stands import rows
 
 RELEASE, REVIEWER = Scope.parse("pipeline:release"), Scope.parse("pipeline:release/agent:reviewer")
 OTHERS = [Scope.parse(text) for text in ("pipeline:releases", "agent:reviewer", "pipeline:other/agent:reviewer")]
@@ -92,7 +93,7 @@ def test_dropping_leaves_the_scores_of_others(store, make, keep, query):
     assert store.match(make.where(), query("sky sea"), limit=9) == before
 
 
-@pytest.mark.parametrize("name", ["a/b", "a%2Fb", "a:b", "100%", "ünï", "x' or 1=1 --", "*", "a b"])
+@rows("name", ["a/b", "a%2Fb", "a:b", "100%", "ünï", "x' or 1=1 --", "*", "a b"])
 def test_a_scope_may_have_any_printable_name(store, make, keep, name):
     """Slashes, colons, quotes and wildcards in a name are part of the name."""
     scope = Scope.of(("project", name))

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from commonplace.app import keeper_of, mover_of
-from commonplace.engine.migrate import migrate
+from commonplace.engine.transfer import migrate
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.changes import DropScope, Emit, TrimEvents
 from commonplace.model.events import Event, Happened

@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-import pytest
-
 from commonplace.model.changes import Archive, Touch
 from commonplace.model.ids import new_id
 from commonplace.model.records import CEILING, Channel, Kind, Source, Trust, Usage
 from commonplace.model.scopes import Scope
+from stands import rows
 
 FIELDS = {
     "scope": Scope.parse("pipeline:release/agent:reviewer"),
@@ -32,7 +31,7 @@ def test_a_record_comes_back_as_it_was_put(store, make):
     assert store.get(record.id) == record.replace(version=1)
 
 
-@pytest.mark.parametrize("value", [0, 0.1, "", "x", [], {}, False, [None], {"": "none"}, 2**53, "\u2028\\"])
+@rows("value", [0, 0.1, "", "x", [], {}, False, [None], {"": "none"}, 2**53, "\u2028\\"])
 def test_any_json_value_comes_back(store, make, value):
     """A structured value comes back with its own type, the empty and the false ones too."""
     record = make(value=value)
@@ -42,7 +41,7 @@ def test_any_json_value_comes_back(store, make, value):
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize("channel", list(Channel))
+@rows("channel", list(Channel))
 def test_every_channel_and_trust_comes_back(store, keep, channel):
     """Where a record came from and how far it may be believed are kept."""
     kept = keep(source=Source(channel=channel), trust=CEILING[channel])
@@ -55,7 +54,7 @@ def test_what_is_not_there_is_none(store):
     assert store.get("0" * 20) is None
 
 
-@pytest.mark.parametrize("text", ["", "'", "x' or 1=1 --", "%", "_" * 20, "\0", "0" * 20 + "%"])
+@rows("text", ["", "'", "x' or 1=1 --", "%", "_" * 20, "\0", "0" * 20 + "%"])
 def test_an_id_is_never_a_pattern(store, keep, text):
     """No text but the id itself finds a record."""
     keep()

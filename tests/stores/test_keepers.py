@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from commonplace.app import keeper_of, store_at
+from commonplace.app import keeper_of, open_store
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.model.queries import Order
 from household import answers, export, furnish, whole
@@ -17,7 +17,7 @@ from household import answers, export, furnish, whole
 @pytest.fixture
 def house(new_home, make):
     """A store with everything in it."""
-    store = store_at(new_home())
+    store = open_store(new_home())
     furnish(store, make)
     return store
 
@@ -25,7 +25,7 @@ def house(new_home, make):
 @pytest.fixture
 def houses(new_place, make):
     """Two stores of two sorts, each pair of sorts in turn; the first one is furnished."""
-    ours, theirs = (store_at(place) for place in new_place.pair)
+    ours, theirs = (open_store(place) for place in new_place.pair)
     furnish(ours, make)
     return ours, theirs
 
@@ -55,7 +55,7 @@ def test_a_backup_is_one_private_file(house, tmp_path):
     keeper_of(house).backup(str(tmp_path / "copy.db"))
     assert os.listdir(tmp_path) == ["copy.db"]
     assert stat.S_IMODE(os.stat(tmp_path / "copy.db").st_mode) == 0o600
-    assert whole(store_at(str(tmp_path / "copy.db"))) == whole(house)
+    assert whole(open_store(str(tmp_path / "copy.db"))) == whole(house)
 
 
 def test_a_backup_overwrites_nothing(house, tmp_path):
@@ -87,7 +87,7 @@ def test_a_backup_is_one_state_while_others_write(house, make, tmp_path):
     counts = []
     for number in range(5):
         said = [
-            r.content for r in store_at(str(tmp_path / f"{number}.db")).find(make.where(), order=Order.ID, limit=-1)
+            r.content for r in open_store(str(tmp_path / f"{number}.db")).find(make.where(), order=Order.ID, limit=-1)
         ]
         assert said.count("left") == said.count("right")
         counts.append(said.count("left"))

@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-import pytest
-
 from commonplace.model.changes import Archive, Delete, PutDocument, Restore, Supersede
 from commonplace.model.queries import State
 from commonplace.model.records import Kind
 from commonplace.model.scopes import Scope
+from stands import rows
 
 HOUR = timedelta(hours=1)
 BOB = Scope.parse("user:bob")
@@ -56,7 +55,7 @@ def test_terms_are_whole(store, make, keep, query):
         assert found(store, make.where(), query(word)) == [], word
 
 
-@pytest.mark.parametrize("term", ['"', "*", "a*", "sky*", "AND", "NEAR(", "title:", "'", "-", "^", "\0", "%", "🎉"])
+@rows("term", ['"', "*", "a*", "sky*", "AND", "NEAR(", "title:", "'", "-", "^", "\0", "%", "🎉"])
 def test_any_term_is_legal(store, make, keep, query, term):
     """No term means anything but itself: there is no query language underneath."""
     keep("the sky is blue")
@@ -191,7 +190,7 @@ def test_an_update_takes_the_old_words_out(store, make, keep, query):
     assert found(store, make.where(), query("sea")) == ["the sea is green"]
 
 
-@pytest.mark.parametrize("way", ["archived", "held", "gone", "superseded", "updated"])
+@rows("way", ["archived", "held", "gone", "superseded", "updated"])
 def test_what_is_not_live_leaves_no_trace_in_the_scores(store, make, keep, query, way):
     """Archived, held, replaced and erased texts count for nothing: scores are as if they had never been."""
     for text in ("sky blue", "sky sea", "land"):

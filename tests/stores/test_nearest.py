@@ -11,6 +11,7 @@ from commonplace.model.errors import DimensionMismatch, InvalidInput
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.records import Kind
 from commonplace.model.scopes import Scope
+from stands import rows
 
 HOUR = timedelta(hours=1)
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
@@ -129,7 +130,7 @@ def test_the_past_is_near_though_it_was_archived_or_replaced_since(store, make, 
     assert near(store, make.where(as_of=make.clock()), EAST) == ["backdated"]
 
 
-@pytest.mark.parametrize("vector", [(1.0,), (1.0, 0.0, 0.0), ()])
+@rows("vector", [(1.0,), (1.0, 0.0, 0.0), ()])
 def test_a_vector_of_another_length_is_refused(store, make, keep, vector):
     """Neither a write nor a question may have other dimensions than the store."""
     keep("a", vector=EAST)
@@ -140,7 +141,7 @@ def test_a_vector_of_another_length_is_refused(store, make, keep, vector):
         store.nearest(make.where(), vector, limit=9)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
+@rows("bad", [math.nan, math.inf, -math.inf, 1e300])
 def test_a_vector_is_made_of_numbers(store, make, bad):
     """What is not finite would be near to everything and nothing: it is refused, and nothing is kept."""
     with pytest.raises(InvalidInput):

@@ -3,7 +3,7 @@
 import pytest
 
 from commonplace.app import mover_of
-from commonplace.engine.migrate import migrate
+from commonplace.engine.transfer import migrate
 from commonplace.model.queries import Order
 
 pytestmark = pytest.mark.postgres

@@ -126,16 +126,14 @@ def worker(pg, python):
     return worker
 
 
-@pytest.mark.parametrize("ahead", [(-1, 1), (1, -1)], ids=["behind-ahead", "ahead-behind"])
-@pytest.mark.parametrize("hold", [CLAIM, BEAT], ids=["claimed", "beating"])
+@pytest.mark.parametrize(("ahead", "hold"), [((-1, 1), CLAIM), ((1, -1), BEAT)], ids=["claimed", "beating"])
 def test_a_wrong_clock_takes_no_job_from_who_holds_it(worker, ahead, hold):
     """Of two machines whose clocks are two hours apart, the one that came first has the job."""
     assert len(worker(hold, hours=ahead[0])) == 32
     assert worker(CLAIM, hours=ahead[1]) == "running elsewhere"
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
-@pytest.mark.parametrize("hold", [CLAIM, BEAT], ids=["claimed", "beating"])
+@pytest.mark.parametrize(("hours", "hold"), [(1, CLAIM), (-1, BEAT)], ids=["claimed", "beating"])
 def test_a_wrong_clock_holds_no_job_beyond_its_lease(worker, hours, hold):
     """A lease that was claimed by a clock that is ahead or behind ends when it is over, for everybody."""
     held = worker(hold, hours=hours, lease=0.01)
@@ -144,16 +142,16 @@ def test_a_wrong_clock_holds_no_job_beyond_its_lease(worker, hours, hold):
     assert held != taken
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
-@pytest.mark.parametrize(("wait", "then"), [(0.01, 32), (60.0, len("waiting to be tried again"))])
+@pytest.mark.parametrize(
+    ("hours", "wait", "then"), [(-1, 0.01, 32), (1, 60.0, len("waiting to be tried again"))], ids=["over", "waiting"]
+)
 def test_a_failed_job_waits_as_long_as_its_worker_said(worker, hours, wait, then):
     """And not until the moment that the worker's clock shows."""
     worker(FAIL, hours=hours, lease=wait)
     assert len(worker(CLAIM, hours=0)) == then
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
-@pytest.mark.parametrize(("lease", "leased"), [(60.0, True), (0.01, False)])
+@pytest.mark.parametrize(("hours", "lease", "leased"), [(1, 60.0, True), (-1, 0.01, False)], ids=["held", "over"])
 def test_a_wrong_clock_sees_who_is_at_a_job(pg, worker, hours, lease, leased):
     """Whether somebody holds it is told by the database's clock, and not by that of whoever asks."""
     worker(CLAIM, hours=0, lease=lease)

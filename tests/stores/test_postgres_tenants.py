@@ -7,8 +7,8 @@ import os
 import psycopg
 import pytest
 
-from commonplace.app import keeper_of, mover_of, store_at
-from commonplace.engine.migrate import migrate
+from commonplace.app import keeper_of, mover_of, open_store
+from commonplace.engine.transfer import migrate
 from commonplace.model.changes import TrimEvents
 from commonplace.model.errors import StoreError
 from commonplace.model.queries import Order
@@ -155,7 +155,7 @@ def test_the_address_may_name_the_tenant(hosted, tenants, make):
     parts = psycopg.conninfo.conninfo_to_dict(address)
     url = f"postgresql://{parts['user']}@/{parts['dbname']}?schema={schema}&host={parts['host']}&tenant=acme"
     tenants[0].apply([make.put("a")])
-    store = store_at(url)
+    store = open_store(url)
     assert len(store.find(make.where(), order=Order.ID, limit=9)) == 1
     store.close()
 
@@ -169,7 +169,7 @@ def test_a_tenant_moves_in_and_out(hosted, tenants, make, tmp_path):
     target = PostgresStore(psycopg.conninfo.make_conninfo(address, user=owner), schema=schema, tenant="acme")
     migrate(mover_of(source), mover_of(target))
     keeper_of(target).backup(str(tmp_path / "copy.db"))
-    assert whole(store_at(str(tmp_path / "copy.db"))) == whole(source)
+    assert whole(open_store(str(tmp_path / "copy.db"))) == whole(source)
     keeper_of(target).restore(str(tmp_path / "copy.db"))
     assert whole(target) == whole(source)
     assert len(tenants[1].find(make.where(), order=Order.ID, limit=9)) == 1

@@ -10,6 +10,7 @@ from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.records import Kind
 from commonplace.model.scopes import Scope
 from commonplace.stores import codes as signatures
+from stands import rows
 
 DIMENSIONS, MANY = 64, 2_000
 OTHER = Scope.parse("user:bob")
@@ -52,15 +53,14 @@ def many(store, make):
     return store
 
 
-@pytest.mark.parametrize(
-    ("fields", "kept"),
+@rows(
+    "fields, kept",
     [
         ({}, lambda number: number % 50),
         ({"categories": frozenset({"c3"})}, lambda number: number % 10 == 3),
         ({"kinds": frozenset({Kind.EPISODIC})}, lambda number: number % 2),
         ({"tags": frozenset({"third"})}, lambda number: number % 3 == 0 and number % 50),
     ],
-    ids=["everything", "a category", "a kind", "a tag"],
 )
 def test_the_best_of_what_a_filter_keeps_are_found(many, make, fields, kept):
     """At least 99 of 100 of the ten nearest are found, in their order, however many others are nearer."""
@@ -116,7 +116,7 @@ def test_a_vector_need_not_be_of_unit_length(store, make):
 # The codes themselves
 
 
-@pytest.mark.parametrize("dimensions", [2, 64, 256, 384, 1000, 1536])
+@rows("dimensions", [2, 64, 256, 384, 1000, 1536])
 def test_turning_keeps_angles(dimensions):
     """The turned vectors have the cosine that they had before, whatever their size."""
     one, other = crowd(5, 2, dimensions)

@@ -1,12 +1,12 @@
-"""The model that an agent runs on, from what a configuration calls it.  Keys and addresses are the providers' business.
+"""The model of an agent, by the name a configuration gives it.  Keys and addresses are the providers' business.
 
 PydanticAI takes a second to import, so it is imported when an agent is about to run.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from commonplace.model.errors import ProviderError
@@ -15,30 +15,32 @@ from commonplace.providers.models import RemoteModel, model_of
 from commonplace.providers.services import SERVICES
 
 if TYPE_CHECKING:
-    from pydantic_ai import Tool as OfferedTool
     from pydantic_ai.models import Model
 
 HINT = "running agents needs pydantic-ai: pip install 'commonplace[agent]'"
-TEST = "test"  # PydanticAI's own: asks nobody, calls every tool once
+TEST = "test"  # PydanticAI's own: calls every tool once and sends nothing
 
 
-class Spoken(Value):
-    """A model ready for an agent, and who can say what went wrong with it."""
+class AgentModel(Value):
+    """A model that is ready to run, and the sentences for its failures."""
 
     model: Model
-    remote: RemoteModel | None = None  #: None: it is none of ours, and speaks for itself
+    remote: RemoteModel | None = None  #: None: an instance of PydanticAI's that a program passed in
 
     def failure(self, error: Exception) -> ProviderError:
-        """What went wrong, as one sentence."""
+        """Return one sentence about a failed run, without the key."""
         if self.remote is not None:
             return self.remote.failure(error)
         return ProviderError(f"the model {self.model.model_name!r} failed: {' '.join(str(error).split())}")
 
 
-def spoken(
+def load_model(
     name: str | Model, *, base_url: str | None = None, api_key_env: str | None = None, env: Mapping[str, str]
-) -> Spoken:
-    """The model of that name: ``openai:gpt-5``, ``anthropic/claude-opus-4-7``, or one of PydanticAI's as it is."""
+) -> AgentModel:
+    """Return the model ``openai:gpt-5``, ``anthropic/claude-opus-4-7`` or an instance of PydanticAI's as it is.
+
+    Raises ``ProviderError`` if the key or PydanticAI itself is missing.
+    """
     try:
         import pydantic_ai  # noqa: PLC0415 - see the module
         from pydantic_ai.models.test import TestModel  # noqa: PLC0415
@@ -46,64 +48,40 @@ def spoken(
         raise ProviderError(HINT) from error
     pydantic_ai.BANNER_ENABLED = False  # it would draw itself into the first answer at a terminal
     if not isinstance(name, str):
-        return Spoken(model=name)
+        return AgentModel(model=name)
     if name.strip() == TEST:
-        return Spoken(model=TestModel())
+        return AgentModel(model=TestModel())
     remote = model_of(_spec(name.strip(), custom=bool(base_url)), base_url=base_url, api_key_env=api_key_env, env=env)
-    return Spoken(model=_understood(remote.spoken()), remote=remote)
+    return AgentModel(model=_wrap(remote.spoken()), remote=remote)
 
 
-def offered(
-    call: Callable[..., Any], name: str, description: str, parameters: Mapping[str, Any], *, sequential: bool = True
-) -> OfferedTool[None]:
-    """A tool as PydanticAI wants it, one call after the other unless said; what is no object is told to the model.
-
-    Its own check of tools that come with a schema is none, and it would break down on a list or a null.
-    """
-    from pydantic_ai import Tool as Offered  # noqa: PLC0415 - see the module
-    from pydantic_core import SchemaValidator, core_schema  # noqa: PLC0415
-
-    tool: OfferedTool[None] = Offered.from_schema(call, name, description, dict(parameters), sequential=sequential)
-    tool.function_schema.validator = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
-    return tool
-
-
-def whole(said: Any) -> Any:
-    """What a model said, without halves of characters: two that belong together are one, a single one is a mark.
-
-    Some services send a character in two pieces, and half of one can be neither kept nor sent.
-    """
-    if isinstance(said, str):
-        return said if said.isascii() else said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(said, list):
-        return [whole(one) for one in said]
-    return {name: whole(one) for name, one in said.items()} if isinstance(said, dict) else said
-
-
-def _understood(model: Model) -> Model:
-    """The same model, whose answers that nobody foresaw, such as one without a choice, are failures of the model."""
+def _wrap(model: Model) -> Model:
+    """Return the same model; an answer that PydanticAI cannot parse, such as one without a choice, is its failure."""
     from pydantic_ai.exceptions import UnexpectedModelBehavior  # noqa: PLC0415 - see the module
     from pydantic_ai.models.wrapper import WrapperModel  # noqa: PLC0415
 
-    class Understood(WrapperModel):
-        async def request(self, *asked: Any, **more: Any) -> Any:
-            try:
-                return await super().request(*asked, **more)
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                raise UnexpectedModelBehavior(f"its answer cannot be understood: {error}") from error
+    @contextmanager
+    def parsing() -> Iterator[None]:
+        try:
+            yield
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise UnexpectedModelBehavior(f"its answer cannot be understood: {error}") from error
+
+    class Wrapped(WrapperModel):
+        async def request(self, *args: Any, **options: Any) -> Any:
+            with parsing():
+                return await super().request(*args, **options)
 
         @asynccontextmanager
-        async def request_stream(self, *asked: Any, **more: Any) -> AsyncIterator[Any]:
-            try:
-                async with super().request_stream(*asked, **more) as streamed:
-                    yield streamed
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                raise UnexpectedModelBehavior(f"its answer cannot be understood: {error}") from error
+        async def request_stream(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+            with parsing():
+                async with super().request_stream(*args, **options) as stream:
+                    yield stream
 
-    return Understood(model)
+    return Wrapped(model)
 
 
 def _spec(name: str, *, custom: bool) -> str:
-    """Pipelines write ``provider/model``; at a custom address a slash belongs to the model's own name."""
+    """Return ``provider:model`` for ``provider/model``; at a custom address a slash belongs to the model's name."""
     provider, slash, model = name.partition("/")
     return f"{provider}:{model}" if slash and provider in SERVICES and not custom else name

@@ -10,10 +10,10 @@ import click
 
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, load
 from commonplace.ci.registry import Known, Ledger, ledger
-from commonplace.cli.commands import Listed
+from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import BACKUPS, F, confirmed, counted, json_too
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.session import BACKUPS, F, confirm, json_option, plural
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.paths import home
 from commonplace.engine.rendering import iso
 from commonplace.model.records import Record
@@ -23,7 +23,7 @@ MEMORY_LIMIT = 50
 PENDING = "a reader still holds old bytes of the database; `commonplace doctor --fix` empties them"
 
 
-@click.group(cls=Listed)
+@click.group(cls=Group)
 def pipeline() -> None:
     """Run pipelines whose agents remember from one run to the next.
 
@@ -37,12 +37,14 @@ def pipeline() -> None:
 
 def _stored(command: F) -> F:
     """Give a command ``--store``."""
-    return click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")(command)
+    return click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")(
+        command
+    )
 
 
 @pipeline.command()
 @click.argument("file", metavar="FILE")
-@click.option("--job", metavar="JOB", help="Run this job only; all of them unless given, one after the other.")
+@click.option("--job", metavar="JOB", help="Run only this job (default: all, one after the other).")
 @click.option("--allow-tasks", is_flag=True, help="Let `task` steps run their commands on this machine.")
 @_stored
 def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int:
@@ -63,23 +65,24 @@ def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int
 
 
 async def _run(described: Pipeline, known: Ledger, job: str | None, *, allow_tasks: bool) -> int:
-    from commonplace.ci.runner import Call, Run  # noqa: PLC0415 - see run
+    from commonplace.ci.runner import Run, StepResult, TaskFailed, call_line  # noqa: PLC0415 - see run
 
-    def told(call: Call) -> None:
-        note(one_line(str(call)))
-
-    running = Run(described, known, env=os.environ, watch=told)
-    for name, step in running.steps(job, allow_tasks=allow_tasks):
-        note(f"{name}: {_titled(step)}")
+    def started(name: str, step: Step) -> None:
+        print_note(f"{name}: {_titled(step)}")
         sys.stdout.flush()  # a task writes past our buffer
-        ran = await running.take(step)
-        if ran.exit_code:
-            note(f"{_titled(step)} of job {name!r} failed with exit code {ran.exit_code}")
-            return ATTENTION
-        if isinstance(step, AgentStep):
-            say(ran.output)
-        if ran.cut:
-            note(f"{_titled(step)} was cut off: the model used up its tokens")
+
+    def ended(result: StepResult) -> None:
+        if isinstance(result.step, AgentStep):
+            print_text(result.output)
+        if result.truncated:
+            print_note(f"{_titled(result.step)} was cut off: the model used up its tokens")
+
+    running = Run(described, known, env=os.environ, watch=lambda call: print_note(one_line(call_line(call))))
+    try:
+        await running.run(job, allow_tasks=allow_tasks, started=started, ended=ended)
+    except TaskFailed as failed:
+        print_note(str(failed))
+        return ATTENTION
     return OK
 
 
@@ -89,9 +92,9 @@ def _titled(step: Step) -> str:
 
 @pipeline.command("list")
 @_stored
-@json_too
+@json_option
 def list_(store: str | None, as_json: bool) -> None:
-    """Say which pipelines there are, and how much their agents have learned.
+    """List pipelines and how many memories their agents have.
 
     Example:
       commonplace pipeline list
@@ -99,11 +102,11 @@ def list_(store: str | None, as_json: bool) -> None:
     with ledger(store) as known:
         found = known.all()
     if as_json:
-        say_json({"pipelines": [_known_json(one) for one in found]})
+        print_json({"pipelines": [_known_json(one) for one in found]})
     elif found:
-        say("\n".join(f"{one.name}: {_learned(one)}" for one in found))
+        print_text("\n".join(f"{one.name}: {_learned(one)}" for one in found))
     else:
-        note("no pipeline has run yet")
+        print_note("no pipeline has run yet")
 
 
 def _known_json(one: Known) -> dict[str, Any]:
@@ -119,12 +122,12 @@ def _learned(one: Known) -> str:
 @click.argument("agent", metavar="[AGENT]", required=False)
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), default=MEMORY_LIMIT, show_default=True,
-    help="Show at most so many of each agent, newest first.",
+    help="Show at most N memories of each agent, newest first.",
 )  # fmt: skip
 @_stored
-@json_too
+@json_option
 def memory(name: str, agent: str | None, limit: int, store: str | None, as_json: bool) -> None:
-    """Show what the agents of a pipeline have learned; looking does not count as recalling.
+    """Show what the agents of a pipeline have learned. It does not count as a recall.
 
     Examples:
       commonplace pipeline memory release
@@ -136,13 +139,13 @@ def memory(name: str, agent: str | None, limit: int, store: str | None, as_json:
         learned = {one: known.memories(name, one, limit=limit) for one in agents}
     if as_json:
         shown = {one: [_memory_json(record) for record in records] for one, records in learned.items()}
-        say_json({"pipeline": name, "agents": shown})
+        print_json({"pipeline": name, "agents": shown})
         return
     if not any(learned.values()):
-        note(f"{agent or name} has learned nothing yet")
+        print_note(f"{agent or name} has learned nothing yet")
     for one, records in learned.items():
         for record in records:
-            say(f"{one}: {_memory_line(record)}")
+            print_text(f"{one}: {_memory_line(record)}")
 
 
 def _memory_json(record: Record) -> dict[str, Any]:
@@ -162,33 +165,33 @@ def _memory_line(record: Record) -> str:
 
 
 def _recalled(times: int) -> str:
-    return f"recalled {counted(times, 'time')}" if times else "not recalled yet"
+    return f"recalled {plural(times, 'time')}" if times else "not recalled yet"
 
 
 @pipeline.command()
 @click.argument("name", metavar="NAME")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_stored
-@json_too
+@json_option
 def delete(name: str, yes: bool, store: str | None, as_json: bool) -> int:
-    """Erase a pipeline with everything its agents have learned, for good.  Its file stays; run again, it starts empty.
+    """Erase a pipeline and the memories of its agents.  Its file stays; the next run starts empty.
 
     Example:
       commonplace pipeline delete release
     """
     with ledger(store) as known:
         count = sum(known.known(name).agents.values())
-        if not yes and not confirmed(f"Erase the pipeline {name} and the {_memories(count)} of its agents for good?"):
+        if not yes and not confirm(f"Erase the pipeline {name} and the {_memories(count)} of its agents for good?"):
             return ATTENTION
         forgotten = known.delete(name)
     if forgotten.pending:
-        note(PENDING)
+        print_note(PENDING)
     if store is None and (held := _backups()):
-        note(f"{counted(held, 'backup')} in the data folder may still hold what was erased")
+        print_note(f"{plural(held, 'backup')} in the data folder may still hold what was erased")
     if as_json:
-        say_json({"pipeline": name, "memories": count})
+        print_json({"pipeline": name, "memories": count})
     else:
-        say(f"Erased the pipeline {name} and {_memories(count)}")
+        print_text(f"Erased the pipeline {name} and {_memories(count)}")
     return OK
 
 

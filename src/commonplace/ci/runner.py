@@ -1,4 +1,4 @@
-"""Agents of a pipeline at work, each with the memory of its own that its configuration gives it.
+"""Run the agents of a pipeline, each with the memory that its configuration gives it.
 
     with pipeline("release") as agent:
         await agent.run(name="reviewer", model="openai:gpt-5", memory={"enabled": True}, prompt="...")
@@ -13,69 +13,61 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from commonplace.agents.models import offered, spoken, whole
-from commonplace.agents.tool import Tool
+from commonplace.agents.loop import ModelLoop, ToolCall, Watch, ignore
+from commonplace.agents.models import load_model
+from commonplace.agents.scheduler import Schedule
+from commonplace.agents.verb_tools import VerbTool
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, TaskStep, agent_step
 from commonplace.ci.registry import Ledger, ledger
-from commonplace.ci.tools import answered, tools
+from commonplace.ci.verbs import answer_call, pipeline_tools
 from commonplace.engine.memory import now_utc
-from commonplace.model.errors import Forbidden, InvalidInput, ProviderError
+from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.ports import Clock
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
-    from pydantic_ai import Tool as OfferedTool
     from pydantic_ai.models import Model
 
-RETRIES = 3  # of a tool call that nobody can follow, such as of a tool that is not there: one is soon used up
 
-
-class Call(Value):
-    """One call of a memory tool."""
-
-    agent: str
-    tool: str
-    arguments: Mapping[str, Any]
-    answer: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        """The call in one quiet line; what was remembered is not repeated."""
-        return f"{self.agent} called {self.tool}: {self._outcome()}"
-
-    def _outcome(self) -> str:
-        if "error" in self.answer:
-            return str(self.answer["error"])
-        if "memories" in self.answer:
-            count = len(self.answer["memories"])
-            return f"{count} memory" if count == 1 else f"{count} memories"
-        told = "known already" if self.answer["deduped"] else "saved"
-        return "; ".join([told, *self.answer.get("redacted", [])])
-
-
-class Ran(Value):
+class StepResult(Value):
     """What came of one step."""
 
     step: Step
-    output: str  #: what the agent said at last; of a task nothing, it has written for itself
-    calls: tuple[Call, ...] = ()
+    output: str  #: the agent's last words; of a task nothing, since it writes for itself
+    calls: tuple[ToolCall, ...] = ()
     exit_code: int = 0  #: of a task
-    cut: bool = False  #: the model used up its tokens before it had said everything
+    truncated: bool = False  #: the model used up its tokens before its answer was complete
 
 
-Watch = Callable[[Call], None]
+class TaskFailed(Exception):
+    """A task ended with an exit code other than 0, which ends the run."""
+
+    def __init__(self, job: str, result: StepResult) -> None:
+        super().__init__(f"task {result.step.name!r} of job {job!r} failed with exit code {result.exit_code}")
 
 
-def unwatched(_call: Call) -> None:
-    """Nobody looks on."""
+def call_line(call: ToolCall) -> str:
+    """Return a call of a memory tool in one line; memories are counted and not repeated."""
+    return f"{call.agent} called {call.tool}: {_outcome(call.answer)}"
+
+
+def _outcome(answer: Mapping[str, Any]) -> str:
+    if "error" in answer:
+        return str(answer["error"])
+    if "memories" in answer:
+        count = len(answer["memories"])
+        return f"{count} memory" if count == 1 else f"{count} memories"
+    return "; ".join(["known already" if answer["deduped"] else "saved", *answer.get("redacted", [])])
 
 
 class Agents:
     """The agents of one pipeline; called ``agent`` where it is used, because of how that reads."""
 
-    def __init__(self, pipeline: str, known: Ledger, *, env: Mapping[str, str], watch: Watch = unwatched) -> None:
-        """Of a pipeline that the ledger knows; a blank name is no pipeline, and has no memory."""
+    def __init__(self, pipeline: str, known: Ledger, *, env: Mapping[str, str], watch: Watch = ignore) -> None:
+        """Prepare a pipeline that is registered; one with a blank name has no memory."""
         self.pipeline = pipeline.strip()
         self._ledger = known
         self._env = env
@@ -92,7 +84,7 @@ class Agents:
         platform: str | None = None,
         base_url: str | None = None,
         api_key_env: str | None = None,
-    ) -> Ran:
+    ) -> StepResult:
         """Run an agent to its end; ``memory={"enabled": True}`` lets it recall and save."""
         called = model if isinstance(model, str) else model.model_name
         step = agent_step(
@@ -101,47 +93,34 @@ class Agents:
         )  # fmt: skip
         return await self.step(step, model=model)
 
-    async def step(self, step: AgentStep, *, model: str | Model | None = None) -> Ran:
-        """Run an agent as a file says it."""
-        who = spoken(model or step.model, base_url=step.base_url, api_key_env=step.api_key_env, env=self._env)
-        from pydantic_ai import Agent  # noqa: PLC0415 - spoken() has said so if it is not there
-        from pydantic_ai.exceptions import AgentRunError, UserError  # noqa: PLC0415
+    async def step(self, step: AgentStep, *, model: str | Model | None = None) -> StepResult:
+        """Run an agent as a file describes it."""
+        calls: list[ToolCall] = []
 
-        calls: list[Call] = []
-        agent = Agent(who.model, name=step.name or None, tools=self._offered(step, calls), retries=RETRIES)
-        try:
-            async with agent:
-                result = await agent.run(step.prompt)
-        except (AgentRunError, UserError) as error:
-            failed = who.failure(error)
-            raise ProviderError(f"agent {step.name!r}: {failed}") from failed
-        cut = result.response.finish_reason == "length"
-        return Ran(step=step, output=whole(result.output), calls=tuple(calls), cut=cut)
+        def watch(call: ToolCall) -> None:
+            calls.append(call.replace(agent=step.name))
+            self._watch(calls[-1])
 
-    def tools(self, step: AgentStep) -> tuple[Tool, ...]:
-        """The memory tools of an agent: both, or none if its memory is off or nobody can say whose it would be."""
+        held = self.tools(step)
+        loop = ModelLoop(
+            step.name,
+            load_model(model or step.model, base_url=step.base_url, api_key_env=step.api_key_env, env=self._env),
+            tools=[tool.to_tool(partial(_answer, held, tool.name)) for tool in held],
+            watch=watch,
+        )
+        reply = await loop.run(step.prompt)
+        return StepResult(step=step, output=reply.output, calls=tuple(calls), truncated=reply.truncated)
+
+    def tools(self, step: AgentStep) -> tuple[VerbTool, ...]:
+        """Return the memory tools of an agent; none if its memory is off, or if it or the pipeline has no name."""
         if step.memory is None or not step.memory.enabled or not self.pipeline or not step.name:
             return ()
         held = self._ledger.memory(self.pipeline, step.name, step.memory)
-        return tools(held, max_recall=step.memory.max_recall)
+        return pipeline_tools(held, max_recall=step.memory.max_recall)
 
-    def _offered(self, step: AgentStep, calls: list[Call]) -> list[OfferedTool[None]]:
-        """The same tools as PydanticAI wants them; a mistake is told to the model, which can mend it."""
-        held = self.tools(step)
 
-        def one(tool: Tool) -> OfferedTool[None]:
-            def call(**arguments: Any) -> dict[str, Any]:
-                made = Call(
-                    agent=step.name, tool=tool.name, arguments=arguments, answer=answered(held, tool.name, arguments)
-                )
-                calls.append(made)
-                self._watch(made)
-                return dict(made.answer)
-
-            # One after the other: who recalls and saves in one turn means it in that order.
-            return offered(call, tool.name, tool.description, tool.parameters)
-
-        return [one(tool) for tool in held]
+def _answer(held: tuple[VerbTool, ...], name: str, **arguments: Any) -> dict[str, Any]:
+    return answer_call(held, name, arguments)
 
 
 @contextmanager
@@ -151,7 +130,7 @@ def pipeline(
     store: str | None = None,
     env: Mapping[str, str] | None = None,
     clock: Clock = now_utc,
-    watch: Watch = unwatched,
+    watch: Watch = ignore,
 ) -> Iterator[Agents]:
     """Open a pipeline by name, in the store in the data folder or in one at a path, to run agents in it."""
     given = os.environ if env is None else env
@@ -164,32 +143,55 @@ def pipeline(
 class Run:
     """A run of a pipeline's file: every chosen job, step by step, until one fails."""
 
-    def __init__(self, described: Pipeline, known: Ledger, *, env: Mapping[str, str], watch: Watch = unwatched) -> None:
-        """Enter the pipeline; nothing runs yet."""
+    def __init__(self, described: Pipeline, known: Ledger, *, env: Mapping[str, str], watch: Watch = ignore) -> None:
+        """Register the pipeline; nothing runs yet."""
         known.enter_file(described)
         self._described = described
         self._env = env
         self._agents = Agents(described.name, known, env=env, watch=watch)
 
-    def steps(self, job: str | None = None, *, allow_tasks: bool = False) -> Iterator[tuple[str, Step]]:
-        """The steps to run, with their jobs' names; refused as a whole if one of them may not run."""
-        chosen = [(one.name, step) for one in self._described.chosen(job) for step in one.plan]
+    async def run(
+        self,
+        job: str | None = None,
+        *,
+        allow_tasks: bool = False,
+        started: Callable[[str, Step], None] = ignore,
+        ended: Callable[[StepResult], None] = ignore,
+    ) -> list[StepResult]:
+        """Run the steps of one job or of all, one after the other, until one fails.
+
+        Nothing runs if one of them is a task and ``allow_tasks`` is not given.  Raises what went wrong, and
+        ``TaskFailed``.
+        """
+        steps = self._steps(job, allow_tasks=allow_tasks)
+
+        async def run(number: int, _results: Mapping[int, StepResult]) -> StepResult:
+            name, step = steps[number]
+            started(name, step)
+            result = await self._agents.step(step) if isinstance(step, AgentStep) else self._task(step)
+            if result.exit_code:
+                raise TaskFailed(name, result)
+            ended(result)
+            return result
+
+        needs = {number: range(number)[-1:] for number in range(len(steps))}  # each needs the one before it
+        return list((await Schedule(needs, run, at_once=1, fail_fast=True).run()).values())
+
+    def _steps(self, job: str | None, *, allow_tasks: bool) -> list[tuple[str, Step]]:
+        """Return the steps with their jobs' names; refused as a whole if one of them may not run."""
+        chosen = [(one.name, step) for one in self._described.select_jobs(job) for step in one.plan]
         for name, step in chosen:
             if isinstance(step, TaskStep) and not allow_tasks:
-                reason = f"task {step.name!r} of job {name!r} would run {step.path!r} on this machine"
+                reason = f"task {step.name!r} of job {name!r} would run {step.config.run.path!r} on this machine"
                 raise Forbidden(f"{self._described.file}: {reason}; --allow-tasks allows it")
-        return iter(chosen)
+        return chosen
 
-    async def take(self, step: Step) -> Ran:
-        """Run one step."""
-        return await self._agents.step(step) if isinstance(step, AgentStep) else self._task(step)
-
-    def _task(self, step: TaskStep) -> Ran:
-        """Run a command where the pipeline runs; what it writes goes where ours goes."""
-        command = [step.path, *step.args]
-        env = {**self._env, **step.params}
+    def _task(self, step: TaskStep) -> StepResult:
+        """Run a command where the pipeline runs; its output goes where ours goes."""
+        run = step.config.run
+        env = {**self._env, **step.config.params}
         try:
-            done = subprocess.run(command, cwd=step.dir, env=env, check=False)  # noqa: S603 - it was allowed
+            done = subprocess.run([run.path, *run.args], cwd=run.dir, env=env, check=False)  # noqa: S603 - it was allowed
         except OSError as error:
             raise InvalidInput(f"task {step.name!r} cannot run {error.filename!r}: {error.strerror}") from error
-        return Ran(step=step, output="", exit_code=done.returncode)
+        return StepResult(step=step, output="", exit_code=done.returncode)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from commonplace.cli.terminal import NAME, say
+from commonplace.cli.terminal import NAME, print_text
 from commonplace.config.paths import STORE
 from commonplace.model.errors import InvalidInput
 from commonplace.version import VERSION
@@ -31,25 +31,25 @@ def all_commands() -> dict[str, tuple[str, str]]:
     }
 
 
-class Told(click.Command):
+class Command(click.Command):
     """A command whose help keeps the lines of its examples as they are."""
 
     def __init__(self, *args: Any, **described: Any) -> None:
-        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+        super().__init__(*args, **described | {"help": keep_example_lines(described.get("help"))})
 
 
-def as_written(help: str | None) -> str:
+def keep_example_lines(help: str | None) -> str:
     """Help in which the examples are not wrapped: a backspace before a paragraph is click's word for that."""
     return re.sub(r"\n\n( *)(?=Examples?:)", "\n\n\\1\b\n\\1", help or "")
 
 
-class Listed(click.Group):
+class Group(click.Group):
     """A group of commands that are told and listed in the order in which they stand."""
 
-    command_class = Told
+    command_class = Command
 
     def __init__(self, *args: Any, **described: Any) -> None:
-        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+        super().__init__(*args, **described | {"help": keep_example_lines(described.get("help"))})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See ``click.Group``."""
@@ -57,11 +57,11 @@ class Listed(click.Group):
         return list(self.commands)
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
     """A group that knows its commands by name and help, and loads one when it runs."""
 
     def __init__(self, *args: Any, **described: Any) -> None:
-        super().__init__(*args, **described | {"help": as_written(described.get("help"))})
+        super().__init__(*args, **described | {"help": keep_example_lines(described.get("help"))})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See ``click.Group``."""
@@ -85,7 +85,7 @@ class Lazy(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in all_commands().items()])
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
 @click.option("--store", metavar="STORE", help="A file or a postgresql:// address instead of the settings' store.")
 def root(store: str | None) -> None:
@@ -119,7 +119,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        say(error.format_message())
+        print_text(error.format_message())
         return 0
     except click.ClickException as error:
         raise InvalidInput(_sentence(error)) from error

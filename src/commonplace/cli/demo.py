@@ -13,8 +13,8 @@ from io import StringIO
 
 import click
 
-from commonplace.cli.commands import Told
-from commonplace.cli.terminal import say
+from commonplace.cli.commands import Command
+from commonplace.cli.terminal import print_text
 
 NEXT = """
 That was all in a throw-away folder, which is gone now.  Where to go next:
@@ -26,7 +26,7 @@ That was all in a throw-away folder, which is gone now.  Where to go next:
   commonplace status                         what is stored where"""
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 def demo() -> None:
     """See it at work, in a throw-away folder, in a few seconds.
 
@@ -41,7 +41,7 @@ def demo() -> None:
         _edit()
         _replace()
         _brief()
-    say(NEXT)
+    print_text(NEXT)
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _ask() -> None:
 def _edit() -> None:
     path = os.path.relpath(_best("deploying")["reference"])
     _title("Edit a file by hand; the next question finds the edit.")
-    say(f"$ sed -i 's/make ship/just release/' {shlex.quote(path)}")
+    print_text(f"$ sed -i 's/make ship/just release/' {shlex.quote(path)}")
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
@@ -106,14 +106,14 @@ def _brief() -> None:
 
 
 def _title(text: str) -> None:
-    say(f"\n== {text}\n")
+    print_text(f"\n== {text}\n")
 
 
 def _run(*arguments: str) -> None:
     """Show a command as it would be typed, and what it prints."""
     from commonplace.cli.main import run  # noqa: PLC0415 - which loads this
 
-    say("$ commonplace " + shlex.join(arguments))
+    print_text("$ commonplace " + shlex.join(arguments))
     if code := run(arguments):
         raise click.exceptions.Exit(code)
 

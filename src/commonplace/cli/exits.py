@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from commonplace.cli.terminal import note, prepare, silence
+from commonplace.cli.terminal import discard_output, prepare_streams, print_note
 from commonplace.model.errors import (
     CapacityExceeded,
     CommonplaceError,
@@ -57,23 +57,23 @@ _FAILED = 6
 T = TypeVar("T")
 
 
-def guarded(command: Callable[[T], int], given: T) -> int:
+def run_guarded(command: Callable[[T], int], given: T) -> int:
     """Run a command; whatever goes wrong becomes one sentence and one exit code."""
-    prepare()
+    prepare_streams()
     try:
         code = command(given)
         sys.stdout.flush()
     except BrokenPipeError:
-        silence()
+        discard_output()
         return OK
     except KeyboardInterrupt:
-        note("interrupted")
+        print_note("interrupted")
         return INTERRUPTED
     except CommonplaceError as error:
-        note(str(error))
+        print_note(str(error))
         return next(code for kind, code in EXITS.items() if isinstance(error, kind))
     except OSError as error:
-        note(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        print_note(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return _FAILED
     finally:
         _flushed()
@@ -85,4 +85,4 @@ def _flushed() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        silence()
+        discard_output()

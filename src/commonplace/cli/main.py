@@ -6,20 +6,18 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-QUICK, HOOK, MCP = ["recall"], ["hook"], ["mcp"]
 HELP = {"--help", "-h"}
 
 
 def main() -> int:
     """Run the command that was typed; returns its exit code, or ends the process if every millisecond counts."""
     arguments = sys.argv[1:]
-    if arguments[:1] == HOOK and not HELP & {*arguments}:
+    if arguments[:1] == ["hook"] and not HELP & {*arguments}:
         gc.disable()
-        from commonplace.hosts.hook_command import hooked  # noqa: PLC0415 - after gc.disable
-
-        hooked(arguments[1:])
-    if arguments[:1] != QUICK:
+        load("hosts.hook_process:run_hook")(arguments[1:])
+    if arguments[:1] != ["recall"]:
         return run(arguments)
     gc.disable()  # it ends before there is garbage worth collecting
     code = run(arguments)
@@ -29,24 +27,21 @@ def main() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; returns its exit code."""
-    from commonplace.cli.exits import guarded  # noqa: PLC0415 - after gc.disable
+    code: int = load("cli.exits:run_guarded")(_dispatch, arguments)
+    return code
 
-    return guarded(_dispatched, arguments)
 
-
-def _dispatched(arguments: Sequence[str]) -> int:
-    if list(arguments) == MCP and not sys.stdin.isatty():  # a host has started it, and waits
-        from commonplace.mcp.stdio import serve  # noqa: PLC0415 - what no other command loads
-        from commonplace.records.mcp_surface import records_surface  # noqa: PLC0415 - likewise
-
-        serve(records_surface())
+def _dispatch(arguments: Sequence[str]) -> int:
+    code: int | None = None
+    if list(arguments) == ["mcp"] and not sys.stdin.isatty():  # a host has started it, and waits
+        load("mcp.stdio:serve")(load("records.surface:records_surface")())
         return 0
-    if list(arguments[:1]) == QUICK:
-        from commonplace.records.commands import recall  # noqa: PLC0415 - what --help and --version need not load
+    if list(arguments[:1]) == ["recall"]:
+        code = load("records.recall_command:quick")(arguments[1:])
+    return load("cli.commands:run")(arguments) if code is None else code
 
-        asked = recall.simple(arguments[1:])
-        if asked is not None:
-            return recall.run(asked)
-    from commonplace.cli.commands import run as run_by_click  # noqa: PLC0415 - loads click
 
-    return run_by_click(arguments)
+def load(target: str) -> Any:
+    """Import ``module:attribute`` of this package when it is needed; ``importlib`` would have to be loaded for it."""
+    module, _, attribute = target.partition(":")
+    return getattr(__import__(f"commonplace.{module}", fromlist=[attribute]), attribute)

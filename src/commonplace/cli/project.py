@@ -9,18 +9,18 @@ from typing import Any
 
 import click
 
-from commonplace.app import here
-from commonplace.cli.commands import Told
+from commonplace.app import open_app
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirmed, counted, json_too, opened, progress, scoped
-from commonplace.cli.terminal import near, say, say_json
+from commonplace.cli.session import Session, confirm, json_option, open_session, plural, progress, scope_option
+from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config import settings
 from commonplace.config.paths import CONFIG, FOLDER, Place, find, identity
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.files import disk as files
 from commonplace.files.sync import Report
 from commonplace.model.errors import InvalidInput
-from commonplace.roles.template import ROLE_MODEL, init_role
+from commonplace.roles.commands.template import ROLE_MODEL, init_role
 from commonplace.text.cleaning import slug
 
 README = """\
@@ -39,11 +39,11 @@ _SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
 _scope = click.option("--scope", type=click.Choice([PROJECT, ASSISTANT]), required=True, help="Which memory.")
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--name", help="With --template: what the agent is called.")
 @click.option("--template", metavar="TEMPLATE", help="Write role.yaml instead, for an agent: memory.")
 @click.option("--model", metavar="PROVIDER:NAME", help=f"With --template: the agent's model.  [default: {ROLE_MODEL}]")
-@json_too
+@json_option
 def init(name: str | None, template: str | None, model: str | None, as_json: bool) -> None:
     """Make this repository, or else this folder, a project with a memory of its own.
 
@@ -65,11 +65,11 @@ def init(name: str | None, template: str | None, model: str | None, as_json: boo
     made = made_project(folder, place)
     where = context(os.getcwd(), os.environ)
     data = {"folder": folder, "project": where.project.name if where.project else None, "made": made}
-    said = f"Made {near(folder)}" if made else f"{near(folder)} is there already"
+    said = f"Made {short_path(folder)}" if made else f"{short_path(folder)} is there already"
     if as_json:
-        say_json(data)
+        print_json(data)
     else:
-        say(f"{said}; the project is called {data['project']}")
+        print_text(f"{said}; the project is called {data['project']}")
 
 
 def made_project(folder: str, place: Place | None) -> bool:
@@ -92,10 +92,10 @@ def _chance() -> str:
     return os.urandom(4).hex()
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--accept-missing", is_flag=True, help="Archive the records of files that vanished, however many.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """Bring the Markdown files and the records together.
 
@@ -107,14 +107,14 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
       commonplace sync
       commonplace sync --scope project --accept-missing
     """
-    with here() as place:
+    with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        meant = [place.where.writable(scope)] if scope else place.mirrored
+        meant = [place.where.writable_scope(scope)] if scope else place.folders.scopes
         reports = {}
         for one in meant:
-            with progress(f"Syncing {place.named(one)}") as tell:
-                reports[place.named(one)] = place.sync(one, accept_missing=accept_missing, tell=tell)
-            session.tell(*map(near, place.told(one, reports[place.named(one)])))
+            with progress(f"Syncing {place.where.label(one)}") as tell:
+                reports[place.where.label(one)] = place.folders.sync(one, accept_missing=accept_missing, tell=tell)
+            session.add_notes(*map(short_path, place.folders.sync_notes(one, reports[place.where.label(one)])))
         text = "\n".join(f"{name}: {_summary(report)}" for name, report in reports.items())
         session.answer(text, {"scopes": {name: _report_json(report) for name, report in reports.items()}})
     return ATTENTION if any(report.troubles or report.missing for report in reports.values()) else OK
@@ -142,9 +142,9 @@ def _report_json(report: Report) -> Mapping[str, Any]:
     }
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_scope
-@json_too
+@json_option
 def enable(scope: str, as_json: bool) -> None:
     """Switch a memory on.
 
@@ -154,9 +154,9 @@ def enable(scope: str, as_json: bool) -> None:
     _switch(scope, on=True, as_json=as_json)
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_scope
-@json_too
+@json_option
 def disable(scope: str, as_json: bool) -> None:
     """Switch a memory off: nothing is kept in it and nothing recalled from it; what is there stays.
 
@@ -174,18 +174,18 @@ def _switch(scope: str, *, on: bool, as_json: bool) -> None:
             text = file.read()
     except FileNotFoundError:
         text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
-    files.replace(os.path.dirname(path), os.path.basename(path), settings.changed(text, "enabled", on).encode())
+    files.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
     if as_json:
-        say_json({"scope": scope, "enabled": on, "settings": path})
+        print_json({"scope": scope, "enabled": on, "settings": path})
     else:
-        say(f"The {scope} memory is switched {'on' if on else 'off'} ({near(path)})")
+        print_text(f"The {scope} memory is switched {'on' if on else 'off'} ({short_path(path)})")
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_scope
 @click.option("--yes", is_flag=True, help="Do not ask; refused where there is no terminal.")
 @click.option("--force", is_flag=True, help="Do not ask, also where there is no terminal.")
-@json_too
+@json_option
 def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     """Erase everything in a memory for good: records, versions, sessions, index, files.
 
@@ -195,15 +195,15 @@ def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     """
     if yes and not force and not sys.stdin.isatty():
         raise InvalidInput("--yes does not clear a memory where there is no terminal; --force does")
-    with opened(scope, as_json=as_json) as session:
-        target = session.place.where.writable(scope)
+    with open_session(scope, as_json=as_json) as session:
+        target = session.place.where.writable_scope(scope)
         count = sum(tally.count for tally in session.place.store.census() if tally.scope == target)
-        question = f"Erase the {counted(count, 'thing')} in the {scope} memory for good?"
-        if not (yes or force) and not confirmed(question, otherwise="--force"):
+        question = f"Erase the {plural(count, 'thing')} in the {scope} memory for good?"
+        if not (yes or force) and not confirm(question, otherwise="--force"):
             return ATTENTION
         forgotten = session.memory.clear(target)
-        session.erased(pending=forgotten.pending)
+        session.note_remains(pending=forgotten.pending)
         session.answer(
-            f"Erased {counted(len(forgotten.ids), 'record')} of the {scope} memory", {"erased": list(forgotten.ids)}
+            f"Erased {plural(len(forgotten.ids), 'record')} of the {scope} memory", {"erased": list(forgotten.ids)}
         )
     return OK

@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from commonplace.app import App, here
-from commonplace.cli.terminal import near, note, say, say_json
+from commonplace.app import App, open_app
+from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import Kept, Memory
-from commonplace.engine.rendering import record_json
+from commonplace.engine.rendering import record_json, redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
-from commonplace.redact.redaction import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,37 +33,37 @@ class Session:
         self.as_json = as_json
         self.notes: list[str] = []
 
-    def tell(self, *sentences: str) -> None:
+    def add_notes(self, *sentences: str) -> None:
         """Say something besides the answer; programs find it in the answer too."""
         for sentence in sentences:
             self.notes.append(sentence)
-            note(sentence)
+            print_note(sentence)
 
     def answer(self, text: str, data: Mapping[str, Any]) -> None:
         """Write the answer, for people or for programs."""
         if self.as_json:
-            say_json({**data, "notes": self.notes})
+            print_json({**data, "notes": self.notes})
         elif text:
-            say(text)
+            print_text(text)
 
-    def found(self, ids: Sequence[str]) -> list[Record]:
+    def get_records(self, ids: Sequence[str]) -> list[Record]:
         """The records meant by these ids or beginnings of ids, each once; all of them or none."""
         return list({record.id: record for record in map(self.memory.get, ids)}.values())
 
-    def kept(self, kept: Kept) -> dict[str, Any]:
+    def saved_json(self, kept: Kept) -> dict[str, Any]:
         """What came of a write, for programs; whatever was taken out is told to people."""
-        self.tell(*taken_out(kept.redactions), *kept.notes)
-        return self.described(kept.record) | {
+        self.add_notes(*redaction_notes(kept.redactions), *kept.notes)
+        return self.to_json(kept.record) | {
             "deduped": kept.deduped,
             "redactions": [{"kind": finding.kind, "mark": finding.mark} for finding in kept.redactions],
             "superseded": kept.superseded.id if kept.superseded else None,
         }
 
-    def described(self, record: Record) -> dict[str, Any]:
+    def to_json(self, record: Record) -> dict[str, Any]:
         """A record, whole, for programs: what it is now and where its file lies."""
-        return self.listed([record])[0]
+        return self.list_json([record])[0]
 
-    def listed(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+    def list_json(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """Records, whole, for programs."""
         paths = self.place.store.references([record.id for record in records])
         now = self.place.clock()
@@ -76,60 +75,55 @@ class Session:
         """Where the file of a record lies."""
         return self.place.store.references([record.id]).get(record.id)
 
-    def erased(self, *, pending: bool) -> None:
+    def note_remains(self, *, pending: bool) -> None:
         """Say where bytes of what was erased may still be."""
         if pending:
-            self.tell("a reader still holds old bytes of the database; `commonplace doctor --fix` empties them")
+            self.add_notes("a reader still holds old bytes of the database; `commonplace doctor --fix` empties them")
         folder = os.path.join(self.place.where.home, BACKUPS)
         if held := len(os.listdir(folder)) if os.path.isdir(folder) else 0:
-            self.tell(f"{counted(held, 'backup')} in {near(folder)} may still hold what was erased")
+            self.add_notes(f"{plural(held, 'backup')} in {short_path(folder)} may still hold what was erased")
 
-    def spot(self, record: Record) -> str:
+    def location(self, record: Record) -> str:
         """Where a record is, as people say it."""
         path = self.path(record)
-        return f"{record.category}, {self.place.named(record.scope)}" + (f", {near(path)}" if path else "")
+        return f"{record.category}, {self.place.where.label(record.scope)}" + (f", {short_path(path)}" if path else "")
 
 
-def counted(count: int, what: str) -> str:
+def plural(count: int, what: str) -> str:
     """A number of things, as people say it."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def taken_out(findings: Sequence[Finding]) -> list[str]:
-    """What was redacted, as sentences that do not repeat it."""
-    return [f"a secret ({finding.kind}) was taken out; {finding.mark} stands in its place" for finding in findings]
-
-
 @contextmanager
-def opened(scope: str | None = None, *, as_json: bool = False) -> Iterator[Session]:
+def open_session(scope: str | None = None, *, as_json: bool = False) -> Iterator[Session]:
     """Open what is here, narrowed to one scope if one is named, after a look at the files people may have edited."""
-    with here() as place:
-        memory = place.memory if scope is None else place.narrowed(place.where.scope(scope))
+    with open_app() as place:
+        memory = place.memory if scope is None else place.memory_of(place.where.scope(scope))
         session = Session(place, memory, as_json=as_json)
         with progress("Taking in edited files") as tell:
-            notes = place.refresh(tell=tell)
-        session.tell(*map(near, notes))
+            notes = place.folders.refresh(tell=tell)
+        session.add_notes(*map(short_path, notes))
         yield session
 
 
-def scoped(command: F) -> F:
+def scope_option(command: F) -> F:
     """Give a command ``--scope``."""
     choice = click.Choice([PROJECT, ASSISTANT])
     return click.option("--scope", type=choice, help="The project's memory, or your own across projects.")(command)
 
 
-def json_too(command: F) -> F:
+def json_option(command: F) -> F:
     """Give a command ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Write the answer as JSON.")(command)
 
 
-def confirmed(question: str, *, otherwise: str = "--yes") -> bool:
+def confirm(question: str, *, otherwise: str = "--yes") -> bool:
     """Ask before something is erased or replaced; refuse to guess where nobody can be asked."""
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Nobody can be asked here; {otherwise} says yes")
     if click.confirm(question, err=True):
         return True
-    note("nothing was changed")
+    print_note("nothing was changed")
     return False
 
 

@@ -18,21 +18,21 @@ _UNWRITABLE = "commonplace.unwritable"  # the name under which Python knows what
 _UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """Write an answer."""
     sys.stdout.write(visible(text) + "\n")
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Write something besides the answer: one sentence."""
     sys.stderr.write(f"{NAME}: {visible(text)}\n")
 
 
-def say_json(data: Mapping[str, object]) -> None:
+def print_json(data: Mapping[str, object]) -> None:
     """Write an answer for programs."""
     import json  # noqa: PLC0415 - a recall renders its own
 
-    say(json.dumps(data, ensure_ascii=False, indent=2))
+    print_text(json.dumps(data, ensure_ascii=False, indent=2))
 
 
 def visible(text: str) -> str:
@@ -49,13 +49,13 @@ def _escaped(character: str) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def near(path: str) -> str:
+def short_path(path: str) -> str:
     """A path as people write it from where they are."""
     around = os.getcwd().rstrip(os.sep) + os.sep
     return path.removeprefix(around)
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Let no text fail to be read or written, whatever the terminal's encoding is and whether there is one."""
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - likewise
@@ -73,7 +73,7 @@ def _unwritable(error: UnicodeError) -> tuple[str, int]:
     return "".join(map(_escaped, error.object[error.start : error.end])), error.end
 
 
-def silence() -> None:
+def discard_output() -> None:
     """Nobody reads any more: what is left in the buffer goes nowhere, quietly."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, sys.stdout.fileno())

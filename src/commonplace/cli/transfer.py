@@ -1,42 +1,53 @@
-"""``commonplace export`` and ``import``: every record with its past, as JSON Lines."""
+"""``commonplace export``, ``import`` and ``migrate``: carry records to files and stores, and back."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from typing import BinaryIO
+from contextlib import closing
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from commonplace.cli.commands import Told
-from commonplace.cli.session import counted, json_too, opened, progress, scoped, taken_out
-from commonplace.cli.terminal import near, note
-from commonplace.engine.transfer import exported, imported
-from commonplace.model.errors import InvalidInput, StoreError
+from commonplace.app import machine_name, mover_of, open_store
+from commonplace.cli.commands import Command
+from commonplace.cli.session import json_option, open_session, plural, progress, scope_option
+from commonplace.cli.terminal import print_json, print_note, print_text, short_path
+from commonplace.config.paths import home, is_address
+from commonplace.engine import transfer
+from commonplace.engine.export_format import export_lines, read_export
+from commonplace.engine.rendering import redaction_notes
+from commonplace.files.user_files import STDIN, read_lines, replacing
+from commonplace.model.errors import Conflict, InvalidInput, StoreError
 from commonplace.model.records import CATEGORIES
+from commonplace.wire import encode
+
+if TYPE_CHECKING:
+    from commonplace.app import Database
+
+LANCE = "lance"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("file", required=False)
 @click.option(
     "--to",
     type=click.Choice(["jsonl", "agents-md", "claude-memory", "skills"]),
     default="jsonl",
     show_default=True,
-    help="As what: everything, or what another tool reads.",
+    help="Everything as JSON Lines, or what another tool reads.",
 )
-@scoped
+@scope_option
 def export(file: str | None, to: str, scope: str | None) -> None:
     """Write every record, with its versions, dates, sources and use, as JSON Lines.
 
-    Without FILE, or with `-`, it goes to standard output.  A FILE is whole or not there at all.
+    Without FILE, or with `-`, writes to standard output.  A FILE is replaced whole or not at all.
 
-    --to agents-md writes the live records into FILE (AGENTS.md), between two marks: whatever else is in it stays.
-    --to claude-memory writes a note into FILE, the memory folder of Claude Code, and names it in its index.
-    --to skills links the skills that were learned into FILE (.claude/skills).  What came from outside is left out of
-    agents-md and claude-memory: it would arrive as an instruction.
+    --to agents-md writes the live records into FILE (AGENTS.md), between two marks; the rest of the file stays.
+    --to claude-memory writes a note into FILE, the memory folder of Claude Code, and adds it to the index there.
+    --to skills links the learned skills into FILE (.claude/skills).  agents-md and claude-memory leave out what came
+    from outside: there it would be read as an instruction.
 
     Examples:
       commonplace export memory.jsonl
@@ -44,49 +55,35 @@ def export(file: str | None, to: str, scope: str | None) -> None:
       commonplace export --to agents-md
     """
     if to != "jsonl":
-        from commonplace.records.commands.foreign import handed_out  # noqa: PLC0415 - an export of records needs none of it
+        from commonplace.records.commands.foreign import export_foreign  # noqa: PLC0415 - an export of records needs none of it
 
-        handed_out(to, file, scope=scope)
+        export_foreign(to, file, scope=scope)
         return
-    with opened(scope) as session, progress("Exporting", streamed=file in (None, "-")) as tell:
+    with open_session(scope) as session, progress("Exporting", streamed=file in (None, STDIN)) as tell:
         scopes = frozenset(session.memory.binding.reads)
-        lines = _shown(exported(session.place.store, scopes, now=session.place.clock()), tell)
-        if file is None or file == "-":
-            _poured(sys.stdout.buffer, lines)
+        lines = _watched(export_lines(session.place.store, scopes, now=session.place.clock()), tell)
+        if file is None or file == STDIN:
+            _write(sys.stdout.buffer, lines)
         else:
-            note(f"{counted(_write(file, lines), 'record')} in {near(os.path.abspath(file))}")
+            print_note(f"Exported {plural(_write_file(file, lines), 'record')} to {short_path(os.path.abspath(file))}.")
 
 
-def _write(file: str, lines: Iterable[str]) -> int:
-    """Write an export to a file, whole or not at all, or straight to a pipe or a device; returns how many records."""
+def _write_file(file: str, lines: Iterable[str]) -> int:
+    """Write an export to a file, whole or not at all, or straight to a pipe or a device; return how many records."""
     try:
         if os.path.isfile(file) or not os.path.exists(file):
-            return _put_in_place(os.path.realpath(file), lines)  # a link to a file stays one
+            with replacing(file, private=True) as target:
+                return _write(target, lines)
         with open(file, "wb") as target:
-            return _poured(target, lines)
-    except BrokenPipeError:  # whoever reads has had enough
+            return _write(target, lines)
+    except BrokenPipeError:  # the reader has stopped reading
         raise
     except OSError as error:
         raise StoreError(f"{file!r} cannot be written: {error.strerror}") from error
 
 
-def _put_in_place(path: str, lines: Iterable[str]) -> int:
-    """Write beside the file, then move it there."""
-    temporary = f"{path}.{os.getpid()}.part"
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as target:
-            count = _poured(target, lines)
-            os.fsync(descriptor)
-        os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-    return count
-
-
-def _poured(target: BinaryIO, lines: Iterable[str]) -> int:
-    """Write the lines, in UTF-8 whatever the terminal speaks; returns how many are records: all but the first."""
+def _write(target: BinaryIO, lines: Iterable[str]) -> int:
+    """Write lines in UTF-8, whatever the terminal's encoding; return how many are records: all but the first."""
     count = -1
     for line in lines:
         target.write(f"{line}\n".encode())
@@ -95,25 +92,25 @@ def _poured(target: BinaryIO, lines: Iterable[str]) -> int:
     return count
 
 
-def _shown(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
+def _watched(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
     for number, line in enumerate(lines):
         tell(number, 0)
         yield line
 
 
-@click.command("import", cls=Told)
+@click.command("import", cls=Command)
 @click.argument("file")
 @click.option(
     "--from",
     "source",
-    type=click.Choice(["lance", "agents-md", "claude-memory", "basic-memory", "mcp-graph", "mem0", "initrunner"]),
-    help="What FILE is, if it is no export of ours: another tool's file or folder.",
+    type=click.Choice([LANCE, "agents-md", "claude-memory", "basic-memory", "mcp-graph", "mem0", "initrunner"]),
+    help="The format of FILE, if it is another tool's file or folder.",
 )
-@click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of all of it.")
-@click.option("--dry-run", is_flag=True, help="With --from: show what would be kept.")
-@click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml whose memory it becomes.")
-@scoped
-@json_too
+@click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of every record.")
+@click.option("--dry-run", is_flag=True, help="With --from: show what would be imported.")
+@click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml to import into.")
+@scope_option
+@json_option
 def import_(
     *,
     file: str,
@@ -124,19 +121,18 @@ def import_(
     scope: str | None,
     as_json: bool,
 ) -> None:
-    """Keep the records of an export; what is there already stays as it is.
+    """Import the records of an export.  Importing the same file twice changes nothing.
 
-    `-` reads from standard input.  Nothing is kept if one line cannot be read.  --scope takes every record into that
-    memory, wherever it was exported from.
+    `-` reads from standard input.  If one line cannot be read, nothing is imported.  --scope imports every record into
+    that memory, wherever it was exported from.
 
-    --from lance takes over the memories and conversations that the public implementation of role.yaml keeps in a
-    LanceDB store, and leaves that as it is.  They go to the role that is named, or to the one that is called like the
-    folder: that is what `name: assistant` finds for assistant.lance.
+    --from lance imports the memories and conversations of a LanceDB store of the public implementation of role.yaml.
+    They go to the role that is named, else to the role with the name of the folder: `name: assistant` for
+    assistant.lance.
 
-    --from with another name takes in what that tool keeps: AGENTS.md, CLAUDE.md and MEMORY.md files (agents-md), Claude
+    --from with another name imports what that tool keeps: AGENTS.md, CLAUDE.md and MEMORY.md files (agents-md), Claude
     Code's memory folder (claude-memory), notes of basic-memory, the graph of the MCP reference server (mcp-graph), an
-    export of mem0 or of InitRunner.  The originals are only read; what came in before does not come again; all of it is
-    trusted least and quoted as data.
+    export of mem0 or of InitRunner.  The originals are only read.  Imported text is untrusted and quoted as data.
 
     Examples:
       commonplace import memory.jsonl
@@ -144,57 +140,78 @@ def import_(
       commonplace import --from agents-md . --dry-run
       commonplace import --from lance assistant.lance --role role.yaml
     """
-    _refuse_misplaced(source, role=role, scope=scope, category=category, dry_run=dry_run)
+    _check_options(source, role=role, scope=scope, category=category, dry_run=dry_run)
     if source is None:
-        _take_back(file, scope, as_json=as_json)
-    elif source == "lance":
-        from commonplace.roles.lance_command import taken_over  # noqa: PLC0415 - agents, which an import of records needs not
+        _import_export(file, scope, as_json=as_json)
+    elif source == LANCE:
+        from commonplace.roles.commands.lance import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
 
-        taken_over(file, role, dry_run=dry_run, as_json=as_json)
+        import_lance(file, role, dry_run=dry_run, as_json=as_json)
     else:
-        from commonplace.records.commands.foreign import taken_in  # noqa: PLC0415 - an import of records needs none of it
+        from commonplace.records.commands.foreign import import_foreign  # noqa: PLC0415 - an import of records needs none of it
 
-        taken_in(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
+        import_foreign(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
 
 
-def _refuse_misplaced(
+def _check_options(
     source: str | None, *, role: str | None, scope: str | None, category: str | None, dry_run: bool
 ) -> None:
-    """Refuse an option that does not go with what is taken in."""
+    """Refuse an option that does not go with the format."""
     if source is None and role is not None:
         raise InvalidInput("--role goes with --from lance; `commonplace memory import ROLE FILE` reads a role's export")
     if source is None and (category or dry_run):
-        raise InvalidInput("--category and --dry-run go with --from; an export of ours is kept as it is")
-    if source == "lance" and scope is not None:
-        raise InvalidInput("--scope does not go with --from lance; --role says whose memory it becomes")
-    if source == "lance" and category is not None:
+        raise InvalidInput("--category and --dry-run go with --from; an export of ours is imported as it is")
+    if source == LANCE and scope is not None:
+        raise InvalidInput("--scope does not go with --from lance; use --role to name the role to import into")
+    if source == LANCE and category is not None:
         raise InvalidInput("--category does not go with --from lance; memories keep the one that they have")
-    if source not in (None, "lance") and role is not None:
+    if source not in (None, LANCE) and role is not None:
         raise InvalidInput(f"--role goes with --from lance, not with --from {source}")
 
 
-def _take_back(file: str, scope: str | None, *, as_json: bool) -> None:
-    """Keep the records of an export of ours."""
-    with opened(scope, as_json=as_json) as session, progress("Importing") as tell:
+def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
+    """Import an export of ours."""
+    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
-        into = place.where.writable(scope) if scope else None
-        allowed = place.binding.also_writes
-        done = imported(
-            place.store, _lines(file), allowed=allowed, into=into, name=file, secret=place.secret(), tell=tell
+        into = place.where.writable_scope(scope) if scope else None
+        done = transfer.import_items(place.memory, read_export(read_lines(file), file), into=into, tell=tell)
+        session.add_notes(*redaction_notes(done.redactions), *done.notes)
+        text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."
+        session.answer(text, {"added": done.added, "duplicates": done.duplicates})
+
+
+@click.command(cls=Command)
+@click.argument("source")
+@click.argument("target")
+@click.option("--replace", is_flag=True, help="Erase what the target holds that the source does not.")
+@json_option
+def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
+    """Copy a whole store to another one: records with their past and use, sessions, vectors, files, jobs.
+
+    Each is the file of a store or the address of a PostgreSQL database.  SOURCE stays as it is, and may be used
+    meanwhile: one state of it is copied.  At the end both stores are compared as a whole.  If interrupted, run it
+    again; it resumes where it stopped.
+
+    Examples:
+      commonplace migrate ~/.local/share/commonplace/commonplace.db postgresql://db.example.com/memory
+      commonplace migrate postgresql://db.example.com/memory memory.db
+    """
+    if not is_address(source) and not os.path.isfile(source):
+        raise InvalidInput(f"there is no store {source!r}")
+    with closing(_store(source)) as one, closing(_store(target)) as other, progress("Moving") as tell:
+        try:
+            moved = transfer.migrate(mover_of(one), mover_of(other), replace=replace, tell=tell)
+        except Conflict as error:
+            raise Conflict(f"{error}; --replace erases it") from error
+    if as_json:
+        print_json({"source": one.path, "target": other.path} | encode(moved))
+    else:
+        print_text(
+            f"{short_path(other.path)} holds {plural(moved.records, 'record')} and {moved.items - moved.records} other"
+            f" items, the same as {short_path(one.path)} ({moved.written} written, {moved.erased} erased,"
+            f" {moved.digest[:16]})."
         )
-        place.catch_up(tell=tell)
-        session.tell(*taken_out(done.redactions))
-        text = f"{counted(done.kept, 'record')} kept, {done.present} there already"
-        session.answer(text, {"kept": done.kept, "present": done.present})
 
 
-def _lines(file: str) -> Iterator[str]:
-    """The lines of a file or of standard input, as text."""
-    try:
-        with sys.stdin.buffer if file == "-" else open(file, "rb") as source:
-            for line in source:
-                yield line.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{file} is not UTF-8 at byte {error.start} of a line") from error
-    except OSError as error:
-        raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error
+def _store(place: str) -> Database:
+    return open_store(place, machine=lambda: machine_name(home(os.environ)))

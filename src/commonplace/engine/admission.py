@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.model.changes import Terms
+from commonplace.model.changes import Put, Terms
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.records import CEILING, Draft, Json, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
@@ -50,8 +50,12 @@ class Admitted(Value):
 
     record: Record
     terms: Terms  #: what it is found by
-    redactions: tuple[Finding, ...]  #: secrets that were taken out
-    notes: tuple[str, ...]  #: other things that were changed, as sentences
+    redactions: tuple[Finding, ...] = ()  #: secrets that were removed
+    notes: tuple[str, ...] = ()  #: other things that were changed, as sentences
+
+    def put(self, *, expect: int = 0, dedupe: bool = False) -> Put:
+        """The change that stores it."""
+        return Put(record=self.record, terms=self.terms, expect=expect, dedupe=dedupe)
 
 
 class Gate:

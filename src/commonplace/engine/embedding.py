@@ -1,21 +1,23 @@
-"""Bring vectors up to date: fill the gaps that a failing embedder left, or embed a whole store anew with another one.
+"""Vectors: of a question, of texts that are stored, and of a whole store.
 
-Both list what lacks a vector, embed some of it, and keep that before they go on: whoever is stopped goes on from there
-the next time, and what is written meanwhile is listed again.
+``catch_up`` fills the gaps that a failing embedder left, ``reembed`` embeds a whole store anew with another one.  Both
+list what lacks a vector, embed some of it, and store that before they go on: if interrupted, run it again; it resumes
+where it stopped, and what is written meanwhile is listed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
-from commonplace.model.changes import AdoptEmbedder, SetVectors, SwitchEmbedder
-from commonplace.model.errors import Conflict, ProviderError
-from commonplace.model.ports import Embedder, EmbedderIdentity, Store, Tell, Unembedded, silent
+from commonplace.model.changes import SetVectors, SwitchEmbedder
+from commonplace.model.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, ProviderError
+from commonplace.model.ports import Embedder, EmbedderIdentity, Store, Tell, silent
 from commonplace.model.queries import Vector
 from commonplace.model.values import Value
 
 LISTED = 4_096  # texts read at a time: a list begins with a look over all that has a vector
-BATCH = 64  # texts embedded and kept at a time: what is lost when somebody pulls the plug
+BATCH = 50  # texts embedded and stored at a time: what is lost in a power cut
 
 
 class Report(Value):
@@ -26,27 +28,61 @@ class Report(Value):
     now: EmbedderIdentity
 
 
-def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell: Tell = silent) -> int:
-    """Give texts the vectors that they lack, of at most so many; returns how many that were.
+def embed(embedder: Embedder, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:
+    """Return one vector for each text.  Raises ``ProviderError``, also if what the embedder gives cannot be stored."""
+    if not texts:
+        return []
+    vectors, name, length = embedder.embed(texts, query=query), embedder.identity.name, embedder.identity.dimensions
+    if len(vectors) != len(texts):
+        raise ProviderError(f"{name!r} gave {len(vectors)} vectors for {len(texts)} texts")
+    for vector in vectors:
+        if len(vector) != length:
+            raise ProviderError(f"{name!r} gave a vector of {len(vector)} dimensions and announced {length}")
+        if not isfinite(sum(vector)):
+            raise ProviderError(f"{name!r} gave a vector that is not made of finite numbers")
+    return vectors
 
-    Raises ``ProviderError`` when the embedder fails; what was embedded until then is kept.  Another embedder than the
-    store's is refused by name.
+
+def check_embedder(store: Store, embedder: Embedder) -> EmbedderIdentity | None:
+    """Refuse an embedder that is not the one of the store's vectors; returns that one, None before the first."""
+    stored, offered = store.embedder(), embedder.identity
+    if stored in (None, offered):
+        return stored
+    if stored.name != offered.name:
+        raise EmbeddingModelChanged(stored=stored.name, offered=offered.name)
+    raise DimensionMismatch(stored=stored.dimensions, offered=offered.dimensions)
+
+
+def query_vector(store: Store, embedder: Embedder | None, query: str) -> tuple[Vector | None, tuple[str, ...]]:
+    """Embed a question; None, with a note unless there is nothing to compare with, if only words can be searched."""
+    try:
+        if embedder is None or check_embedder(store, embedder) is None:
+            return None, ()
+        [vector] = embed(embedder, [query], query=True)
+    except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
+        return None, (f"only words were searched: {error}",)
+    return vector, ()
+
+
+def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell: Tell = silent) -> int:
+    """Embed texts that lack a vector, up to ``most``; returns how many got one.
+
+    Raises ``ProviderError`` when the embedder fails; what was embedded until then is stored.  An embedder that is not
+    the store's fills no gaps: ``reembed`` changes over.
     """
-    if not store.count_unembedded(embedder.identity):
+    if store.embedder() not in (None, embedder.identity) or not store.count_unembedded(embedder.identity):
         return 0
-    if store.embedder() != embedder.identity:
-        store.apply([AdoptEmbedder(identity=embedder.identity)])
-    return _filled(store, embedder, most=most, tell=tell)
+    return _fill(store, embedder, most=most, tell=tell)
 
 
 def reembed(store: Store, embedder: Embedder, *, tell: Tell = silent) -> Report:
-    """Embed every text with this embedder, beside the vectors in use, then put the new ones in their place at once.
+    """Embed every text with this embedder beside the vectors in use, then replace those in one transaction.
 
-    Until then the old ones answer.  Raises ``ProviderError`` like ``catch_up``; the next run goes on.
+    Until then the old ones answer.  Raises ``ProviderError`` like ``catch_up``; the next run resumes.
     """
     before, embedded = store.embedder(), 0
     while True:
-        embedded += _filled(store, embedder, most=None, tell=tell)
+        embedded += _fill(store, embedder, most=None, tell=tell)
         try:
             store.apply([SwitchEmbedder(identity=embedder.identity)])
         except Conflict:  # something was written just now: it is the next to be embedded
@@ -54,21 +90,15 @@ def reembed(store: Store, embedder: Embedder, *, tell: Tell = silent) -> Report:
         return Report(embedded=embedded, before=before, now=embedder.identity)
 
 
-def _filled(store: Store, embedder: Embedder, *, most: int | None, tell: Tell) -> int:
+def _fill(store: Store, embedder: Embedder, *, most: int | None, tell: Tell) -> int:
     lacking, done = store.count_unembedded(embedder.identity), 0
     of = lacking if most is None else min(lacking, most)
     while texts := store.unembedded(embedder.identity, limit=LISTED if most is None else min(LISTED, most - done)):
         for start in range(0, len(texts), BATCH):
             batch = texts[start : start + BATCH]
-            vectors = dict(zip([text.ref for text in batch], _embedded(embedder, batch), strict=True))
-            store.apply([SetVectors(identity=embedder.identity, vectors=vectors)])
+            vectors = embed(embedder, [text.text for text in batch])
+            given = dict(zip([text.ref for text in batch], vectors, strict=True))
+            store.apply([SetVectors(identity=embedder.identity, vectors=given)])
             done += len(batch)
             tell(done, max(of, done))
     return done
-
-
-def _embedded(embedder: Embedder, batch: Sequence[Unembedded]) -> Sequence[Vector]:
-    vectors = embedder.embed([text.text for text in batch])
-    if len(vectors) != len(batch):
-        raise ProviderError(f"{embedder.identity.name!r} gave {len(vectors)} vectors for {len(batch)} texts")
-    return vectors

@@ -1,51 +1,39 @@
-"""Memory: the verbs.  Each is one decision: read what it needs, make changes, apply them once.
+"""Memory: the verbs of records.  Each is one decision: read what it needs, make changes, apply them once.
 
 A memory is a store seen through a binding: it writes where the binding says and sees nothing outside of it; a record
-that the binding may not read does not exist here.
+that the binding may not read does not exist here.  How changes are written is in ``writer``, how questions are
+answered in ``recall``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from commonplace.engine.ranking import distinct, rank, within
-from commonplace.engine.transcripts import Turn, digest_of, pieces_of
+from commonplace.engine.ranking import distinct, within
+from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search
 from commonplace.model.binding import Binding
-from commonplace.model.changes import (
-    AdoptEmbedder,
-    Archive,
-    Change,
-    Outcome,
-    Put,
-    PutDocument,
-    Restore,
-    Supersede,
-    Touch,
-    Trim,
-)
+from commonplace.model.changes import Archive, Change, Outcome, Restore, Supersede
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError, StoreError
-from commonplace.model.ids import is_prefix, new_id
+from commonplace.model.errors import Forbidden, InvalidInput, NotFound
+from commonplace.model.ids import is_prefix
 from commonplace.model.ports import Clock, Embedder, Store
-from commonplace.model.queries import ANY_STATE, Filter, Hit, Order, State, Vector
+from commonplace.model.queries import ANY_STATE, Filter, Order, State
 from commonplace.model.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import UNSET, Value
 from commonplace.text.cleaning import one_line
-from commonplace.text.question import Profile, ask
-from commonplace.text.words import plan, terms
+from commonplace.text.question import Profile
 
-if TYPE_CHECKING:  # the gate is half of the start-up, and no recall passes it
+if TYPE_CHECKING:  # writing is half of the start-up, and no recall writes
     from commonplace.engine.admission import Admitted
     from commonplace.engine.forgetting import Erasure
+    from commonplace.engine.transcripts import Turn
+    from commonplace.engine.writer import Writer
     from commonplace.redact.redaction import Finding
 
-RECALL_LIMIT = 10
-CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
 LIST_LIMIT = 50
-TRIES = 64  # of a change that says "whatever version is there", each after somebody else's success
 
 
 class Kept(Value):
@@ -53,26 +41,16 @@ class Kept(Value):
 
     record: Record
     deduped: bool = False  #: a live record said the same; it is the one given here
-    redactions: tuple[Finding, ...] = ()  #: secrets that were taken out before anything was written
-    notes: tuple[str, ...] = ()  #: whatever else the caller should know, as sentences
+    redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
     superseded: Record | None = None  #: the record whose validity was closed
 
 
-class Recall(Value):
-    """What was found, best first."""
+class IndexResult(Value):
+    """What came of indexing a session or a ticket."""
 
-    query: str
-    hits: tuple[Hit, ...]
-    notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __getitem__(self, index: int) -> Hit:
-        return self.hits[index]
+    redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
 class Forgotten(Value):
@@ -148,8 +126,7 @@ class Memory:
             return self._supersede(self.get(supersedes), admitted)
         if key is not None:
             return self._remember_key(admitted)
-        [outcome, *_] = self._apply_put(admitted, expect=0, dedupe=True)
-        return _kept(outcome, admitted)
+        return self._put(admitted, dedupe=True)
 
     def update(
         self,
@@ -177,7 +154,7 @@ class Memory:
         changes: dict[str, Any] = {field: change for field, change in named.items() if change is not UNSET}
         if "tags" in changes:
             changes["tags"] = frozenset(changes["tags"])
-        return self._rewrite(id, lambda before: self._changed(before, changes), None, expect=expect)
+        return self._rewrite(id, lambda before: self._readmit(self._changed(before, changes), before), expect=expect)
 
     def reclassify(self, id: str, category: str, *, expect: int | None = None) -> Kept:
         """Move a record to another category; its id stays."""
@@ -236,9 +213,7 @@ class Memory:
         self.erased(erasure)
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
-    def index(
-        self, kind: DocumentKind, name: str, turns: Sequence[Turn], *, scope: Scope | None = None
-    ) -> tuple[Finding, ...]:
+    def index(self, kind: DocumentKind, name: str, turns: Sequence[Turn], *, scope: Scope | None = None) -> IndexResult:
         """Make a session or a ticket searchable; indexing the same text again changes nothing.
 
         Only scopes that take transcripts do; the assistant's own holds records alone.
@@ -247,6 +222,8 @@ class Memory:
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
         from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
+        from commonplace.engine.transcripts import digest_of, pieces_of  # noqa: PLC0415 - see above
+        from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
 
         gate = Gate(self.secret())
         name = one_line(gate.text(name, what="the name"))
@@ -257,11 +234,8 @@ class Memory:
             scope=target, kind=kind, name=name, digest=digest_of(pieces), source=source,
             trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
         )  # fmt: skip
-        adopting, vectors = self._vectors([piece.text for piece in pieces])
-        words = tuple(tuple(terms(piece.text)) for piece in pieces)
-        put = PutDocument(document=document, chunks=pieces, terms=words, vectors=dict(enumerate(vectors)))
-        self.store.apply([*adopting, put])
-        return tuple(gate.findings)
+        written = self.writer.apply([document_change(document, pieces)])
+        return IndexResult(redactions=tuple(gate.findings), notes=written.notes)
 
     # Reading
 
@@ -287,10 +261,16 @@ class Memory:
         if limit < 1:
             raise InvalidInput(f"a limit of {limit} would find nothing")
         where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of)
-        hits, notes = self._search(where, query, profile, limit=limit) or (self._newest(where, limit), ())
-        chosen = within(hits, budget)
-        counted = self._count(chosen) if count and as_of is None else ()
-        return Recall(query=query, hits=tuple(chosen), notes=(*notes, *counted))
+        found = search(
+            self.store, self.embedder, where.replace(chunks=_searches_chunks(where)), query, profile=profile,
+            limit=2 * limit, candidates=max(CANDIDATES, 2 * limit),
+        )  # fmt: skip
+        hits = newest(self.store, where, limit=limit) if found is None else distinct(found.hits)[:limit]
+        chosen, notes = within(hits, budget), () if found is None else found.notes
+        used = [hit.record.id for hit in chosen if hit.record] if count and as_of is None else []
+        return Recall(
+            query=query, hits=tuple(chosen), notes=(*notes, *count_use(self.store, used, self.clock()))
+        )  # fmt: skip
 
     def get(self, id: str) -> Record:
         """One record by its id, or by any beginning of it that no other record shares; archived ones too."""
@@ -338,45 +318,41 @@ class Memory:
 
     # How writes are made
 
+    @property
+    def writer(self) -> Writer:
+        """Writes to this store with this embedder, wherever the caller may."""
+        from commonplace.engine.writer import Writer  # noqa: PLC0415 - see above
+
+        return Writer(self.store, clock=self.clock, embedder=self.embedder, secret=self.secret)
+
     def _admit(self, draft: Draft) -> Admitted:
-        from commonplace.engine.admission import admit  # noqa: PLC0415 - see above
-
         parents = [self.get(parent) for parent in draft.parents]
-        now = self.clock()
         known = draft.replace(parents=tuple(parent.id for parent in parents))
-        return admit(
-            known, binding=self.binding, id=new_id(now), now=now, secret=self.secret(),
-            parent_trust=min((parent.trust for parent in parents), default=Trust.USER),
-        )  # fmt: skip
+        trust = min((parent.trust for parent in parents), default=Trust.USER)
+        return self.writer.admit(known, self.binding, parent_trust=trust)
 
-    def _apply_put(
-        self, admitted: Admitted, *, expect: int, dedupe: bool, after: Sequence[Change] = ()
-    ) -> Sequence[Outcome]:
-        """Put a record, after other changes that make way for it; the outcome of the put comes first."""
-        adopting, vectors = self._vectors([admitted.record.content])
-        vector = next(iter(vectors), None)
-        put = Put(record=admitted.record, terms=admitted.terms, vector=vector, expect=expect, dedupe=dedupe)
-        outcomes = self.store.apply([*adopting, *after, put, *self._trims(admitted.record)])[len(adopting) :]
-        return [outcomes[len(after)], *outcomes[: len(after)], *outcomes[len(after) + 1 :]]
+    def _put(self, admitted: Admitted, *, expect: int = 0, dedupe: bool = False) -> Kept:
+        written = self.writer.apply(self._puts(admitted, expect=expect, dedupe=dedupe))
+        return _kept(written.outcomes[0], admitted, written.notes)
 
-    def _trims(self, record: Record) -> Sequence[Change]:
-        limit = self.binding.limits.get(record.kind)
-        if limit is None:
-            return []
-        where = Filter(scopes=frozenset({record.scope}), at=record.updated_at, kinds=frozenset({record.kind}))
-        return [Trim(where=where, keep=limit.keep, order=limit.order)]
+    def _puts(self, admitted: Admitted, *, expect: int, dedupe: bool = False) -> Sequence[Change]:
+        from commonplace.engine.writer import trims  # noqa: PLC0415 - see above
+
+        record = admitted.record
+        limits = trims(self.binding, record.scope, [record.kind], record.updated_at)
+        return [admitted.put(expect=expect, dedupe=dedupe), *limits]
 
     def _remember_key(self, admitted: Admitted) -> Kept:
         """The first to use a key makes the record, everybody after that its next version."""
-        for _ in range(TRIES):
-            if holder := self._holder(admitted.record):
-                return self._rewrite(holder.id, lambda _: admitted.record, admitted, expect=None)
-            try:
-                [outcome, *_] = self._apply_put(admitted, expect=0, dedupe=False)
-            except Conflict:  # somebody took the key between the look and the write: look again
-                continue
-            return _kept(outcome, admitted)
-        raise Conflict(f"the key {admitted.record.key!r} is fought over; it was tried {TRIES} times")
+
+        def plan() -> tuple[Sequence[Change], Kept | None]:
+            holder = self._holder(admitted.record)
+            return (self._puts(admitted, expect=0), None) if holder is None else self._next_version(holder, admitted)
+
+        written, same = self.writer.retry(
+            plan, busy=f"the key {admitted.record.key!r} is changed by others all the time"
+        )
+        return same or _kept(written.outcomes[0], admitted, written.notes)
 
     def _holder(self, record: Record) -> Record | None:
         where = Filter(
@@ -385,25 +361,29 @@ class Memory:
         )  # fmt: skip
         return next(iter(self.store.find(where, order=Order.NEWEST, limit=1)), None)
 
-    def _rewrite(
-        self, id: str, change: Callable[[Record], Record], admitted: Admitted | None, *, expect: int | None
-    ) -> Kept:
+    def _rewrite(self, id: str, change: Callable[[Record], Admitted], *, expect: int | None) -> Kept:
         """Put the next version of a record; without ``expect`` on whatever version is there by then."""
-        for attempt in range(TRIES):
+
+        def plan() -> tuple[Sequence[Change], tuple[Kept | None, Admitted]]:
             before = self._writable(id)
-            passed = admitted or self._readmit(change(before), before)
-            after = passed.record.replace(id=before.id, created_at=before.created_at)
-            if _same(after, before) and expect in (None, before.version):
-                return Kept(record=before, deduped=True, redactions=passed.redactions, notes=passed.notes)
-            try:
-                based = before.version if expect is None else expect
-                [outcome, *_] = self._apply_put(passed.replace(record=after), expect=based, dedupe=False)
-            except Conflict as conflict:
-                if expect is not None or conflict.holder != before.id or attempt == TRIES - 1:
-                    raise
-            else:
-                return _kept(outcome, passed)
-        raise AssertionError  # the last try returns or raises
+            admitted = change(before)
+            changes, same = self._next_version(before, admitted, expect=expect)
+            return changes, (same, admitted)
+
+        written, (same, admitted) = self.writer.retry(
+            plan, busy=f"record {id!r} is changed by others all the time",
+            when=lambda conflict: expect is None and (conflict.holder or "").startswith(id),
+        )  # fmt: skip
+        return same or _kept(written.outcomes[0], admitted, written.notes)
+
+    def _next_version(
+        self, before: Record, admitted: Admitted, *, expect: int | None = None
+    ) -> tuple[Sequence[Change], Kept | None]:
+        """The changes that make a record the next version of another; none, and what is there, if it is the same."""
+        after = admitted.record.replace(id=before.id, created_at=before.created_at)
+        if _same(after, before) and expect in (None, before.version):
+            return [], Kept(record=before, deduped=True, redactions=admitted.redactions, notes=admitted.notes)
+        return self._puts(admitted.replace(record=after), expect=before.version if expect is None else expect), None
 
     def _changed(self, before: Record, changes: Mapping[str, Any]) -> Record:
         after = before.replace(**changes)
@@ -444,23 +424,22 @@ class Memory:
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
         )
-        admitted = Admitted(record=after, terms=searchable(after), redactions=(), notes=())
-        [outcome, *_] = self._apply_put(admitted, expect=record.version, dedupe=False)
-        return outcome.records[0]
+        admitted = Admitted(record=after, terms=searchable(after))
+        return self._put(admitted, expect=record.version).record
 
     def _supersede(self, old: Record, admitted: Admitted) -> Kept:
         """Replace a fact, unless the new one is trusted less: then it waits for a person beside the old one."""
         self._may_write(old.scope)
         new = admitted.record
         if new.held or new.trust < old.trust:
-            held = admitted.replace(record=new.replace(held=True))
-            [outcome, *_] = self._apply_put(held, expect=0, dedupe=False)
             why = "" if new.held else f"it is trusted less than {old.short}, so "
             note = f"{why}it is held for review and replaces nothing yet"
-            return _kept(outcome, held).replace(notes=(*admitted.notes, note))
+            return self._put(admitted.replace(record=new.replace(held=True), notes=(*admitted.notes, note)))
         close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=new.created_at)
-        put, closed, *_ = self._apply_put(admitted, expect=0, dedupe=False, after=[close])  # it may take over the key
-        return _kept(put, admitted).replace(superseded=closed.records[0])
+        changes = [close, *self._puts(admitted, expect=0)]  # closed first: the new one may take over its key
+        written = self.writer.apply(changes)
+        closed, put, *_ = written.outcomes
+        return _kept(put, admitted, written.notes).replace(superseded=closed.records[0])
 
     def _writable(self, id: str) -> Record:
         record = self.get(id)
@@ -506,65 +485,12 @@ class Memory:
             raise InvalidInput(f"{min(unknown)!r} is not a category; use one of {', '.join(known)}")
         return asked
 
-    def _count(self, hits: Sequence[Hit]) -> tuple[str, ...]:
-        ids = tuple(hit.record.id for hit in hits if hit.record)
-        if not ids:
-            return ()
-        try:
-            self.store.apply([Touch(ids=ids, at=self.clock())])
-        except StoreError as error:  # a store that can only be read still answers
-            return (f"the use of these records was not counted: {error}",)
-        return ()
 
-    def _search(
-        self, where: Filter, query: str, profile: Profile | None, *, limit: int
-    ) -> tuple[Sequence[Hit], tuple[str, ...]] | None:
-        """What bears on a question; None if it has no words."""
-        searched = where.replace(chunks=_searches_chunks(where))
-        speakers = self.store.speakers(searched.scopes) if searched.chunks else ()
-        asked = ask(query, speakers=speakers, now=where.as_of or where.at, profile=profile)
-        planned = plan(asked.text)
-        if not planned.words:
-            return None
-        vector, notes = self._vector(asked.text)
-        survey = self.store.survey(searched, planned, vector, limit=max(CANDIDATES, 2 * limit))
-        return distinct(rank(survey, asked, limit=2 * limit))[:limit], notes
-
-    def _newest(self, where: Filter, limit: int) -> Sequence[Hit]:
-        newest = self.store.find(where, order=Order.NEWEST, limit=limit)
-        return [Hit(score=1.0, record=record, parts=(("newest", 1.0),)) for record in newest]
-
-    # Vectors
-
-    def _vector(self, query: str) -> tuple[Vector | None, tuple[str, ...]]:
-        """What a question means; an embedder that fails is a note, since words still find what they find."""
-        if self.embedder is None or self.store.embedder() is None:
-            return None, ()
-        try:
-            if self.store.embedder() != self.embedder.identity:  # vectors of two embedders are never compared
-                self.store.apply([AdoptEmbedder(identity=self.embedder.identity)])
-            [vector] = self.embedder.embed([query], query=True)
-        except ProviderError as error:
-            return None, (f"only words were searched: {error}",)
-        return vector, ()
-
-    def _vectors(self, texts: Sequence[str]) -> tuple[Sequence[AdoptEmbedder], Sequence[Vector]]:
-        """The vectors of texts, and the change that says whose they are: made together, so that none are ever mixed.
-
-        A failing embedder never blocks a write: the text is found by its words until a vector catches up.
-        """
-        if self.embedder is None or not texts:
-            return [], []
-        try:
-            return [AdoptEmbedder(identity=self.embedder.identity)], self.embedder.embed(texts)
-        except ProviderError:
-            return [], []
-
-
-def _kept(outcome: Outcome, admitted: Admitted) -> Kept:
+def _kept(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> Kept:
     return Kept(
-        record=outcome.records[0], deduped=outcome.deduped, redactions=admitted.redactions, notes=admitted.notes
-    )
+        record=outcome.records[0], deduped=outcome.deduped, redactions=admitted.redactions,
+        notes=(*admitted.notes, *notes),
+    )  # fmt: skip
 
 
 def _same(after: Record, before: Record) -> bool:

@@ -1,255 +1,332 @@
-"""Records in and out as JSON Lines, whole: versions, dates, sources, use.
+"""Carry records between stores and files: every export, import and migration is one stream of items.
 
-The first line says what the file is; every other line is one record with its earlier versions.  A file is read to its
-end before anything of it is kept, and keeping it twice changes nothing.
+A source yields items one at a time: a store, the lines of an export, the entries of another tool's file.  A sink takes
+them in batches.  An import reads its source to the end before it writes: one bad line, and nothing is written.  What it
+has read waits in a temporary file, so memory stays flat however long the source is.  Repeating a transfer changes
+nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+import pickle
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import Any, TypeAlias, TypeVar
 
 from commonplace.engine.admission import Gate, fits, named_by, searchable
-from commonplace.engine.rendering import record_json
-from commonplace.model.changes import Load
-from commonplace.model.errors import Forbidden, InvalidInput
+from commonplace.engine.embedding import catch_up, check_embedder
+from commonplace.engine.memory import Memory
+from commonplace.engine.writer import UNEMBEDDED, Writer, trims
+from commonplace.model.changes import Change, Load, Put
+from commonplace.model.errors import (
+    Conflict,
+    DimensionMismatch,
+    EmbeddingModelChanged,
+    Forbidden,
+    InvalidInput,
+    ProviderError,
+    StoreError,
+)
+from commonplace.model.items import Item, Mover, digest
 from commonplace.model.ports import Store, Tell, silent
 from commonplace.model.queries import ANY_STATE, Filter, Order
-from commonplace.model.records import Channel, Json, Kind, Record, Source, Trust, Usage
+from commonplace.model.records import Draft, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.cleaning import one_line, slug
+from commonplace.text.cleaning import one_line
 
-FORMAT = "commonplace-records"
-FORMAT_VERSION = 1
-PAGE = 500
-COUNT_MOST = 2**53  # what every reader of JSON takes for the same number
+ALL = -1
+BATCH = 500  # records read or written at a time
+MOVED_BATCH = 100  # items of one transaction of a migration: little is repeated after an interruption
+SPOOL_BYTES = 4 * 1024 * 1024  # of what waits to be written; beyond that it waits on disk
+T = TypeVar("T")
+
+
+class Arrival(Value):
+    """A new record that a file brings."""
+
+    place: str  #: where it stands in its file: errors begin with it
+    draft: Draft  #: with a ``ref``: it comes in once, however the record is changed afterwards
+    created_at: datetime | None = None  #: None, or a date to come: now
+    consolidated_at: datetime | None = None
+
+
+class History(Value):
+    """A record with its earlier versions, which keeps its id, its dates and its use."""
+
+    place: str  #: where it stands in its file
+    versions: tuple[Record, ...]  #: oldest first; the last one is the present
+
+
+Incoming: TypeAlias = Arrival | History
 
 
 class Imported(Value):
-    """What came of an import."""
+    """The result of an import."""
 
-    kept: int = 0
-    present: int = 0  #: there already, as new or newer
+    added: int = 0
+    duplicates: int = 0  #: in the store already, as new or newer
+    blank: int = 0  #: entries without content
+    left_out: tuple[str, ...] = ()  #: the reason for each that was refused
+    evicted: int = 0  #: over the limit of their kind, oldest first
     redactions: tuple[Finding, ...] = ()
+    unembedded: str | None = None  #: why some have no vector yet
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know besides, as sentences."""
+        return (f"{UNEMBEDDED}: {self.unembedded}",) if self.unembedded else ()
 
 
-def exported(store: Store, scopes: frozenset[Scope], *, now: datetime) -> Iterator[str]:
-    """The lines of an export, one page of records at a time."""
-    yield json.dumps({"format": FORMAT, "version": FORMAT_VERSION, "scopes": sorted(str(scope) for scope in scopes)})
-    after: str | None = None
-    while True:
-        where = Filter(scopes=scopes, at=now, states=ANY_STATE, after=after)
-        page = store.find(where, order=Order.ID, limit=PAGE)
-        for record in page:
-            yield _line(record, _earlier(store, record, now))
-        if len(page) < PAGE:
-            return
-        after = page[-1].id
+def histories(store: Store, scopes: frozenset[Scope], *, now: datetime) -> Iterator[tuple[Record, ...]]:
+    """Yield every record of some scopes in the order of their ids, each with its versions, oldest first."""
+    where = Filter(scopes=scopes, at=now, states=ANY_STATE)
+    while page := store.find(where, order=Order.ID, limit=BATCH):
+        versions: dict[str, list[Record]] = {record.id: [record] for record in page}
+        changed = frozenset(record.id for record in page if record.version > 1)
+        earlier = where.replace(after=None, ids=changed, versions=True)
+        for version in store.find(earlier, order=Order.ID, limit=ALL) if changed else ():
+            if version.version < versions[version.id][0].version:
+                versions[version.id].append(version)
+        yield from (tuple(sorted(found, key=lambda one: one.version)) for found in versions.values())
+        where = where.replace(after=page[-1].id)
 
 
-def _earlier(store: Store, record: Record, now: datetime) -> Sequence[Record]:
-    if record.version == 1:
-        return []
-    where = Filter(
-        scopes=frozenset({record.scope}), at=now, states=ANY_STATE, ids=frozenset({record.id}), versions=True
-    )
-    versions = store.find(where, order=Order.ID, limit=record.version + 1)
-    return [version for version in versions if version.version < record.version]
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield items in lists of that size; the last one may be shorter."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
-def _line(record: Record, earlier: Sequence[Record]) -> str:
-    said = record_json(record)
-    if earlier:
-        said["versions"] = [record_json(version) for version in earlier]
-    return json.dumps(said, ensure_ascii=False, sort_keys=True)
-
-
-def imported(
-    store: Store,
-    lines: Iterable[str],
-    *,
-    allowed: Collection[Scope],
-    into: Scope | None,
-    name: str,
-    secret: bytes,
-    tell: Tell = silent,
-) -> Imported:
-    """Keep every record of an export, in its own scope or all of them in one.
-
-    Nothing is kept if one line cannot be read, or belongs where the caller may not write.
-    """
-    gate = Gate(secret)
-    loads = _loads(lines, name, into, gate)
-    kept = present = 0
-    for foreign in {load.versions[-1].scope for load in loads} - {*allowed}:
-        raise Forbidden(f"{name} holds records of {foreign}, which is not kept here; --scope says where they go")
-    for start in range(0, len(loads), PAGE):
-        tell(start, len(loads))
-        for outcome in store.apply(loads[start : start + PAGE]):
-            present, kept = (present + 1, kept) if outcome.deduped else (present, kept + 1)
-    return Imported(kept=kept, present=present, redactions=tuple(gate.findings))
-
-
-def _loads(lines: Iterable[str], name: str, into: Scope | None, gate: Gate) -> list[Load]:
-    """Every record of the file, passed through the gate; whatever is wrong is said with its line."""
-    found: list[Load] = []
-    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-    number, header = next(numbered, (1, "null"))
-    _check_header(_parsed(header.removeprefix("\ufeff"), f"{name}:{number}"), name)
-    for number, line in numbered:
-        said = _parsed(line, f"{name}:{number}")
-        try:
-            found.append(_load(_versions(said), into, gate))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InvalidInput(f"{name}:{number}: not a record: {_reason(error)}") from error
-    return found
-
-
-def _parsed(line: str, where: str) -> Any:
+def parse_json(text: str, place: str) -> Any:
+    """Return what a text holds as JSON; raise ``InvalidInput`` naming its place.  NaN and infinity are no JSON."""
     try:
-        return json.loads(line, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where}: not JSON: {error}") from error
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{place}: not JSON: {error}") from error
+    except RecursionError:
+        raise InvalidInput(f"{place}: not JSON: it is nested too deeply") from None
 
 
 def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is no number")
 
 
-def _reason(error: Exception) -> str:
-    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+# Into a store through the gate
 
 
-def _check_header(said: Any, name: str) -> None:
-    if not isinstance(said, dict) or said.get("format") != FORMAT:
-        raise InvalidInput(f"{name} is not an export of Commonplace: its first line does not say {FORMAT!r}")
-    if said.get("version") != FORMAT_VERSION:
-        raise InvalidInput(f"{name} has version {said.get('version')!r} of the format; this can read {FORMAT_VERSION}")
+def import_items(
+    memory: Memory,
+    items: Iterable[Incoming],
+    *,
+    into: Scope | None = None,
+    lenient: bool = False,
+    tell: Tell = silent,
+) -> Imported:
+    """Write what a source yields, all of it or nothing; ``into``: everything goes to that scope.
+
+    ``lenient`` leaves out an entry that the gate refuses, with its reason; else it refuses the whole source.
+    """
+    intake = _Intake(memory, into, lenient=lenient)
+    writer = Writer(memory.store, clock=memory.clock, secret=memory.secret)  # vectors come last, all in one go
+    with SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
+        for change in intake.changes(items):
+            pickle.dump(change, spool, protocol=pickle.HIGHEST_PROTOCOL)
+            intake.read += 1
+        spool.seek(0)
+        waiting = (pickle.load(spool) for _ in range(intake.read))  # noqa: S301 - our own values, from our own file
+        done = 0
+        for batch in batches(waiting, BATCH):
+            intake.present += sum(outcome.deduped for outcome in writer.apply(batch).outcomes)
+            done += len(batch)
+            tell(done, intake.read)
+    now, written = memory.clock(), memory.binding.writes.items()
+    limits = [change for kind, scope in written for change in trims(memory.binding, scope, [kind], now)]
+    evicted = sum(len(outcome.gone) for outcome in writer.apply(limits).outcomes)
+    return intake.report().replace(evicted=evicted, unembedded=_embed(memory, tell))
 
 
-def _versions(said: Mapping[str, Any]) -> Sequence[Record]:
-    present = record_of(_mapping(said))
-    earlier = [record_of(_mapping(version)) for version in said.get("versions", [])]
-    if any(version.id != present.id or version.scope != present.scope for version in earlier):
-        raise ValueError("an earlier version belongs to another record")
-    versions = sorted([*earlier, present], key=lambda version: version.version)
-    if versions[-1] is not present or len({version.version for version in versions}) < len(versions):
-        raise ValueError("its versions are not numbered one after the other, the present one last")
-    return versions
+class _Intake:
+    """The gate of one import: what passes becomes a change, what does not is counted."""
+
+    def __init__(self, memory: Memory, into: Scope | None, *, lenient: bool) -> None:
+        self._memory, self._into, self._lenient = memory, into, lenient
+        self._gate = Gate(memory.secret())
+        self.read = self.present = self.blank = self.repeated = 0
+        self.left_out: list[str] = []
+
+    def report(self) -> Imported:
+        """Return what was counted."""
+        return Imported(
+            added=self.read - self.present, duplicates=self.present + self.repeated, blank=self.blank,
+            left_out=tuple(self.left_out), redactions=tuple(self._gate.findings),
+        )  # fmt: skip
+
+    def changes(self, items: Iterable[Incoming]) -> Iterator[Change]:
+        """Yield the change that writes each item, unless there is nothing to write."""
+        for item in items:
+            if isinstance(item, History):
+                yield self._load(item)
+            elif not item.draft.content.strip() and not self._lenient:
+                self.blank += 1
+            elif item.draft.ref is not None and item.draft.ref in self._known:
+                self.repeated += 1
+            elif put := self._put(item):
+                yield put
+
+    @cached_property
+    def _known(self) -> set[str | None]:
+        """The references that came in before, also those of records that were edited or archived since."""
+        scopes = frozenset({self._into} if self._into else self._memory.binding.writes.values())
+        found = histories(self._memory.store, scopes, now=self._memory.clock())
+        return {version.source.ref for versions in found for version in versions}
+
+    def _put(self, item: Arrival) -> Put | None:
+        draft = item.draft.replace(scope=self._into)
+        try:
+            passed = self._memory.writer.admit(draft, self._memory.binding)
+        except (InvalidInput, Forbidden) as error:
+            if self._lenient and isinstance(error, InvalidInput):
+                self.left_out.append(f"{item.place}: {error}")
+                return None
+            raise InvalidInput(f"{item.place}: {error}") from error
+        if draft.ref is not None:
+            self._known.add(draft.ref)
+        self._gate.findings += passed.redactions
+        # A date to come would be the newest for ever, and would never be evicted.
+        created = min(item.created_at or passed.record.created_at, passed.record.created_at)
+        record = passed.record.replace(created_at=created, consolidated_at=item.consolidated_at)
+        return Put(record=record, terms=passed.terms, dedupe=True)
+
+    def _load(self, item: History) -> Load:
+        scope = self._into or item.versions[-1].scope
+        if not self._memory.binding.may_write(scope):
+            raise Forbidden(f"{item.place}: holds a record of {scope}, which is not kept here; use --scope to place it")
+        try:
+            passed = tuple(self._passed(version, scope) for version in item.versions)
+        except InvalidInput as error:
+            raise InvalidInput(f"{item.place}: not a record: {error}") from error
+        return Load(versions=passed, terms=tuple(searchable(version) for version in passed))
+
+    def _passed(self, record: Record, scope: Scope) -> Record:
+        """Return a version as the gate lets it through; one that was clean when it was exported stays as it is."""
+        gate, source, key = self._gate, record.source, record.key
+        metadata = gate.json(dict(record.metadata), what="the metadata")
+        content = gate.text(record.content, what="the content", name=named_by(key, record.content))
+        if not content:
+            raise InvalidInput("the content is blank")
+        passed = record.replace(
+            scope=scope,
+            content=content,
+            key=None if key is None else one_line(gate.text(key, what="the key")) or None,
+            value=gate.json(record.value, what="the value", name=named_by(key, record.value)),
+            tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
+            metadata=metadata if isinstance(metadata, dict) else {},
+            source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
+        )
+        fits(passed)
+        return passed
 
 
-def record_of(said: Mapping[str, Any]) -> Record:
-    """A record from what ``record_json`` wrote."""
-    source, usage = said["source"], said["usage"]
-    return Record(
-        id=_text(said["id"]),
-        scope=Scope.parse(said["scope"]),
-        kind=Kind(said["kind"]),
-        category=_slug(said["category"]),
-        content=_text(said["content"]),
-        key=_text_or_none(said["key"]),
-        value=said["value"],
-        tags=frozenset(_texts(said["tags"])),
-        metadata=_mapping(said["metadata"]),
-        source=Source(
-            channel=Channel(source["channel"]), ref=_text_or_none(source["ref"]), parents=_texts(source["parents"])
-        ),
-        trust=_trust(said["trust"]),
-        pinned=_flag(said["pinned"]),
-        version=_count(said["version"], least=1),
-        created_at=_date(said["created_at"]),
-        updated_at=_date(said["updated_at"]),
-        occurred_at=_moment(said["occurred_at"]),
-        expires_at=_moment(said["expires_at"]),
-        archived_at=_moment(said["archived_at"]),
-        superseded_by=_text_or_none(said["superseded_by"]),
-        held=_flag(said["held"]),
-        consolidated_at=_moment(said["consolidated_at"]),
-        usage=Usage(recalls=_count(usage["recalls"], least=0), last_recalled_at=_moment(usage["last_recalled_at"])),
-    )
+def _embed(memory: Memory, tell: Tell) -> str | None:
+    """Embed what came in; return why it has no vectors, if that fails: words find it until then."""
+    try:
+        if memory.embedder and memory.store.count_unembedded(memory.embedder.identity):
+            check_embedder(memory.store, memory.embedder)
+            catch_up(memory.store, memory.embedder, tell=tell)
+    except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
+        return str(error)
+    return None
 
 
-def _moment(text: Any) -> datetime | None:
-    return None if text is None else _date(text)
+# From store to store
 
 
-def _date(text: Any) -> datetime:
-    moment = datetime.fromisoformat(_text(text))
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return moment.astimezone(UTC)
+class Moved(Value):
+    """The result of a migration."""
+
+    items: int  #: that both hold now
+    written: int  #: of them, by this run
+    erased: int  #: that only the target had
+    records: int
+    digest: str  #: of everything that both hold
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
-    return value
+def migrate(source: Mover, target: Mover, *, replace: bool = False, tell: Tell = silent) -> Moved:
+    """Make the target hold exactly what the source holds, and compare both as a whole.
+
+    Both are read in one order, side by side.  What the target lacks or has otherwise is written, what only the target
+    has is erased; so an interrupted migration is resumed by running it again.  Others may use the source meanwhile: one
+    state of it is carried.  A target with other content is refused unless it may be replaced.
+    """
+    if source.name == target.name:
+        raise InvalidInput(f"{source.name!r} cannot be moved to itself")
+    _check_free(source, target, replace=replace)
+    written = erased = 0
+    with source.reading() as items:
+        seen = _Seen(items, tell, source.count())
+        for batch in batches(_differences(iter(seen), target.items()), MOVED_BATCH):
+            new, gone = [ours for ours, _ in batch if ours], [theirs for ours, theirs in batch if theirs and not ours]
+            target.write(new, gone=gone, begun=source.name)
+            written, erased = written + len(new), erased + len(gone)
+    if digest(target.items()) != seen.digest:
+        raise StoreError(
+            f"{target.name!r} does not hold what {source.name!r} held: another process wrote to it. Run it again."
+        )
+    target.write([], begun=None)
+    return Moved(items=seen.items, written=written, erased=erased, records=seen.records, digest=seen.digest)
 
 
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else _text(value)
+def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
+    if replace or target.begun() == source.name or not target.count():
+        target.write([], begun=source.name)
+        return
+    with source.reading() as items:
+        if digest(items) == digest(target.items()):  # it was moved before
+            return
+    raise Conflict(f"{target.name!r} holds something else already; nothing was moved")
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is not a list of texts")
-    return tuple(_text(item) for item in value)
+class _Seen:
+    """The items of a source, counted and hashed as they pass."""
+
+    def __init__(self, items: Iterator[Item], tell: Tell, of: int) -> None:
+        self._items, self._tell, self._of = items, tell, of
+        self._whole = sha256()
+        self.items = self.records = 0
+
+    def __iter__(self) -> Iterator[Item]:
+        for item in self._items:
+            self._whole.update(sha256(item.said).digest())
+            self.items += 1
+            self.records += item.sort == "record"
+            self._tell(self.items, self._of)
+            yield item
+
+    @property
+    def digest(self) -> str:
+        """Everything that passed, in one number."""
+        return self._whole.hexdigest()
 
 
-def _mapping(value: Any) -> dict[str, Json]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is not keys and values")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is not true or false")
-    return value
-
-
-def _count(value: Any, *, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < COUNT_MOST:
-        raise ValueError(f"{value!r} is not a number from {least} on")
-    return value
-
-
-def _trust(value: Any) -> Trust:
-    if _text(value).upper() not in Trust.__members__:
-        raise ValueError(f"{value!r} is no trust; there are {', '.join(name.lower() for name in Trust.__members__)}")
-    return Trust[value.upper()]
-
-
-def _slug(value: Any) -> str:
-    if slug(_text(value)) != value:
-        raise ValueError(f"{value!r} is not a category")
-    return str(value)
-
-
-def _load(versions: Sequence[Record], into: Scope | None, gate: Gate) -> Load:
-    """An imported record passes the same gate; what it says was clean when it was exported stays as it is."""
-    passed = tuple(_passed(version, into, gate) for version in versions)
-    return Load(versions=passed, terms=tuple(searchable(version) for version in passed))
-
-
-def _passed(record: Record, into: Scope | None, gate: Gate) -> Record:
-    metadata = gate.json(dict(record.metadata), what="the metadata")
-    content = gate.text(record.content, what="the content", name=named_by(record.key, record.content))
-    if not content:
-        raise InvalidInput("the content is blank")
-    source, key = record.source, record.key
-    passed = record.replace(
-        scope=into or record.scope,
-        content=content,
-        key=None if key is None else one_line(gate.text(key, what="the key")) or None,
-        value=gate.json(record.value, what="the value", name=named_by(key, record.value)),
-        tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
-        metadata=metadata if isinstance(metadata, dict) else {},
-        source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
-    )
-    fits(passed)
-    return passed
+def _differences(ours: Iterator[Item], theirs: Iterator[Item]) -> Iterator[tuple[Item | None, Item | None]]:
+    """Yield what two stores have at the same place where it is not the same; None: one has nothing there."""
+    one, other = next(ours, None), next(theirs, None)
+    while one is not None or other is not None:
+        if other is None or (one is not None and one.place < other.place):
+            yield one, None
+            one = next(ours, None)
+        elif one is None or other.place < one.place:
+            yield None, other
+            other = next(theirs, None)
+        else:
+            if one.said != other.said:
+                yield one, other
+            one, other = next(ours, None), next(theirs, None)

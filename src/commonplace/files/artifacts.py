@@ -1,4 +1,9 @@
-"""The files of artifacts: found, read, replaced and removed inside one folder, never through a link out of it."""
+"""Artifacts as files: a project's artifacts in the store and the folder in which people read and edit them.
+
+The store has the text; the folder is the people's copy.  For every file the digest of what was last written there is
+noted, so that a file that a person changed is told from one that a dead process never got to write.  ``learned.md`` is
+somebody else's: it is not written here.  No file is read or written through a link that leads out of the folder.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,69 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from typing import Protocol
 
+from commonplace.engine.forgetting import Erasure, unnamed
 from commonplace.files import disk as files
+from commonplace.model.changes import Change, DropFiles, PutFiles
+from commonplace.model.documents import Document, DocumentKind, FileState
 from commonplace.model.errors import InvalidInput, StoreError
+from commonplace.model.ports import Store
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
 
+MEMORY, SUMMARY, RAW, LEARNED = "MEMORY.md", "memory_summary.md", "raw_memories.md", "learned.md"
+WOVEN = (MEMORY, SUMMARY)  # in these a person's blocks and ours stand side by side
+SKILLS, ROLLOUTS = "skills", "rollout_summaries"
+EVERYTHING = 1_000_000  # a limit that no project reaches
+_NOTED = "#artifacts"  # after a folder's name: what was written there
 FILE_BYTES = 1_048_576  # a larger one is not read: nobody wrote it by hand
 DEPTH = 5  # skills/<name>/scripts/<folder>/<file>
 _PART = re.compile(r"[A-Za-z0-9._-]+")
+
+
+class ArtifactPlace(Protocol):
+    """Where the artifacts of one project are."""
+
+    @property
+    def store(self) -> Store:
+        """Where their texts are."""
+
+    @property
+    def scope(self) -> Scope:
+        """The project's."""
+
+    @property
+    def folder(self) -> str | None:
+        """Where they are written as files; None: nowhere."""
+
+
+class ArtifactFolder(Value):
+    """The least that is an ``ArtifactPlace``."""
+
+    store: Store
+    scope: Scope
+    folder: str | None
+
+
+class Published(Value):
+    """What was written to the folder."""
+
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()  #: changed by a person and not taken in yet
+
+
+def stored_artifacts(place: ArtifactPlace) -> dict[str, Document]:
+    """The artifacts of the project in the store, by name."""
+    where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.ARTIFACT.value}))
+    return {one.name: one for one in place.store.documents(where, limit=EVERYTHING)}
+
+
+# One file
 
 
 def checked(name: str) -> str:
@@ -99,3 +160,92 @@ def _leads_out(folder: str, name: str) -> bool:
     """Whether a folder on the way is a link."""
     parts = checked(name).split("/")
     return any(os.path.islink(os.path.join(folder, *parts[:depth])) for depth in range(1, len(parts) + 1))
+
+
+# The folder
+
+
+def publish(place: ArtifactPlace) -> Published:
+    """Bring the files up to what is stored; a file that a person changed meanwhile is left for the next run."""
+    if place.folder is None:
+        return Published()
+    os.makedirs(place.folder, mode=0o700, exist_ok=True)
+    with files.locked(place.folder):
+        sweep(place.folder, under=(SKILLS, ROLLOUTS))
+        return _publish(place, place.folder)
+
+
+def _publish(place: ArtifactPlace, folder: str) -> Published:
+    kept, noted = stored_artifacts(place), noted_files(place)
+    done = Published()
+    states: list[FileState] = []
+    for name, one in sorted(kept.items()):
+        if name == LEARNED:
+            continue
+        data, state = as_bytes(one.content or ""), noted.get(name)
+        there = read(folder, name)
+        changed = there is not None and there != data and not is_noted(there, state)
+        if changed or is_large(folder, name):
+            done = done.replace(left=(*done.left, name))
+            continue
+        if there == data and is_noted(data, state):
+            continue
+        stamp = files.stamp(folder, name) or 0 if there == data else replace(folder, name, data)
+        done = done.replace(written=(*done.written, name))
+        states.append(FileState(path=name, record=name, version=0, digest=digest_of(data), stamp=stamp))
+    gone = sorted(noted.keys() - kept.keys())
+    for name in gone:
+        if is_noted(read(folder, name), noted[name]):
+            remove(folder, name)
+            done = done.replace(removed=(*done.removed, name))
+    if states or gone:
+        files.settle(folder, [state.path for state in states], ())
+        changes: list[Change] = [PutFiles(folder=folder_key(folder), files=tuple(states))]
+        place.store.apply([*changes, DropFiles(folder=folder_key(folder), paths=frozenset(gone))])
+    return done
+
+
+def erase(place: ArtifactPlace, erasure: Erasure) -> Published:
+    """Bring the files up to an erasure; of one that a person changed only what names erased records is taken out."""
+    done = publish(place)
+    for name in {*done.left, *WOVEN}:
+        _erase_in_file(place, name, erasure)
+    return done
+
+
+def _erase_in_file(place: ArtifactPlace, name: str, erasure: Erasure) -> None:
+    """Take what names erased records out of a file, and leave the rest of it for the next run as it is."""
+    if place.folder is None:
+        return
+    with files.locked(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
+        text = (read(place.folder, name) or b"").decode()
+        left = unnamed(text, erasure)
+        if left != text:
+            replace(place.folder, name, as_bytes(left) if left else b"")
+
+
+def as_bytes(text: str) -> bytes:
+    """An artifact's text as the bytes of its file."""
+    return f"{text}\n".encode()
+
+
+def is_noted(data: bytes | None, state: FileState | None) -> bool:
+    """Whether a file has the bytes that were last written there."""
+    return data is not None and state is not None and digest_of(data) == state.digest
+
+
+def noted_files(place: ArtifactPlace) -> dict[str, FileState]:
+    """What was last written to the folder, by path."""
+    if place.folder is None:
+        return {}
+    return {state.path: state for state in place.store.files(folder_key(place.folder))}
+
+
+def folder_key(folder: str) -> str:
+    """The name under which the store notes what was written to a folder."""
+    return os.path.realpath(folder) + _NOTED
+
+
+def digest_of(data: bytes) -> str:
+    """The digest by which a file is known."""
+    return sha256(data).hexdigest()

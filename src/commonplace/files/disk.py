@@ -18,6 +18,7 @@ TEMPORARY = ".tmp-"  # how a file that is being written begins; never a record
 LOCK_SECONDS = 30.0  # so long a writer waits for its turn; whoever holds it is stopped or dead by then
 POLL_SECONDS = 0.002
 LEFTOVER_SECONDS = 3600  # a temporary file older than this was left by a process that died
+LOG_BYTES = 65_536  # a longer log begins anew
 OTHERS = frozenset({"prompts", "rollout_summaries", "skills"})  # folders of a project that hold no records
 
 
@@ -122,6 +123,14 @@ def remove(folder: str, path: str) -> None:
         pass
     except OSError as error:
         raise StoreError(f"{os.path.join(folder, path)!r} cannot be removed: {error.strerror}") from error
+
+
+def open_log(path: str) -> int:
+    """Open a log for appending; one that got too long begins anew.  Returns its descriptor."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES:
+        flags |= os.O_TRUNC
+    return os.open(path, flags, 0o600)
 
 
 def settle(folder: str, written: Collection[str], removed: Collection[str]) -> None:

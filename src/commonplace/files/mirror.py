@@ -10,28 +10,27 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commonplace.files import disk as files
 from commonplace.model.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
-from commonplace.model.documents import Chunk, Document, FileState
+from commonplace.model.documents import FileState
 from commonplace.model.errors import StoreError
 from commonplace.model.ids import is_id
-from commonplace.model.jobs import Claim, Job, JobState, Skipped
-from commonplace.model.ports import EmbedderIdentity, Measure, Store, Tally, Unembedded
-from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, Survey, Vector
+from commonplace.model.ports import Store
 from commonplace.model.records import CATEGORIES, Record
 from commonplace.model.scopes import Scope
 
 if TYPE_CHECKING:
-    from commonplace.model.events import Event
+    _Port = Store  # so type checkers know what ``__getattr__`` passes on
+else:
+    _Port = object
 
 ERASING = (Delete, DropScope, Trim)
 UNNOTED_MOST = 64  # files written before their states are noted in one go
 
 
-class MirroredStore:
+class MirroredStore(_Port):
     """A store with a folder of Markdown beside it for each of some scopes."""
 
     def __init__(self, store: Store, folders: Mapping[Scope, str]) -> None:
@@ -144,91 +143,9 @@ class MirroredStore:
             self.settle()
         self.store.close()
 
-    # What only passes through
-
-    def get(self, id: str) -> Record | None:
-        """See ``Store``."""
-        return self.store.get(id)
-
-    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
-        """See ``Store``."""
-        return self.store.find(where, order=order, limit=limit)
-
-    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
-        """See ``Store``."""
-        return self.store.match(where, query, limit=limit)
-
-    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        """See ``Store``."""
-        return self.store.nearest(where, vector, limit=limit)
-
-    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        """See ``Store``."""
-        return self.store.survey(where, query, vector, limit=limit)
-
-    def speakers(self, scopes: Collection[Scope]) -> list[str]:
-        """See ``Store``."""
-        return self.store.speakers(scopes)
-
-    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
-        """See ``Store``."""
-        return self.store.documents(where, limit=limit)
-
-    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
-        """See ``Store``."""
-        return self.store.chunks(where, limit=limit, after=after)
-
-    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
-        """See ``Store``."""
-        return self.store.files(folder, records=records)
-
-    def census(self, *, at: datetime | None = None) -> list[Tally]:
-        """See ``Store``."""
-        return self.store.census(at=at)
-
-    def measure(self, where: Filter) -> Measure:
-        """See ``Store``."""
-        return self.store.measure(where)
-
-    def scopes(self, below: Scope | None = None) -> list[Scope]:
-        """See ``Store``."""
-        return self.store.scopes(below)
-
-    def scopes_with_records(self, below: Scope) -> list[Scope]:
-        """See ``Store``."""
-        return self.store.scopes_with_records(below)
-
-    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
-        """See ``Store``."""
-        return self.store.events(scopes, after=after, limit=limit)
-
-    def events_floor(self) -> int:
-        """See ``Store``."""
-        return self.store.events_floor()
-
-    def wait_for_event(self, *, after: int, seconds: float) -> int:
-        """See ``Store``."""
-        return self.store.wait_for_event(after=after, seconds=seconds)
-
-    def embedder(self) -> EmbedderIdentity | None:
-        """See ``Store``."""
-        return self.store.embedder()
-
-    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
-        """See ``Store``."""
-        return self.store.unembedded(identity, limit=limit)
-
-    def count_unembedded(self, identity: EmbedderIdentity) -> int:
-        """See ``Store``."""
-        return self.store.count_unembedded(identity)
-
-    def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-        """See ``Store``."""
-        return self.store.claim(job, lease=lease, now=now)
-
-    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
-        """See ``Store``."""
-        return self.store.jobs(scopes, now=now)
+    def __getattr__(self, name: str) -> Any:
+        """Everything else that a store does is done by the store behind this one."""
+        return getattr(self.store, name)
 
     # Where files are
 

@@ -1,6 +1,6 @@
 """Bring a folder of Markdown and its records together.
 
-What has to be done is planned purely (``markdown/plan.py``) and done here, through the same gate as every other write.
+What has to be done is planned purely (``files/plan.py``) and done here, through the same gate as every other write.
 An absent folder is an error, and many files gone at once are asked about: neither is taken for a wish to delete.
 """
 

@@ -1,7 +1,24 @@
-"""Other people's agents: what their hooks say and want to hear, where their transcripts lie, how they are connected."""
+"""Coding agents that connect to Commonplace: their hooks, their transcripts and their settings."""
+
+from __future__ import annotations
+
+from commonplace.lazy import lazy_names
+
+TYPE_CHECKING = False  # type checkers take the name for true
+if TYPE_CHECKING:
+    from commonplace.hosts.capture import HistoryReport, index_history
+    from commonplace.hosts.hook_files import hook_notes
+    from commonplace.hosts.registry import get_host
 
 COMMANDS = {
     "connect": ("connect_command:connect", "Connect a coding agent: its hooks and its MCP settings."),
-    "disconnect": ("connect_command:disconnect", "Take that back, exactly."),
-    "hook": ("hook_click:hook", "Answer a hook of a coding agent; what `connect` sets up."),
+    "disconnect": ("connect_command:disconnect", "Undo `connect` exactly."),
+    "hook": ("hook_command:hook", "Answer a hook of a coding agent; `connect` sets it up."),
 }  #: name -> where it lives in this package, what it does
+
+__getattr__ = lazy_names(
+    __name__,
+    {"capture": "HistoryReport index_history", "hook_files": "hook_notes", "registry": "get_host"},
+)
+
+__all__ = ["COMMANDS", "HistoryReport", "get_host", "hook_notes", "index_history"]

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.app import App, here, learning_place, workplace
+from commonplace.app import App, open_app
 from commonplace.config.project import PROJECT, Context, context
-from commonplace.hosts.registry import Found, Host
-from commonplace.hosts.transcripts import about, log_of
+from commonplace.hosts.registry import Host, Transcript
+from commonplace.hosts.transcripts import log_source, transcript_header
+from commonplace.learning import Workplace, open_learning_workspace, open_workspace
 from commonplace.learning.extract import JOB, extract, watermark
-from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import Enqueue
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
@@ -28,14 +28,14 @@ from commonplace.records.index import Indexed, IndexReport, Trouble, index_logs
 
 
 def capture(
-    place: App, host: Host, said: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
+    place: App, host: Host, payload: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
 ) -> str | None:
     """Index the transcript that a hook's input speaks of, and queue it; returns what the session is called."""
-    found = host.transcript(said, env)
-    if found is None or place.where.project is None or not place.where.on(PROJECT):
+    found = host.transcript(payload, env)
+    if found is None or place.where.project is None or not place.where.is_enabled(PROJECT):
         return None
-    work = workplace(place)
-    report = index_logs(work, [log_of(host, found)])
+    work = open_workspace(place)
+    report = index_logs(work, [log_source(host, found)])
     for trouble in report.troubles:
         note(str(trouble))
     queue(place, work, report.files)
@@ -57,7 +57,7 @@ def learn(place: App, session: str, *, note: Callable[[str], None]) -> None:
     """Extract from one session that is over, then put what is known together."""
     from commonplace.learning.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
 
-    work = learning_place(place)
+    work = open_learning_workspace(place)
     report = extract(work, only=[session])
     for left in report.failed:
         note(f"session {left.session} was not extracted: {left.reason}")
@@ -70,7 +70,7 @@ def learn(place: App, session: str, *, note: Callable[[str], None]) -> None:
 # The history that is on disk
 
 
-class Past(Value):
+class HistoryReport(Value):
     """What came of a host's history."""
 
     sessions: int  #: found on disk
@@ -86,10 +86,10 @@ class Past(Value):
 
 def index_history(
     place: App, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
-) -> Past:
+) -> HistoryReport:
     """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
     sorter = _Sorter(place.env)
-    groups: dict[str, list[Found]] = {}
+    groups: dict[str, list[Transcript]] = {}
     for number, found in enumerate(host.history(place.env), start=1):
         look(number)
         sorter.sort(host, found, groups)
@@ -99,7 +99,7 @@ def index_history(
     meant = groups if every else {name: found for name, found in groups.items() if name == own}
     reports = {name: _indexed(sorter.folders[name], place, host, meant[name], tell) for name in sorted(meant)}
     count = sum(map(len, groups.values()))
-    return Past(
+    return HistoryReport(
         sessions=count + sum(sorter.homeless.values()),
         reports=reports,
         elsewhere=count - sum(map(len, meant.values())),
@@ -116,10 +116,10 @@ class _Sorter:
         self.folders: dict[str, str] = {}  # one for each project
         self.homeless: Counter[str] = Counter()
 
-    def sort(self, host: Host, found: Found, groups: dict[str, list[Found]]) -> None:
+    def sort(self, host: Host, found: Transcript, groups: dict[str, list[Transcript]]) -> None:
         """Put one where it belongs."""
         try:
-            cwd = found.cwd or about(host, found).get("cwd")
+            cwd = found.cwd or transcript_header(host, found).get("cwd")
         except (OSError, InvalidInput):
             self.homeless["cannot be read"] += 1
             return
@@ -145,20 +145,20 @@ class _Sorter:
             return "belong to projects whose settings cannot be followed"
         if where.project is None:
             return "ran outside of any project"
-        return where if where.on(PROJECT) else "belong to projects whose memory is switched off"
+        return where if where.is_enabled(PROJECT) else "belong to projects whose memory is switched off"
 
 
-def _indexed(folder: str, place: App, host: Host, found: Sequence[Found], tell: Tell) -> IndexReport:
-    with here(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
-        work = workplace(theirs)
+def _indexed(folder: str, place: App, host: Host, found: Sequence[Transcript], tell: Tell) -> IndexReport:
+    with open_app(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
+        work = open_workspace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)
         queue(theirs, work, report.files)
         return report
 
 
-def _logs(host: Host, found: Sequence[Found]) -> Iterator[Any]:
+def _logs(host: Host, found: Sequence[Transcript]) -> Iterator[Any]:
     for one in found:
         try:
-            yield log_of(host, one)
+            yield log_source(host, one)
         except OSError:
             continue  # it was removed since it was found

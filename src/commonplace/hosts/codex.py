@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.hosts import claude_code
-from commonplace.hosts.claude_code import answer, entry
-from commonplace.hosts.registry import Found, Part, Places, home_of
+from commonplace.hosts.claude_code import answer, hook_entry
+from commonplace.hosts.registry import SettingsPart, SettingsPlace, Transcript, user_home
 
 __all__ = [
     "EVENTS",
@@ -42,56 +42,56 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
-def history(env: Mapping[str, str]) -> Iterator[Found]:
+def history(env: Mapping[str, str]) -> Iterator[Transcript]:
     """See ``Host``."""
     from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
-    yield from (Found(path=path) for path in files(os.path.join(_root(env), "sessions"), begin="rollout-"))
+    yield from (Transcript(path=path) for path in files(os.path.join(_root(env), "sessions"), begin="rollout-"))
 
 
-def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
     """See ``Host``; it may be told without a path, and then goes by its id."""
-    path, session = said.get("transcript_path"), said.get("session_id")
+    path, session = payload.get("transcript_path"), payload.get("session_id")
     name = session if isinstance(session, str) else None
     if isinstance(path, str) and os.path.isfile(path):
-        return Found(path=path, session=name)
+        return Transcript(path=path, session=name)
     found = (one for one in history(env) if name and one.path.endswith(f"-{name}.jsonl"))
     return next((one.replace(session=name) for one in found), None)
 
 
-def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 
     names: dict[str, str] = {}  # of tools, by the call
     begun = False
-    for said in objects(found.path):
-        body = said.get("payload")
+    for entry in json_lines(found.path):
+        body = entry.get("payload")
         if not isinstance(body, dict):
             continue
-        if said.get("type") == "session_meta" and not begun:
+        if entry.get("type") == "session_meta" and not begun:
             begun = True
             yield header(body.get("id"), body.get("cwd"), None)
-        elif said.get("type") == "response_item" and (spoken := _spoken(body, names)):
-            yield message(*spoken, said.get("timestamp"))
+        elif entry.get("type") == "response_item" and (spoken := _spoken(body, names)):
+            yield message(*spoken, entry.get("timestamp"))
 
 
 def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[Mapping[str, Any]]] | None:
     """Who says what in an item; None if nobody does."""
-    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
 
     kind, role = body.get("type"), body.get("role")
     if kind == "message" and role in ("user", "assistant"):
-        said = words(body.get("content"), "input_text", "output_text", "text")
-        put_there = role == "user" and said.lstrip().startswith(_PUT_THERE)
-        return None if put_there else (role, [text(said)])
+        text = content_text(body.get("content"), "input_text", "output_text", "text")
+        put_there = role == "user" and text.lstrip().startswith(_PUT_THERE)
+        return None if put_there else (role, [text_part(text)])
     if kind in _CALLS:
         name = "local_shell" if kind == "local_shell_call" else str(body.get("name") or "")
         names[str(body.get("call_id"))] = name
-        return "assistant", [call(name, _arguments(body), body.get("call_id"))]
+        return "assistant", [tool_call(name, _arguments(body), body.get("call_id"))]
     if kind in _RESULTS:
         id_ = body.get("call_id")
-        return "user", [result(names.pop(str(id_), ""), _output(body.get("output")), id_)]
+        return "user", [tool_result(names.pop(str(id_), ""), _output(body.get("output")), id_)]
     return None
 
 
@@ -100,14 +100,14 @@ def _arguments(body: Mapping[str, Any]) -> object:
     return _decoded(given) if isinstance(given, str) else given
 
 
-def _output(said: object) -> str:
+def _output(output: object) -> str:
     """What a tool said, which may be wrapped in JSON with its exit code."""
-    from commonplace.hosts.transcripts import words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import content_text  # noqa: PLC0415 - see above
 
-    inner = _decoded(said) if isinstance(said, str) else said
+    inner = _decoded(output) if isinstance(output, str) else output
     if isinstance(inner, dict):
         inner = inner.get("output", inner.get("content"))
-    return inner if isinstance(inner, str) else words(inner, "input_text", "output_text", "text")
+    return inner if isinstance(inner, str) else content_text(inner, "input_text", "output_text", "text")
 
 
 def _decoded(text: str) -> object:
@@ -117,29 +117,31 @@ def _decoded(text: str) -> object:
     if not text.startswith("{"):
         return text
     try:
-        said = json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return said if isinstance(said, dict) else text
+    return found if isinstance(found, dict) else text
 
 
-def parts(script: str, places: Places) -> Sequence[Part]:
+def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
     """See ``Host``."""
     root = _root(places.env) if places.project is None else os.path.join(places.project, ".codex")
     hooks = os.path.join(root, "hooks.json")
     wired = [
-        Part(file=hooks, kind="json", path=("hooks", name), value=entry(script, event, "codex"), listed=True)
+        SettingsPart(
+            file=hooks, kind="json", path=("hooks", name), value=hook_entry(script, event, "codex"), listed=True
+        )
         for name, event in EVENTS.items()
     ]
     server = {"command": script, "args": ["mcp"]}
     config = os.path.join(root, "config.toml")
-    return [*wired, Part(file=config, kind="toml", path=("mcp_servers", "commonplace"), value=server)]
+    return [*wired, SettingsPart(file=config, kind="toml", path=("mcp_servers", "commonplace"), value=server)]
 
 
-def folder(places: Places) -> str:
+def folder(places: SettingsPlace) -> str:
     """See ``Host``."""
     return _root(places.env)
 
 
 def _root(env: Mapping[str, str]) -> str:
-    return env.get("CODEX_HOME") or os.path.join(home_of(env), ".codex")
+    return env.get("CODEX_HOME") or os.path.join(user_home(env), ".codex")

@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.project import made_project
-from commonplace.cli.session import confirmed, json_too
-from commonplace.cli.terminal import near, note, say, say_json
+from commonplace.cli.session import confirm, json_option
+from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
 from commonplace.config.project import context
 from commonplace.files import disk as files
 from commonplace.hosts.plugin import write_plugin
-from commonplace.hosts.registry import HOSTS, Host, Part, Places, home_of, host_named
-from commonplace.hosts.settings import Change, Wiring
+from commonplace.hosts.registry import HOSTS, Host, SettingsPart, SettingsPlace, get_host, user_home
+from commonplace.hosts.settings import FileChange, SettingsEditor
 from commonplace.model.errors import ConfigError, InvalidInput
 
 SCRIPT = "commonplace"
@@ -38,7 +38,7 @@ _asking = [
 ]
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("host", metavar="HOST", required=False)
 @click.option("--list", "listing", is_flag=True, help="Say which agents are known, found here, and connected.")
 @_level[0]
@@ -47,7 +47,7 @@ _asking = [
 @click.option("--no-learn", is_flag=True, help="Leave the settings of this project's own memory as they are.")
 @_asking[0]
 @_asking[1]
-@json_too
+@json_option
 def connect(
     *, host: str | None, listing: bool, level: str | None, plugin: str | None, no_learn: bool, yes: bool, dry_run: bool,
     as_json: bool,
@@ -69,32 +69,32 @@ def connect(
         return _list(as_json=as_json)
     if host is None:
         raise InvalidInput("say which agent; `commonplace connect --list` names them")
-    found = host_named(host)
+    found = get_host(host)
     if plugin is not None:
         return _plugin(host, plugin, as_json=as_json)
     places = _places(level or USER)
     parts = found.parts(_script(), places)
     if not parts:
         raise InvalidInput(f"{found.TITLE} cannot be connected; `commonplace index --host {host}` reads its sessions")
-    wiring = Wiring(home(os.environ))
-    changes = wiring.connecting(host, places.project, parts)
+    editor = SettingsEditor(home(os.environ))
+    changes = editor.plan_connect(host, places.project, parts)
     learns = None if no_learn else _unlearning()
     if not _agreed(changes, found, learns, yes=yes, dry_run=dry_run, as_json=as_json):
         return OK if dry_run or (not changes and learns is None) else ATTENTION
-    backups = wiring.apply(changes)
+    backups = editor.apply(changes)
     learned = [_let_learn(learns)] if learns else []
-    kept = [f"what was there before is in {near(path)}" for path in backups]
+    kept = [f"what was there before is in {short_path(path)}" for path in backups]
     notes = [*kept, *learned, *found.NOTES, *_hints(no_learn=no_learn)]
     return _said(f"Connected {found.TITLE}", changes, notes, as_json=as_json)
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @_host
 @_level[0]
 @_level[1]
 @_asking[0]
 @_asking[1]
-@json_too
+@json_option
 def disconnect(*, host: str, level: str | None, yes: bool, dry_run: bool, as_json: bool) -> int:
     """Take what is ours out of a coding agent's settings.
 
@@ -106,26 +106,26 @@ def disconnect(*, host: str, level: str | None, yes: bool, dry_run: bool, as_jso
       commonplace disconnect claude-code
       commonplace disconnect codex --project --yes
     """
-    found, wiring = host_named(host), Wiring(home(os.environ))
-    changes: list[Change] = []
+    found, editor = get_host(host), SettingsEditor(home(os.environ))
+    changes: list[FileChange] = []
     for one in [level] if level else _levels():
         places = _places(one)
-        changes += wiring.disconnecting(host, places.project, found.parts(_script(), places))
+        changes += editor.plan_disconnect(host, places.project, found.parts(_script(), places))
     if not _agreed(changes, found, None, yes=yes, dry_run=dry_run, as_json=as_json):
         return OK if dry_run or not changes else ATTENTION
-    wiring.apply(changes)
+    editor.apply(changes)
     return _said(f"Disconnected {found.TITLE}", changes, [], as_json=as_json)
 
 
 # Where
 
 
-def _places(level: str) -> Places:
+def _places(level: str) -> SettingsPlace:
     place = find(os.getcwd())
     if level == PROJECT and place is None:
         raise InvalidInput("there is no project around this folder; `commonplace init` makes one")
     project = place.root if place and level == PROJECT else None
-    return Places(env=os.environ, home=home_of(os.environ), project=project)
+    return SettingsPlace(env=os.environ, home=user_home(os.environ), project=project)
 
 
 def _levels() -> list[str]:
@@ -145,47 +145,47 @@ def _script() -> str:
 
 
 def _agreed(
-    changes: Sequence[Change], host: Host, learns: Place | None, *, yes: bool, dry_run: bool, as_json: bool
+    changes: Sequence[FileChange], host: Host, learns: Place | None, *, yes: bool, dry_run: bool, as_json: bool
 ) -> bool:
     """Show what would change, and ask; False if nothing is to be done."""
     if not changes and learns is None:
         _said("Nothing to change", [], [], as_json=as_json)
         return False
     if not as_json:
-        say("\n".join(change.diff.rstrip("\n") for change in changes))
+        print_text("\n".join(change.diff.rstrip("\n") for change in changes))
         sys.stdout.flush()  # before anybody is asked or told anything
     if dry_run and as_json:
         _said("Nothing was changed", changes, [], as_json=True)
     if learns is not None:
         folder = learns.folder or os.path.join(learns.root, FOLDER)
-        note(f"{near(os.path.join(folder, CONFIG))}: learning will be switched on")
-    return not dry_run and (yes or confirmed(f"Change the settings of {host.TITLE} so?"))
+        print_note(f"{short_path(os.path.join(folder, CONFIG))}: learning will be switched on")
+    return not dry_run and (yes or confirm(f"Change the settings of {host.TITLE} so?"))
 
 
-def _said(what: str, changes: Sequence[Change], notes: Sequence[str], *, as_json: bool) -> int:
+def _said(what: str, changes: Sequence[FileChange], notes: Sequence[str], *, as_json: bool) -> int:
     for sentence in notes:
-        note(sentence)
+        print_note(sentence)
     if as_json:
-        say_json({"said": what, "files": [change.file for change in changes], "notes": list(notes)})
+        print_json({"said": what, "files": [change.file for change in changes], "notes": list(notes)})
     else:
-        say(f"{what}: {', '.join(near(change.file) for change in changes)}" if changes else what)
+        print_text(f"{what}: {', '.join(short_path(change.file) for change in changes)}" if changes else what)
     return OK
 
 
 def _list(*, as_json: bool) -> int:
     rows = [_row(name) for name in HOSTS]
     if as_json:
-        say_json({"hosts": rows})
+        print_json({"hosts": rows})
         return OK
-    say("\n".join(_line(row) for row in rows))
+    print_text("\n".join(_line(row) for row in rows))
     return OK
 
 
 def _row(name: str) -> dict[str, Any]:
-    host, wiring = host_named(name), Wiring(home(os.environ))
+    host, editor = get_host(name), SettingsEditor(home(os.environ))
     levels = [(level, _places(level)) for level in _levels()]
     script = _script()
-    connected = [level for level, places in levels if _is_connected(wiring, host.parts(script, places))]
+    connected = [level for level, places in levels if _is_connected(editor, host.parts(script, places))]
     detected = os.path.isdir(host.folder(levels[0][1])) or shutil.which(host.PROGRAM) is not None
     return {
         "host": name,
@@ -197,11 +197,11 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
-def _is_connected(wiring: Wiring, parts: Sequence[Part]) -> bool:
+def _is_connected(editor: SettingsEditor, parts: Sequence[SettingsPart]) -> bool:
     try:
-        return wiring.is_connected(parts)
+        return editor.is_connected(parts)
     except ConfigError as error:  # settings that cannot be read: the others are listed all the same
-        note(str(error))
+        print_note(str(error))
         return False
 
 
@@ -217,9 +217,9 @@ def _plugin(host: str, folder: str, *, as_json: bool) -> int:
     where = os.path.abspath(os.path.expanduser(folder))
     written = write_plugin(where, _script())
     if as_json:
-        say_json({"said": "Wrote the plugin", "folder": where, "files": written})
+        print_json({"said": "Wrote the plugin", "folder": where, "files": written})
     else:
-        say(f"Wrote {len(written)} files to {near(where)}; its README says how it is installed")
+        print_text(f"Wrote {len(written)} files to {short_path(where)}; its README says how it is installed")
     return OK
 
 
@@ -241,11 +241,11 @@ def _let_learn(place: Place) -> str:
     path = os.path.join(folder, CONFIG)
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    files.replace(folder, CONFIG, switched_on(text).encode())
-    return _LEARNS_NOW.format(near(path))
+    files.replace(folder, CONFIG, enable_learning(text).encode())
+    return _LEARNS_NOW.format(short_path(path))
 
 
-def switched_on(text: str) -> str:
+def enable_learning(text: str) -> str:
     """The settings with ``memories.enabled: true``; everything else in them stays."""
     lines = text.split("\n")
     start = next((number for number, line in enumerate(lines) if line.startswith("memories:")), None)

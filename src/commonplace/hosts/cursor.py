@@ -11,8 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.config import paths as data
-from commonplace.hosts import hook_line as wires
-from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+from commonplace.hosts.registry import (
+    ANSWER,
+    COMPACT,
+    END,
+    PROMPT,
+    START,
+    STOP,
+    SettingsPart,
+    SettingsPlace,
+    Transcript,
+    user_home,
+)
 
 TITLE = "Cursor"
 PROGRAM = "cursor"
@@ -30,48 +40,50 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
     return {"additional_context": text} if event in (START, PROMPT) else {}
 
 
-def history(env: Mapping[str, str]) -> Iterator[Found]:
+def history(env: Mapping[str, str]) -> Iterator[Transcript]:
     """See ``Host``: there is none to be read."""
     del env
     yield from ()
 
 
-def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
     """See ``Host``: what our own hooks took down."""
-    from commonplace.hosts.dictation import path_of  # noqa: PLC0415 - a prompt reads no transcript
+    from commonplace.hosts.hook_files import transcript_path  # noqa: PLC0415 - a prompt reads no transcript
 
-    session = said.get("conversation_id") or said.get("session_id")
-    path = path_of(data.home(env), str(session)) if session else ""
-    return Found(path=path, session=str(session)) if os.path.isfile(path) else None
+    session = payload.get("conversation_id") or payload.get("session_id")
+    path = transcript_path(data.home(env), str(session)) if session else ""
+    return Transcript(path=path, session=str(session)) if os.path.isfile(path) else None
 
 
-def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
     """See ``Host``; it is in our form already."""
-    from commonplace.hosts.transcripts import objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import json_lines  # noqa: PLC0415 - see above
 
-    return objects(found.path)
+    return json_lines(found.path)
 
 
-def parts(script: str, places: Places) -> Sequence[Part]:
+def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
     """See ``Host``."""
+    from commonplace.hosts.settings import hook_command_line  # noqa: PLC0415 - see above
+
     root = _root(places.env) if places.project is None else os.path.join(places.project, ".cursor")
     hooks = os.path.join(root, "hooks.json")
     wired = [
-        Part(
+        SettingsPart(
             file=hooks, kind="json", path=("hooks", name), listed=True, beside={"version": 1},
-            value={"command": wires.command(script, event, "cursor")},
+            value={"command": hook_command_line(script, event, "cursor")},
         )
         for name, event in EVENTS.items()
     ]  # fmt: skip
     server = {"command": script, "args": ["mcp"]}
     file = os.path.join(root, "mcp.json")
-    return [*wired, Part(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
+    return [*wired, SettingsPart(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
 
 
-def folder(places: Places) -> str:
+def folder(places: SettingsPlace) -> str:
     """See ``Host``."""
     return _root(places.env)
 
 
 def _root(env: Mapping[str, str]) -> str:
-    return os.path.join(home_of(env), ".cursor")
+    return os.path.join(user_home(env), ".cursor")

@@ -12,8 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.hosts.claude_code import answer as _answer
-from commonplace.hosts.claude_code import entry
-from commonplace.hosts.registry import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of, own_words
+from commonplace.hosts.claude_code import hook_entry
+from commonplace.hosts.registry import (
+    COMPACT,
+    END,
+    PROMPT,
+    START,
+    STOP,
+    SettingsPart,
+    SettingsPlace,
+    Transcript,
+    user_home,
+    without_hook_context,
+)
 
 TITLE = "Gemini CLI"
 PROGRAM = "gemini"
@@ -29,7 +40,7 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
     return _answer(event, name, text)
 
 
-def history(env: Mapping[str, str]) -> Iterator[Found]:
+def history(env: Mapping[str, str]) -> Iterator[Transcript]:
     """See ``Host``."""
     from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
@@ -37,7 +48,7 @@ def history(env: Mapping[str, str]) -> Iterator[Found]:
     for folder in sorted(os.listdir(chats)) if os.path.isdir(chats) else ():
         cwd = _project(os.path.join(chats, folder))
         inside = files(os.path.join(chats, folder, "chats"), begin="session-", deep=False)
-        yield from (Found(path=path, cwd=cwd) for path in inside)
+        yield from (Transcript(path=path, cwd=cwd) for path in inside)
 
 
 def _project(folder: str) -> str | None:
@@ -49,96 +60,96 @@ def _project(folder: str) -> str | None:
         return None
 
 
-def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
     """See ``Host``."""
-    path, session = said.get("transcript_path"), said.get("session_id")
+    path, session = payload.get("transcript_path"), payload.get("session_id")
     name = session if isinstance(session, str) else None
     if isinstance(path, str) and os.path.isfile(path):
-        return Found(path=path, session=name)
+        return Transcript(path=path, session=name)
     found = (one for one in history(env) if name and one.path.endswith(f"-{name[:8]}.jsonl"))
     return next((one.replace(session=name) for one in found), None)
 
 
-def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 
     standing = _standing(found.path)
-    for number, said in enumerate(objects(found.path)):
+    for number, entry in enumerate(json_lines(found.path)):
         if number == 0:
-            yield header(said.get("sessionId"), found.cwd, said.get("startTime"))
-        for one in _messages(said):
+            yield header(entry.get("sessionId"), found.cwd, entry.get("startTime"))
+        for one in _messages(entry):
             if standing.get(str(one["id"])) == number and (spoken := list(_parts(one))):
                 yield message(ROLES[one["type"]], spoken, one.get("timestamp"))
 
 
 def _standing(path: str) -> dict[str, int]:
     """The line of each message that still counts: its last one, unless it was taken back."""
-    from commonplace.hosts.transcripts import objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import json_lines  # noqa: PLC0415 - see above
 
     lines: dict[str, int] = {}
-    for number, said in enumerate(objects(path)):
-        if isinstance(back := said.get("$rewindTo"), str) and back in lines:
+    for number, entry in enumerate(json_lines(path)):
+        if isinstance(back := entry.get("$rewindTo"), str) and back in lines:
             names = list(lines)
             for name in names[names.index(back) :]:
                 del lines[name]
-        elif isinstance(changed := said.get("$set"), dict) and "messages" in changed:
+        elif isinstance(changed := entry.get("$set"), dict) and "messages" in changed:
             lines.clear()
-        lines |= {str(one["id"]): number for one in _messages(said)}
+        lines |= {str(one["id"]): number for one in _messages(entry)}
     return lines
 
 
-def _messages(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _messages(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The messages in a line: one, or all of them anew."""
-    changed = said.get("$set")
+    changed = entry.get("$set")
     listed = changed.get("messages") if isinstance(changed, dict) else None
-    found = listed if isinstance(listed, list) else [said]
+    found = listed if isinstance(listed, list) else [entry]
     return [one for one in found if isinstance(one, dict) and str(one.get("type")) in ROLES and one.get("id")]
 
 
-def _parts(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
+def _parts(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
 
-    if own := own_words(words(said.get("content"))):
-        yield text(own)
-    calls = said.get("toolCalls")
+    if own := without_hook_context(content_text(entry.get("content"))):
+        yield text_part(own)
+    calls = entry.get("toolCalls")
     for one in calls if isinstance(calls, list) else ():
         if isinstance(one, dict):
-            yield call(one.get("name"), one.get("args"), one.get("id"))
-            yield result(one.get("name"), _result(one), one.get("id"))
+            yield tool_call(one.get("name"), one.get("args"), one.get("id"))
+            yield tool_result(one.get("name"), _result(one), one.get("id"))
 
 
-def _result(said: Mapping[str, Any]) -> str:
+def _result(entry: Mapping[str, Any]) -> str:
     """What a tool said: the text of its response, else what the person was shown."""
-    found = said.get("result")
+    found = entry.get("result")
     for part in found if isinstance(found, list) else ():
         response = part.get("functionResponse") if isinstance(part, dict) else None
         inner = response.get("response") if isinstance(response, dict) else None
         if isinstance(inner, dict) and isinstance(inner.get("output"), str):
             return str(inner["output"])
-    shown = said.get("resultDisplay")
+    shown = entry.get("resultDisplay")
     return shown if isinstance(shown, str) else ""
 
 
-def parts(script: str, places: Places) -> Sequence[Part]:
+def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
     """See ``Host``; its time limits are in milliseconds."""
     root = _root(places.env) if places.project is None else os.path.join(places.project, ".gemini")
     file = os.path.join(root, "settings.json")
     wired = [
-        Part(
+        SettingsPart(
             file=file, kind="json", path=("hooks", name), listed=True,
-            value=entry(script, event, "gemini", milliseconds=True),
+            value=hook_entry(script, event, "gemini", milliseconds=True),
         )
         for name, event in EVENTS.items()
     ]  # fmt: skip
     server = {"command": script, "args": ["mcp"]}
-    return [*wired, Part(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
+    return [*wired, SettingsPart(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
 
 
-def folder(places: Places) -> str:
+def folder(places: SettingsPlace) -> str:
     """See ``Host``."""
     return _root(places.env)
 
 
 def _root(env: Mapping[str, str]) -> str:
-    return os.path.join(env.get("GEMINI_CLI_HOME") or home_of(env), ".gemini")
+    return os.path.join(env.get("GEMINI_CLI_HOME") or user_home(env), ".gemini")

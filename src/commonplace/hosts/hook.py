@@ -14,11 +14,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from commonplace.app import App, here
+from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import STANDING, fenced, hit_line, keyed_digest, unfenced
-from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, Host, host_named, host_of, own_words
-from commonplace.learning.brief_layout import ITEM_CHARS, balanced
+from commonplace.engine.rendering import STANDING, fence, hit_line, unfenced
+from commonplace.hosts.registry import (
+    ANSWER,
+    COMPACT,
+    END,
+    PROMPT,
+    START,
+    STOP,
+    Host,
+    get_host,
+    guess_host,
+    without_hook_context,
+)
+from commonplace.learning import ITEM_CHARS, balanced
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.values import Value
@@ -26,7 +37,7 @@ from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.words import plan
 
 if TYPE_CHECKING:
-    from commonplace.learning.brief import Injection
+    from commonplace.learning import Injection
 
 #: Seconds within which a hook ends, whatever happens; hosts wait longer (wires.LIMITS), but for Codex at the end.
 SECONDS = {START: 4.0, PROMPT: 2.0, ANSWER: 2.0, COMPACT: 8.0, STOP: 8.0, END: 8.0}
@@ -48,14 +59,14 @@ SCHEME = "memory://"
 FOLDERS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
 
 
-class Asked(Value):
+class HookCall(Value):
     """One call of a hook."""
 
     event: str
     name: str  #: the event as the host calls it
     host_name: str
     host: Host
-    said: Mapping[str, Any]  #: its input
+    payload: Mapping[str, Any]  #: its input
     session: str | None
     folder: str  #: where the session is
     env: Mapping[str, str]
@@ -67,52 +78,56 @@ class Asked(Value):
         return self.until - time.monotonic()
 
 
-def asked(event: str, host: str | None, data: bytes, env: Mapping[str, str], *, seconds: float | None = None) -> Asked:
+def parse_call(
+    event: str, host: str | None, data: bytes, env: Mapping[str, str], *, seconds: float | None = None
+) -> HookCall:
     """What a host says, understood; raises ``InvalidInput``.  ``seconds`` is a limit instead of the event's own."""
-    said = _object(data)
-    name = host or host_of(said)
+    payload = _object(data)
+    name = host or guess_host(payload)
     limit = seconds or (CODEX_END_SECONDS if (name, event) == ("codex", END) else SECONDS[event])
-    found = host_named(name)
+    found = get_host(name)
     theirs = {ours: called for called, ours in found.EVENTS.items()}
-    session = next((said[key] for key in ("session_id", "conversation_id") if isinstance(said.get(key), str)), None)
-    return Asked(
-        event=event, name=theirs.get(event, event), host_name=name, host=found, said=said, session=session or None,
-        folder=_folder(said, env), env=env, until=time.monotonic() + limit,
+    session = next(
+        (payload[key] for key in ("session_id", "conversation_id") if isinstance(payload.get(key), str)), None
+    )
+    return HookCall(
+        event=event, name=theirs.get(event, event), host_name=name, host=found, payload=payload,
+        session=session or None, folder=_folder(payload, env), env=env, until=time.monotonic() + limit,
     )  # fmt: skip
 
 
 def _object(data: bytes) -> Mapping[str, Any]:
     try:
-        said = json.loads(data) if data.strip() else {}
+        payload = json.loads(data) if data.strip() else {}
     except (ValueError, RecursionError):
-        raise InvalidInput("what the host said is not JSON") from None
-    if not isinstance(said, dict):
-        raise InvalidInput("what the host said is not a JSON object")
-    return said
+        raise InvalidInput("the input of the hook is not JSON") from None
+    if not isinstance(payload, dict):
+        raise InvalidInput("the input of the hook is not a JSON object")
+    return payload
 
 
-def _folder(said: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    roots = said.get("workspace_roots")
-    named = [said.get("cwd"), *(roots if isinstance(roots, list) else []), *(env.get(name) for name in FOLDERS)]
+def _folder(payload: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    roots = payload.get("workspace_roots")
+    named = [payload.get("cwd"), *(roots if isinstance(roots, list) else []), *(env.get(name) for name in FOLDERS)]
     return next((one for one in named if isinstance(one, str) and os.path.isdir(one)), None) or os.getcwd()
 
 
-def handle(call: Asked, *, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
+def handle(call: HookCall, *, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
     """Do what an event asks for."""
-    if call.said.get("agent_id"):
+    if call.payload.get("agent_id"):
         return  # a subagent: the session that started it is the one that remembers
-    with here(call.folder, env=call.env) as place:
+    with open_app(call.folder, env=call.env) as place:
         if call.event == START:
             _start(call, place, answer, note)
         elif call.event == PROMPT:
             _prompt(call, place, answer)
         elif call.event == ANSWER:
-            _take_down(call, place, "assistant", call.said.get("text"))
+            _write_message(call, place, "assistant", call.payload.get("text"))
         else:
             _capture(call, place, note)
 
 
-def _spoken(call: Asked, text: str) -> str:
+def _spoken(call: HookCall, text: str) -> str:
     return json.dumps(call.host.answer(call.event, call.name, text)) if text else ""
 
 
@@ -124,8 +139,8 @@ def fits(text: str) -> bool:
 # At the start
 
 
-def _start(call: Asked, place: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
-    from commonplace.learning.receipts import kept_quietly  # noqa: PLC0415 - a prompt keeps none
+def _start(call: HookCall, place: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
+    from commonplace.learning import save_brief_receipt  # noqa: PLC0415 - a prompt saves none
 
     injection = _brief(call, place)
     if waiting := _waiting(call, place):
@@ -133,23 +148,19 @@ def _start(call: Asked, place: App, answer: Callable[[str], None], note: Callabl
         _learn(waiting, place, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
         injection = _brief(call, place)
     answer(_spoken(call, injection.text))
-    if not injection.text:
-        return
-    _, notes = kept_quietly(
-        place.store, injection, session=call.session, scope=place.memory.binding.reads[0], secret=place.secret(),
-        now=place.clock(),
-    )  # fmt: skip
-    for sentence in notes:
+    for sentence in save_brief_receipt(place, injection, session=call.session)[1]:
         note(sentence)
 
 
-def _brief(call: Asked, place: App) -> Injection:
+def _brief(call: HookCall, place: App) -> Injection:
     """The brief, as much of it as a host shows."""
+    from commonplace.learning import session_brief  # noqa: PLC0415 - a prompt has none
+
     budget = CONTEXT_TOKENS
-    injection = place.inject("", budget=budget, session=call.session)
+    injection = session_brief(place, "", budget=budget, session=call.session)
     while not fits(injection.text):
         budget = int(budget * SHRINK)
-        injection = place.inject("", budget=budget, session=call.session)
+        injection = session_brief(place, "", budget=budget, session=call.session)
     return injection
 
 
@@ -160,7 +171,7 @@ def _learns(place: App) -> bool:
     return made and where.learning.enabled and where.learning.mode == "rules"
 
 
-def _waiting(call: Asked, place: App) -> list[str]:
+def _waiting(call: HookCall, place: App) -> list[str]:
     """The sessions that wait to be learned from, but this one."""
     if place.where.project is None or not _learns(place):
         return []
@@ -173,10 +184,10 @@ def _waiting(call: Asked, place: App) -> list[str]:
 
 def _learn(names: Sequence[str], place: App, note: Callable[[str], None], *, until: float) -> None:
     """Extract from sessions until that has taken its share of the time; the others wait on."""
-    from commonplace.app import learning_place  # noqa: PLC0415 - see above
+    from commonplace.learning import open_learning_workspace  # noqa: PLC0415 - see above
     from commonplace.learning.extract import extract  # noqa: PLC0415 - see above
 
-    work = learning_place(place)
+    work = open_learning_workspace(place)
     for name in names:
         if time.monotonic() > until:
             return
@@ -192,24 +203,24 @@ def _learn(names: Sequence[str], place: App, note: Callable[[str], None], *, unt
 # At each prompt
 
 
-def _prompt(call: Asked, place: App, answer: Callable[[str], None]) -> None:
-    prompt = str(call.said.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
-    said = unfenced(own_words(prompt))
+def _prompt(call: HookCall, place: App, answer: Callable[[str], None]) -> None:
+    prompt = str(call.payload.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
+    text = unfenced(without_hook_context(prompt))
     if not call.host.KEEPS_LOGS:
-        _take_down(call, place, "user", said)
-    query = said.strip()[:PROMPT_CHARS]
+        _write_message(call, place, "user", text)
+    query = text.strip()[:PROMPT_CHARS]
     if not plan(query).words:
         return  # "yes, go on" asks memory nothing
     if _is_remote(place):  # whoever is asked over a network may not answer: what words find is ready by then
-        words = Memory(place.store, place.binding, clock=place.clock, secret=place.secret)
-        answer(_spoken(call, _found(call, place, words, query)[0]))
-    text, shown = _found(call, place, place.memory, query)
-    answer(_spoken(call, text))
+        by_words = Memory(place.store, place.binding, clock=place.clock, secret=place.secret)
+        answer(_spoken(call, _found(call, place, by_words, query)[0]))
+    block, shown = _found(call, place, place.memory, query)
+    answer(_spoken(call, block))
     if shown and call.session:
-        from commonplace.hosts import shown_log as noted  # noqa: PLC0415 - only where something was shown
+        from commonplace.hosts.hook_files import note_shown  # noqa: PLC0415 - only where something was shown
 
-        tokens = estimate_tokens(text)
-        noted.note(place.where.home, call.session, shown, tokens=tokens, query=query, secret=place.secret())
+        tokens = estimate_tokens(block)
+        note_shown(place.where.home, call.session, shown, tokens=tokens, query=query, secret=place.secret())
 
 
 def _is_remote(place: App) -> bool:
@@ -217,10 +228,10 @@ def _is_remote(place: App) -> bool:
     return ":" in str(place.where.user_settings["embedder"])
 
 
-def _found(call: Asked, place: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
+def _found(call: HookCall, place: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
     """What a memory knows about a prompt, but this session's own words.
 
-    Not by ``Here.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
+    Not by ``App.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
     """
     found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
     others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
@@ -240,31 +251,30 @@ def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
             shown.append(hit)
             lines.append(line)
             left -= cost
-    body = "\n".join([STANDING, *lines])
-    block = fenced(body, seal=keyed_digest(body, secret))
+    block = fence([STANDING, *lines], secret)
     return (block, shown) if lines and fits(block) else ("", [])
 
 
-def _take_down(call: Asked, place: App, role: str, said: object) -> None:
+def _write_message(call: HookCall, place: App, role: str, text: object) -> None:
     """Keep what is said to a host that keeps no transcript which could be read."""
-    if not call.session or not isinstance(said, str) or not said.strip():
+    if not call.session or not isinstance(text, str) or not text.strip():
         return
-    from commonplace.hosts.dictation import take_down  # noqa: PLC0415 - most hosts keep their own
+    from commonplace.hosts.hook_files import write_message  # noqa: PLC0415 - most hosts keep their own
 
-    take_down(place.where.home, call.session, role, said, cwd=call.folder, secret=place.secret)
+    write_message(place.where.home, call.session, role, text, cwd=call.folder, secret=place.secret)
 
 
 # At compaction, stop and end
 
 
-def _capture(call: Asked, place: App, note: Callable[[str], None]) -> None:
+def _capture(call: HookCall, place: App, note: Callable[[str], None]) -> None:
     """Index what was said since the last time, and queue it; at an end learn from it, as far as the time goes."""
     from commonplace.hosts.capture import capture, learn  # noqa: PLC0415 - a prompt captures nothing
-    from commonplace.hosts.shown_log import receipt  # noqa: PLC0415 - see above
+    from commonplace.hosts.hook_files import save_shown_receipt  # noqa: PLC0415 - see above
 
-    session = capture(place, call.host, call.said, call.env, note=note)
+    session = capture(place, call.host, call.payload, call.env, note=note)
     if call.session:
-        receipt(place, call.session)
+        save_shown_receipt(place, call.session)
     if call.event == END and session and _learns(place) and call.left > SPARE_SECONDS:
         learn(place, session, note=note)
-    place.refresh()
+    place.folders.refresh()

@@ -1,162 +1,18 @@
-"""``commonplace hook``: what coding agents run.  It never breaks them: it ends in time with 0 and says JSON or nothing.
-
-A thread watches the clock and ends the process when time is up: a lock, a hanging embedder and an input that never ends
-are all the same to it.  Whatever else goes wrong ends here too and is noted in the log that ``commonplace status``
-shows.  It runs at every prompt, so it starts without a command-line library.
-"""
+"""``commonplace hook`` as click sees it, for whoever asks what it does; the hook itself runs without click."""
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-import time
-from collections.abc import Sequence
-from typing import NoReturn
+import click
 
-from commonplace.config.paths import home
-from commonplace.hosts import log as journal
-
-NAME = "hook"
-INPUT_SECONDS = 2.0  # until the host has said what it has to say
-LAST_SECONDS = 0.5  # for a last word when time is up
-INPUT_BYTES = 16 * 1024 * 1024  # a prompt with everything that was pasted into it
-
-HELP = """Answer a hook of a coding agent: JSON on standard input, the agent's JSON on standard output.
-
-EVENT is session-start, prompt, answer, compact, stop or session-end, or what the agent calls it.  A session's start is
-answered with the brief, a prompt with what memory knows about it; at the others the transcript is indexed and queued
-for extraction.  It always exits with 0, within its time limit; what went wrong is in `commonplace status`.
-`commonplace connect` sets it up.
-
-Example:
-  echo '{"session_id": "0b1c", "prompt": "how do we deploy?"}' | commonplace hook prompt --host claude-code
-"""
+from commonplace.cli.commands import Command
+from commonplace.hosts.hook_process import HELP, run_hook
 
 
-def hooked(arguments: Sequence[str]) -> NoReturn:
-    """Answer a hook; the process ends in here, whatever happens."""
-    watch = _Watch()
-    try:
-        _answered(arguments, watch)
-    finally:  # also what nobody has thought of: a host must not suffer from it
-        watch.end(sys.exc_info()[1])
-
-
-class _Watch:
-    """The clock, the answer as it stands, and the end: in time or when time is up, and then with what there is."""
-
-    def __init__(self) -> None:
-        self.what = NAME  # the host and the event, when they are known
-        self._answer = ""
-        self._ending = threading.Lock()
-        self._timer = self._started(INPUT_SECONDS)
-
-    def limit(self, seconds: float) -> None:
-        """Allow so many seconds from now on."""
-        self._timer.cancel()
-        self._timer = self._started(seconds)
-
-    def _started(self, seconds: float) -> threading.Timer:
-        timer = threading.Timer(seconds, self._over, [seconds])
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def answer(self, text: str) -> None:
-        """Take an answer; one that comes later is better."""
-        self._answer = text
-
-    def note(self, trouble: str) -> None:
-        """Write down what went wrong."""
-        journal.note(home(os.environ), f"{self.what}: {trouble}")
-
-    def end(self, error: BaseException | None) -> NoReturn:
-        """End the process well, after saying what there is to say."""
-        with self._ending:
-            try:
-                self._say()
-                if error is not None:
-                    self.note(str(error) or type(error).__name__)
-            finally:
-                os._exit(0)
-
-    def _over(self, seconds: float) -> None:
-        if self._ending.acquire(blocking=False):
-            trouble = f"it was not done within {seconds:.3g} seconds and was ended"
-            last = threading.Thread(target=self._last_words, args=[trouble], daemon=True)
-            last.start()
-            last.join(LAST_SECONDS)  # a disk that hangs keeps the note, not the process
-        else:
-            time.sleep(LAST_SECONDS)  # it is just ending by itself
-        _end_children()
-        os._exit(0)
-
-    def _last_words(self, trouble: str) -> None:
-        self._say()
-        self.note(trouble)
-
-    def _say(self) -> None:
-        data = f"{self._answer}\n".encode() if self._answer else b""
-        while data:
-            data = data[os.write(1, data) :]
-
-
-def _answered(arguments: Sequence[str], watch: _Watch) -> None:
-    said, host, seconds = _read(arguments)
-    watch.what = f"{host or 'a host'}, {said or 'no event'}"
-    if seconds:
-        watch.limit(seconds)
-    from commonplace.hosts import hook  # noqa: PLC0415 - whatever fails in there is forgiven out here
-    from commonplace.hosts.registry import PROMPT, event_named  # noqa: PLC0415 - likewise
-
-    event = event_named(said)
-    if event != PROMPT:
-        import gc  # noqa: PLC0415 - it was switched off for prompts
-
-        gc.enable()
-    call = hook.asked(event, host, _input(), os.environ, seconds=seconds)
-    watch.what = f"{call.host_name}, {event}"
-    watch.limit(call.left)
-    hook.handle(call, answer=watch.answer, note=watch.note)
-
-
-def _read(arguments: Sequence[str]) -> tuple[str, str | None, float | None]:
-    """The event, the host and the limit; what else is there is passed over, because nobody is there to be told."""
-    event, host, seconds = "", None, None
-    rest = iter(arguments)
-    for argument in rest:
-        name, equals, attached = argument.partition("=")
-        if name == "--host":
-            host = attached if equals else next(rest, None)
-        elif name == "--time-limit":
-            seconds = _seconds(attached if equals else next(rest, ""))
-        elif not argument.startswith("-"):
-            event = event or argument
-    return event, host, seconds
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        return max(0.05, min(float(text), 600.0))
-    except ValueError:
-        return None
-
-
-def _input() -> bytes:
-    """What the host says, to its end; a terminal says nothing, nor does an input that is closed."""
-    return b"" if sys.stdin is None or os.isatty(0) else sys.stdin.buffer.read(INPUT_BYTES)
-
-
-def _end_children() -> None:
-    """Leave no process behind: git may hang where the store's disk does.  Elsewhere than on Linux it ends by itself."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            children = [int(word) for word in file.read().split()]
-    except (OSError, ValueError):
-        return
-    for child in children:
-        try:
-            os.kill(child, 9)
-        except OSError:
-            continue
+@click.command(cls=Command, help=HELP)
+@click.argument("event")
+@click.option("--host", metavar="NAME", help="Which agent asks: claude-code, codex, gemini, cursor, opencode.")
+@click.option("--time-limit", metavar="SECONDS", type=float, help="End after so many seconds instead of the usual.")
+def hook(event: str, host: str | None, time_limit: float | None) -> None:
+    """See ``HELP``."""
+    named = ["--host", host] if host else []
+    run_hook([event, *named, *(["--time-limit", str(time_limit)] if time_limit else [])])

@@ -11,7 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from commonplace.hosts.registry import COMPACT, END, PROMPT, START, STOP, Found, Part, Places, home_of
+from commonplace.hosts.registry import (
+    COMPACT,
+    END,
+    PROMPT,
+    START,
+    STOP,
+    SettingsPart,
+    SettingsPlace,
+    Transcript,
+    user_home,
+)
 from commonplace.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,7 +48,7 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
     return {"context": text} if event in (START, PROMPT) else {}
 
 
-def history(env: Mapping[str, str]) -> Iterator[Found]:
+def history(env: Mapping[str, str]) -> Iterator[Transcript]:
     """See ``Host``; what subagents say is in sessions that have a parent, and is not looked at."""
     path = _database(env)
     if not os.path.isfile(path):
@@ -49,15 +59,15 @@ def history(env: Mapping[str, str]) -> Iterator[Found]:
     except InvalidInput as error:
         raise InvalidInput(f"{path!r} {error}") from error
     for session, cwd, at, count in rows:
-        yield Found(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
+        yield Transcript(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
 
 
-def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
     """See ``Host``."""
-    return next((found for found in history(env) if found.session == said.get("session_id")), None)
+    return next((found for found in history(env) if found.session == payload.get("session_id")), None)
 
 
-def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
     """See ``Host``; the rows of one message at a time."""
     from commonplace.hosts.transcripts import header, message  # noqa: PLC0415 - a prompt reads no transcript
 
@@ -71,16 +81,16 @@ def lines(found: Found) -> Iterator[Mapping[str, Any]]:
 
 
 def _parts(db: sqlite3.Connection, message: str) -> Iterator[Mapping[str, Any]]:
-    from commonplace.hosts.transcripts import call, result, text  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import text_part, tool_call, tool_result  # noqa: PLC0415 - see above
 
     for (data,) in _rows(db, "select data from part where message_id = ? order by time_created, id", (message,)):
         part = _object(data)
         if part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored"):
-            yield text(part.get("text"))
+            yield text_part(part.get("text"))
         elif part.get("type") == "tool" and isinstance(state := part.get("state"), dict):
-            yield call(part.get("tool"), state.get("input"), part.get("callID"))
+            yield tool_call(part.get("tool"), state.get("input"), part.get("callID"))
             if state.get("status") == "completed":
-                yield result(part.get("tool"), str(state.get("output") or ""), part.get("callID"))
+                yield tool_result(part.get("tool"), str(state.get("output") or ""), part.get("callID"))
 
 
 def _rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -116,10 +126,10 @@ def _object(data: object) -> Mapping[str, Any]:
     import json  # noqa: PLC0415 - see above
 
     try:
-        said = json.loads(data) if isinstance(data, str | bytes) else None
+        entry = json.loads(data) if isinstance(data, str | bytes) else None
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return entry if isinstance(entry, dict) else {}
 
 
 def _moment(milliseconds: object) -> str | None:
@@ -131,7 +141,7 @@ def _moment(milliseconds: object) -> str | None:
         return None
 
 
-def parts(script: str, places: Places) -> Sequence[Part]:
+def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
     """See ``Host``; settings with comments are kept where they are."""
     import json  # noqa: PLC0415 - see above
 
@@ -143,16 +153,16 @@ def parts(script: str, places: Places) -> Sequence[Part]:
     with open(os.path.join(os.path.dirname(__file__), PLUGIN), encoding="utf-8") as file:
         plugin = file.read().replace(f'"{SCRIPT}"', json.dumps(script))
     return [
-        Part(file=os.path.join(plugins, "commonplace.js"), kind="text", value=plugin),
-        Part(file=config, kind="json", path=("mcp", "commonplace"), value=server),
+        SettingsPart(file=os.path.join(plugins, "commonplace.js"), kind="text", value=plugin),
+        SettingsPart(file=config, kind="json", path=("mcp", "commonplace"), value=server),
     ]
 
 
-def folder(places: Places) -> str:
+def folder(places: SettingsPlace) -> str:
     """See ``Host``."""
     return os.path.join(places.env.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config"), "opencode")
 
 
 def _database(env: Mapping[str, str]) -> str:
-    base = env.get("XDG_DATA_HOME") or os.path.join(home_of(env), ".local", "share")
+    base = env.get("XDG_DATA_HOME") or os.path.join(user_home(env), ".local", "share")
     return os.path.join(base, "opencode", "opencode.db")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts.registry import Found, Part, Places, home_of
+from commonplace.hosts.registry import SettingsPart, SettingsPlace, Transcript, user_home
 
 TITLE = "pi"
 PROGRAM = "pi"
@@ -25,66 +25,66 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
     return {}
 
 
-def history(env: Mapping[str, str]) -> Iterator[Found]:
+def history(env: Mapping[str, str]) -> Iterator[Transcript]:
     """See ``Host``."""
     from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
     for root in _roots(env):
-        yield from (Found(path=path) for path in files(os.path.join(root, "sessions")))
+        yield from (Transcript(path=path) for path in files(os.path.join(root, "sessions")))
 
 
-def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
     """See ``Host``."""
     del env
-    path = said.get("transcript_path")
-    return Found(path=path) if isinstance(path, str) and os.path.isfile(path) else None
+    path = payload.get("transcript_path")
+    return Transcript(path=path) if isinstance(path, str) and os.path.isfile(path) else None
 
 
-def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
     """See ``Host``."""
-    from commonplace.hosts.transcripts import header, message, objects  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 
     begun = False
-    for said in objects(found.path):
-        body = said.get("message")
-        if said.get("type") == "session" and not begun:
+    for entry in json_lines(found.path):
+        body = entry.get("message")
+        if entry.get("type") == "session" and not begun:
             begun = True
-            yield header(said.get("id"), said.get("cwd"), said.get("timestamp"))
-        elif said.get("type") == "message" and isinstance(body, dict) and (spoken := list(_parts(body))):
+            yield header(entry.get("id"), entry.get("cwd"), entry.get("timestamp"))
+        elif entry.get("type") == "message" and isinstance(body, dict) and (spoken := list(_parts(body))):
             role = "assistant" if body.get("role") == "assistant" else "user"
-            yield message(role, spoken, said.get("timestamp"))
+            yield message(role, spoken, entry.get("timestamp"))
 
 
 def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    from commonplace.hosts.transcripts import call, result, text, words  # noqa: PLC0415 - see above
+    from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
     from commonplace.records.session_lines import asks_memory  # noqa: PLC0415 - see above
 
     role, content = body.get("role"), body.get("content")
     if role == "toolResult":
-        yield result(body.get("toolName"), words(content), body.get("toolCallId"))
+        yield tool_result(body.get("toolName"), content_text(content), body.get("toolCallId"))
     elif role == "bashExecution":
         command = str(body.get("command") or "")
         if not asks_memory(command):  # nobody called a tool here, so its words are all there is to know it by
-            yield result("bash", f"$ {command}\n{body.get('output') or ''}")
+            yield tool_result("bash", f"$ {command}\n{body.get('output') or ''}")
     elif role in ("user", "assistant"):
-        if own := words(content):
-            yield text(own)
+        if own := content_text(content):
+            yield text_part(own)
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") == "toolCall":
-                yield call(part.get("name"), part.get("arguments"), part.get("id"))
+                yield tool_call(part.get("name"), part.get("arguments"), part.get("id"))
 
 
-def parts(script: str, places: Places) -> Sequence[Part]:
+def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
     """See ``Host``: it is not connected, its sessions are read."""
     del script, places
     return []
 
 
-def folder(places: Places) -> str:
+def folder(places: SettingsPlace) -> str:
     """See ``Host``."""
     return next((root for root in _roots(places.env) if os.path.isdir(root)), _roots(places.env)[0])
 
 
 def _roots(env: Mapping[str, str]) -> list[str]:
     own = env.get("PI_CODING_AGENT_DIR")
-    return [own] if own else [os.path.join(home_of(env), name, "agent") for name in (".pi", ".omp")]
+    return [own] if own else [os.path.join(user_home(env), name, "agent") for name in (".pi", ".omp")]

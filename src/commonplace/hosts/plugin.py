@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from commonplace.hosts.claude_code import EVENTS, entry
+from commonplace.hosts.claude_code import EVENTS, hook_entry
 from commonplace.hosts.settings import write
 from commonplace.model.errors import InvalidInput
 from commonplace.version import VERSION
@@ -42,7 +42,7 @@ procedure or past incident may already be known, or when the user asks to rememb
 """
 
 
-def files(script: str) -> Mapping[str, str]:
+def plugin_files(script: str) -> Mapping[str, str]:
     """Every file of the plugin, by its path in it."""
     manifest = {
         "name": "commonplace",
@@ -58,7 +58,7 @@ def files(script: str) -> Mapping[str, str]:
         "plugins": [{"name": "commonplace", "source": "./", "description": ABOUT}],
     }
     # No --host: the same directory serves both hosts, and each is known by what it says.
-    hooks = {"hooks": {name: [entry(script, event, None)] for name, event in EVENTS.items()}}
+    hooks = {"hooks": {name: [hook_entry(script, event, None)] for name, event in EVENTS.items()}}
     server = {"mcpServers": {"commonplace": {"command": script, "args": ["mcp"]}}}
     return {
         MANIFEST: _json(manifest),
@@ -75,7 +75,7 @@ def write_plugin(folder: str, script: str) -> list[str]:
     held = os.listdir(folder) if os.path.isdir(folder) else []
     if held and not _is_ours(os.path.join(folder, MANIFEST)):
         raise InvalidInput(f"{folder!r} is not empty and not a plugin of ours; nothing was written")
-    made = files(script)
+    made = plugin_files(script)
     for path, text in made.items():
         write(os.path.join(folder, path), text.encode(), mode=0o644)
     return list(made)
@@ -84,10 +84,10 @@ def write_plugin(folder: str, script: str) -> list[str]:
 def _is_ours(manifest: str) -> bool:
     try:
         with open(manifest, encoding="utf-8") as file:
-            said = json.load(file)
+            entry = json.load(file)
     except (OSError, ValueError):
         return False
-    return isinstance(said, dict) and said.get("name") == "commonplace"
+    return isinstance(entry, dict) and entry.get("name") == "commonplace"
 
 
 def _json(value: object) -> str:

@@ -36,10 +36,10 @@ _THEIRS = {
     "afteragent": STOP,
     "afteragentresponse": ANSWER,
 }
-_SAID = {event.replace("-", ""): event for event in EVENTS} | _THEIRS
+_EVENT_NAMES = {event.replace("-", ""): event for event in EVENTS} | _THEIRS
 
 
-class Found(Value):
+class Transcript(Value):
     """One transcript that a host keeps."""
 
     path: str  #: the file that it is in
@@ -48,7 +48,7 @@ class Found(Value):
     stamp: Mapping[str, Any] = {}  #: what changes with it, where the file's own size and time do not say
 
 
-class Places(Value):
+class SettingsPlace(Value):
     """Where a host's settings are looked for."""
 
     env: Mapping[str, str]
@@ -56,7 +56,7 @@ class Places(Value):
     project: str | None = None  #: the folder whose settings are meant; None: the person's own
 
 
-class Part(Value):
+class SettingsPart(Value):
     """One thing of ours in a file of a host."""
 
     file: str
@@ -79,53 +79,53 @@ class Host(Protocol):
     def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
         """What the host wants to hear at an event that it calls ``name``, so that its model is shown the text."""
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Found]:
+    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
         """Every transcript that it keeps."""
 
-    def transcript(self, said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+    def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
         """The one that a hook's input speaks of."""
 
-    def lines(self, found: Found) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
         """A transcript in our form (docs/reference/sessions.md), line by line; raises ``OSError``."""
 
-    def parts(self, script: str, places: Places) -> Sequence[Part]:
+    def parts(self, script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
         """What is put into its settings; empty: it cannot be connected."""
 
-    def folder(self, places: Places) -> str:
+    def folder(self, places: SettingsPlace) -> str:
         """The folder that is there where the host is in use."""
 
 
-def host_named(name: str) -> Host:
+def get_host(name: str) -> Host:
     """The module of a host."""
     if name not in HOSTS:
         raise InvalidInput(f"{name!r} is not a host that is known; there are {', '.join(HOSTS)}")
     return cast("Host", import_module(f"commonplace.hosts.{HOSTS[name]}"))
 
 
-def event_named(said: str) -> str:
+def get_event(text: str) -> str:
     """An event by our name or a host's."""
-    event = _SAID.get(said.replace("-", "").replace("_", "").lower())
+    event = _EVENT_NAMES.get(text.replace("-", "").replace("_", "").lower())
     if event is None:
-        raise InvalidInput(f"{said!r} is not an event that is known; there are {', '.join(EVENTS)}")
+        raise InvalidInput(f"{text!r} is not an event that is known; there are {', '.join(EVENTS)}")
     return event
 
 
-def host_of(said: Mapping[str, Any]) -> str:
+def guess_host(payload: Mapping[str, Any]) -> str:
     """Which host speaks, if nobody says it: by what only that one says."""
-    path = str(said.get("transcript_path") or "")
-    if "conversation_id" in said or "cursor_version" in said:
+    path = str(payload.get("transcript_path") or "")
+    if "conversation_id" in payload or "cursor_version" in payload:
         return "cursor"
     if "/rollout-" in path or "/.codex/" in path:
         return "codex"
     return "gemini" if "/.gemini/" in path else "claude-code"
 
 
-def home_of(env: Mapping[str, str]) -> str:
+def user_home(env: Mapping[str, str]) -> str:
     """The person's home."""
     return env.get("HOME") or os.path.expanduser("~")
 
 
-def own_words(prompt: str) -> str:
+def without_hook_context(prompt: str) -> str:
     """A prompt without what hooks have put into it, as Gemini does."""
     if "<hook_context>" not in prompt:
         return prompt

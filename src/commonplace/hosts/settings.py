@@ -9,24 +9,40 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import unified_diff
 from hashlib import sha256
 from typing import Any
 
-from commonplace.hosts import hook_line as wires
 from commonplace.hosts import jsonc
-from commonplace.hosts.registry import Part
+from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, SettingsPart
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.values import Value
 
+NAME = "commonplace"  # of the MCP server, and of every file that is ours as a whole
+#: Seconds that a host waits; the hook itself ends sooner (hook.SECONDS).
+LIMITS = {START: 10, PROMPT: 5, ANSWER: 5, COMPACT: 15, STOP: 15, END: 15}
+_OUR_HOOK = re.compile(r"""(?:^|[/\\"' ])commonplace(?:\.exe)?["']? hook [a-z]""")
+_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 FOLDER = "connections"  # in the data folder
 MARK = "`commonplace connect"  # in every text that is ours as a whole
 FILE_BYTES = 64 * 1024 * 1024  # settings are small, but one host keeps its state in them
 
 
-class Note(Value):
+def hook_command_line(script: str, event: str, host: str | None) -> str:
+    """The command line of a hook, for a shell."""
+    quoted = script if _PLAIN.fullmatch(script) else "'" + script.replace("'", "'\"'\"'") + "'"
+    return f"{quoted} hook {event}" + (f" --host {host}" if host else "")
+
+
+def runs_our_hook(command: object) -> bool:
+    """Whether a command line is one of our hooks, wherever the script was then."""
+    return isinstance(command, str) and bool(_OUR_HOOK.search(command))
+
+
+class ChangeNote(Value):
     """What is remembered of a file that was changed."""
 
     file: str
@@ -39,13 +55,13 @@ class Note(Value):
     beside: Mapping[str, Any] = {}  #: what a new file was given besides
 
 
-class Change(Value):
+class FileChange(Value):
     """One file, before and after."""
 
     file: str
     now: bytes | None  #: what is there; None: nothing
     then: bytes | None
-    note: Note | None = None  #: to be kept; None: to be dropped
+    note: ChangeNote | None = None  #: to be kept; None: to be dropped
     before: bytes | None = None  #: what disconnecting brings back
 
     @property
@@ -57,38 +73,38 @@ class Change(Value):
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-class Wiring:
+class SettingsEditor:
     """The settings of hosts, as far as they are ours."""
 
     def __init__(self, home: str) -> None:
         self._folder = os.path.join(home, FOLDER)
 
-    def connecting(self, host: str, project: str | None, parts: Sequence[Part]) -> list[Change]:
-        """What has to change so that a host is connected; nothing where it is already."""
+    def plan_connect(self, host: str, project: str | None, parts: Sequence[SettingsPart]) -> list[FileChange]:
+        """What has to change to connect a host; nothing where it is connected already."""
         changes = [self._with(host, project, file, own) for file, own in _by_file(parts).items()]
         return [change for change in changes if change.now != change.then]
 
-    def disconnecting(self, host: str, project: str | None, parts: Sequence[Part]) -> list[Change]:
-        """What has to change so that it is not."""
+    def plan_disconnect(self, host: str, project: str | None, parts: Sequence[SettingsPart]) -> list[FileChange]:
+        """What has to change to disconnect it."""
         noted = [note.file for note in self.notes() if (note.host, note.project) == (host, project)]
         by_file = _by_file(parts)
         known = {file: by_file.get(file) or self._like(file, parts) for file in dict.fromkeys([*by_file, *noted])}
         changes = [self._without(file, own) for file, own in known.items()]
         return [change for change in changes if change.now != change.then]
 
-    def is_connected(self, parts: Sequence[Part]) -> bool:
+    def is_connected(self, parts: Sequence[SettingsPart]) -> bool:
         """Whether something of ours is in these files."""
         changes = [self._without(file, own) for file, own in _by_file(parts).items()]
         return any(change.now != change.then for change in changes)
 
-    def apply(self, changes: Sequence[Change]) -> list[str]:
+    def apply(self, changes: Sequence[FileChange]) -> list[str]:
         """Write what was planned, all of it or nothing; returns where the bytes that were there are kept."""
         for change in changes:
             if _read(change.file) != change.now:
                 raise InvalidInput(f"{change.file!r} was changed meanwhile; nothing was written to it")
         new = [change for change in changes if change.note and self._note(_name(change.file)) is None]
         kept: list[str] = []
-        written: list[Change] = []
+        written: list[FileChange] = []
         try:
             for change in changes:
                 kept += filter(None, [self._written(change)])
@@ -101,27 +117,29 @@ class Wiring:
             raise
         return kept
 
-    def notes(self) -> list[Note]:
+    def notes(self) -> list[ChangeNote]:
         """Every file that was changed and not changed back."""
         found = sorted(os.listdir(self._folder)) if os.path.isdir(self._folder) else []
         return [note for name in found if name.endswith(".json") and (note := self._note(name[: -len(".json")]))]
 
     # Planning
 
-    def _with(self, host: str, project: str | None, file: str, parts: Sequence[Part]) -> Change:
+    def _with(self, host: str, project: str | None, file: str, parts: Sequence[SettingsPart]) -> FileChange:
         now = _read(file)
         base, made = self._base(file, now, parts)
         then, new = _filled(file, base, parts)
         folders = () if now is not None else tuple(_absent(os.path.dirname(os.path.realpath(file))))
         earlier = self._note(_name(file))
-        note = Note(
+        note = ChangeNote(
             file=file, host=host, project=project, existed=base is not None, after=_digest(then),
             made=tuple(dict.fromkeys([*made, *new])), folders=folders or (earlier.folders if earlier else ()),
             beside=next((part.beside for part in parts if part.beside), {}),
         )  # fmt: skip
-        return Change(file=file, now=now, then=then, note=note, before=base)
+        return FileChange(file=file, now=now, then=then, note=note, before=base)
 
-    def _base(self, file: str, now: bytes | None, parts: Sequence[Part]) -> tuple[bytes | None, Sequence[jsonc.Path]]:
+    def _base(
+        self, file: str, now: bytes | None, parts: Sequence[SettingsPart]
+    ) -> tuple[bytes | None, Sequence[jsonc.Path]]:
         """A file as it is without us, and what we had made in it."""
         note = self._note(_name(file))
         if now is None:
@@ -132,26 +150,26 @@ class Wiring:
                 return before, ()
         return _emptied(file, now, parts, note), note.made if note else ()
 
-    def _without(self, file: str, parts: Sequence[Part]) -> Change:
+    def _without(self, file: str, parts: Sequence[SettingsPart]) -> FileChange:
         now = _read(file)
         base, _ = self._base(file, now, parts)
-        return Change(file=file, now=now, then=base)
+        return FileChange(file=file, now=now, then=base)
 
-    def _like(self, file: str, parts: Sequence[Part]) -> list[Part]:
+    def _like(self, file: str, parts: Sequence[SettingsPart]) -> list[SettingsPart]:
         """The parts for a file that is not where it would be today, such as one with another ending."""
         kind = {".toml": "toml", ".js": "text"}.get(os.path.splitext(file)[1], "json")
         return [part.replace(file=file) for part in parts if part.kind == kind]
 
     # Writing
 
-    def _written(self, change: Change) -> str | None:
+    def _written(self, change: FileChange) -> str | None:
         kept = self._remember(change)
         _put(change.file, change.then)
         if change.note is None:
             self._forget(change.file, self._note(_name(change.file)))
         return kept
 
-    def _remember(self, change: Change) -> str | None:
+    def _remember(self, change: FileChange) -> str | None:
         """Keep the bytes before anything is written; returns where."""
         if change.note is None:
             return None
@@ -159,11 +177,11 @@ class Wiring:
         path = os.path.join(self._folder, f"{_name(change.file)}.before")
         if change.before is not None:
             write(path, change.before, mode=0o600)
-        fields = {name: getattr(change.note, name) for name in Note.fields}
+        fields = {name: getattr(change.note, name) for name in ChangeNote.fields}
         write(os.path.join(self._folder, f"{_name(change.file)}.json"), json.dumps(fields).encode(), mode=0o600)
         return path if change.before is not None else None
 
-    def _forget(self, file: str, note: Note | None) -> None:
+    def _forget(self, file: str, note: ChangeNote | None) -> None:
         for end in (".before", ".json"):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self._folder, _name(file) + end))
@@ -171,13 +189,13 @@ class Wiring:
             with suppress(OSError):  # somebody has put something there
                 os.rmdir(folder)
 
-    def _note(self, name: str) -> Note | None:
+    def _note(self, name: str) -> ChangeNote | None:
         data = _read(os.path.join(self._folder, f"{name}.json"))
         if data is None:
             return None
         try:
-            said = json.loads(data)
-            return Note(**said | {"made": tuple(map(tuple, said["made"])), "folders": tuple(said["folders"])})
+            entry = json.loads(data)
+            return ChangeNote(**entry | {"made": tuple(map(tuple, entry["made"])), "folders": tuple(entry["folders"])})
         except (ValueError, KeyError, TypeError):  # a note that is none: what is ours is known without it
             return None
 
@@ -188,14 +206,14 @@ class Wiring:
 # One file
 
 
-def _by_file(parts: Iterable[Part]) -> dict[str, list[Part]]:
-    found: dict[str, list[Part]] = {}
+def _by_file(parts: Iterable[SettingsPart]) -> dict[str, list[SettingsPart]]:
+    found: dict[str, list[SettingsPart]] = {}
     for part in parts:
         found.setdefault(part.file, []).append(part)
     return found
 
 
-def _filled(file: str, base: bytes | None, parts: Sequence[Part]) -> tuple[bytes, list[jsonc.Path]]:
+def _filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> tuple[bytes, list[jsonc.Path]]:
     """A file with what is ours, and the containers that were made for it."""
     if parts[0].kind == "text":
         if base is not None:
@@ -212,7 +230,7 @@ def _filled(file: str, base: bytes | None, parts: Sequence[Part]) -> tuple[bytes
     return text.encode(), list(dict.fromkeys(made))
 
 
-def _emptied(file: str, now: bytes, parts: Sequence[Part], note: Note | None) -> bytes | None:
+def _emptied(file: str, now: bytes, parts: Sequence[SettingsPart], note: ChangeNote | None) -> bytes | None:
     """A file without what is ours; None if nothing else is in it and it was not there before us."""
     if not parts or not now.strip():
         return now
@@ -243,10 +261,10 @@ def _is_ours(value: Any) -> bool:
         return False
     inner = value.get("hooks")
     if isinstance(inner, list):
-        return bool(inner) and all(isinstance(one, dict) and wires.is_ours(one.get("command")) for one in inner)
+        return bool(inner) and all(isinstance(one, dict) and runs_our_hook(one.get("command")) for one in inner)
     run = value.get("command")
     program = run[0] if isinstance(run, list) and run else run
-    return wires.is_ours(run) or (isinstance(program, str) and os.path.basename(program) == wires.NAME)
+    return runs_our_hook(run) or (isinstance(program, str) and os.path.basename(program) == NAME)
 
 
 class _named:  # noqa: N801 - it reads as a word
@@ -273,7 +291,7 @@ def _text(file: str, data: bytes) -> str:
 # TOML
 
 
-def _toml_filled(file: str, base: bytes | None, parts: Sequence[Part]) -> bytes:
+def _toml_filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> bytes:
     kit, document = _toml(file, base or b"")
     for part in parts:
         *outer, last = part.path
@@ -290,7 +308,7 @@ def _toml_filled(file: str, base: bytes | None, parts: Sequence[Part]) -> bytes:
     return str(kit.dumps(document)).encode()
 
 
-def _toml_emptied(file: str, now: bytes, parts: Sequence[Part], *, existed: bool) -> bytes | None:
+def _toml_emptied(file: str, now: bytes, parts: Sequence[SettingsPart], *, existed: bool) -> bytes | None:
     kit, document = _toml(file, now)
     for part in parts:
         *outer, last = part.path

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from commonplace.hosts.registry import Found, Host
+from commonplace.hosts.registry import Host, Transcript
 from commonplace.records.index import LINE_BYTES, Log, opened, stamped
 
 BLOCK_BYTES = 1024 * 1024
@@ -24,7 +24,7 @@ SHELLS = frozenset(
 OTHERS = {"read_file": "read", "read_many_files": "read", "search_file_content": "grep", "grep_search": "grep"}
 
 
-class Translated:
+class TranscriptLines:
     """Lines of our form, made as they are asked for; see ``pipelines.index.Lines``."""
 
     def __init__(self, make: Callable[[], Iterator[Mapping[str, Any]]]) -> None:
@@ -63,7 +63,7 @@ def _written(line: Mapping[str, Any]) -> str:
     return json.dumps(json.loads(whole))
 
 
-def log_of(host: Host, found: Found) -> Log:
+def log_source(host: Host, found: Transcript) -> Log:
     """A host's transcript, to be indexed."""
     status = os.stat(found.path)
     return Log(
@@ -73,34 +73,34 @@ def log_of(host: Host, found: Found) -> Log:
 
 
 @contextmanager
-def _reading(host: Host, found: Found) -> Iterator[Translated]:
-    yield Translated(lambda: host.lines(found))
+def _reading(host: Host, found: Transcript) -> Iterator[TranscriptLines]:
+    yield TranscriptLines(lambda: host.lines(found))
 
 
-def about(host: Host, found: Found) -> Mapping[str, Any]:
+def transcript_header(host: Host, found: Transcript) -> Mapping[str, Any]:
     """What a transcript says about itself: its session, and where it ran."""
     first = next(host.lines(found), {})
     return first if "role" not in first else {}
 
 
-def objects(path: str) -> Iterator[Mapping[str, Any]]:
+def json_lines(path: str) -> Iterator[Mapping[str, Any]]:
     """Every JSON object of a file of lines; what is no object, or is still being written, is passed over."""
     with opened(path) as file:
         while data := file.readline(LINE_BYTES + 1):
             if len(data) > LINE_BYTES:
                 _pass_line(file, data)
                 continue
-            said = _object(data)
-            if said is not None:
-                yield said
+            entry = _object(data)
+            if entry is not None:
+                yield entry
 
 
 def _object(data: bytes) -> Mapping[str, Any] | None:
     try:
-        said = json.loads(data)
+        entry = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return entry if isinstance(entry, dict) else None
 
 
 def _pass_line(file: IO[bytes], data: bytes) -> None:
@@ -110,17 +110,17 @@ def _pass_line(file: IO[bytes], data: bytes) -> None:
 
 def header(session: object, cwd: object, started: object) -> Mapping[str, Any]:
     """The first line of a transcript in our form."""
-    said = {"session": session, "cwd": cwd, "started": started}
-    return {key: value for key, value in said.items() if isinstance(value, str) and value}
+    entry = {"session": session, "cwd": cwd, "started": started}
+    return {key: value for key, value in entry.items() if isinstance(value, str) and value}
 
 
 def message(role: str, parts: Sequence[Mapping[str, Any]], time: object) -> Mapping[str, Any]:
     """A message in our form."""
-    said: dict[str, Any] = {"role": role, "content": list(parts)}
-    return said | {"time": time} if moment(time) else said
+    entry: dict[str, Any] = {"role": role, "content": list(parts)}
+    return entry | {"time": time} if is_timestamp(time) else entry
 
 
-def moment(value: object) -> bool:
+def is_timestamp(value: object) -> bool:
     """Whether that is a moment: one that is none must not cost the message."""
     try:
         datetime.fromisoformat(value)  # type: ignore[arg-type]  # whatever a host has put there
@@ -129,27 +129,27 @@ def moment(value: object) -> bool:
     return True
 
 
-def text(value: object) -> Mapping[str, Any]:
+def text_part(value: object) -> Mapping[str, Any]:
     """Words, as a part of a message."""
     return {"type": "text", "text": value if isinstance(value, str) else ""}
 
 
-def call(name: object, arguments: object, id: object = None) -> Mapping[str, Any]:
+def tool_call(name: object, arguments: object, id: object = None) -> Mapping[str, Any]:
     """A call of a tool, as a part of a message; its result has the same id."""
     given = arguments if isinstance(arguments, dict | str) else None
-    return {"type": "tool_call", "name": tool(name), "arguments": given} | _named(id)
+    return {"type": "tool_call", "name": tool_name(name), "arguments": given} | _named(id)
 
 
-def result(name: object, said: str, id: object = None) -> Mapping[str, Any]:
+def tool_result(name: object, text: str, id: object = None) -> Mapping[str, Any]:
     """What a tool said, as a part of a message."""
-    return {"type": "tool_result", "name": tool(name), "content": said} | _named(id)
+    return {"type": "tool_result", "name": tool_name(name), "content": text} | _named(id)
 
 
 def _named(id: object) -> dict[str, Any]:
     return {"id": id} if isinstance(id, str) and id else {}
 
 
-def tool(name: object) -> str:
+def tool_name(name: object) -> str:
     """A tool by our name for it."""
     if not isinstance(name, str):
         return ""
@@ -157,13 +157,13 @@ def tool(name: object) -> str:
     return "bash" if plain in SHELLS else OTHERS.get(plain, name)
 
 
-def words(content: object, *kinds: str) -> str:
+def content_text(content: object, *kinds: str) -> str:
     """The text in a content that is a text or a list of parts, of which those of these types are meant."""
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    said = [part.get("text") for part in parts if part.get("type", "text") in (kinds or ("text",))]
-    return "\n".join(one for one in said if isinstance(one, str))
+    words = [part.get("text") for part in parts if part.get("type", "text") in (kinds or ("text",))]
+    return "\n".join(one for one in words if isinstance(one, str))
 
 
 def files(folder: str, *, end: str = ".jsonl", begin: str = "", deep: bool = True) -> Iterator[str]:

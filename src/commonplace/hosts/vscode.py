@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts.registry import Found, Part, Places
+from commonplace.hosts.registry import SettingsPart, SettingsPlace, Transcript
 
 TITLE = "VS Code"
 PROGRAM = "code"
@@ -22,34 +22,34 @@ def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
     return {}
 
 
-def history(env: Mapping[str, str]) -> Iterator[Found]:
+def history(env: Mapping[str, str]) -> Iterator[Transcript]:
     """See ``Host``: there is none to be read."""
     del env
     yield from ()
 
 
-def transcript(said: Mapping[str, Any], env: Mapping[str, str]) -> Found | None:
+def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
     """See ``Host``: there is none."""
-    del said, env
+    del payload, env
     return None
 
 
-def lines(found: Found) -> Iterator[Mapping[str, Any]]:
+def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
     """See ``Host``: there is none to be read."""
     del found
     yield from ()
 
 
-def parts(script: str, places: Places) -> Sequence[Part]:
+def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
     """See ``Host``."""
     file = os.path.join(
         folder(places) if places.project is None else os.path.join(places.project, ".vscode"), "mcp.json"
     )
     server = {"type": "stdio", "command": script, "args": ["mcp"]}
-    return [Part(file=file, kind="json", path=("servers", "commonplace"), value=server)]
+    return [SettingsPart(file=file, kind="json", path=("servers", "commonplace"), value=server)]
 
 
-def folder(places: Places) -> str:
+def folder(places: SettingsPlace) -> str:
     """See ``Host``."""
     if sys.platform == "darwin":
         return os.path.join(places.home, "Library", "Application Support", "Code", "User")

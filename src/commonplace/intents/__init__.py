@@ -5,34 +5,57 @@ Nothing is imported before it is used: commands that run no agent must not pay f
 
 from __future__ import annotations
 
+from commonplace.lazy import lazy_names
+
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
-    from typing import Any
-
     from commonplace.intents.assignments import Intent, Runner, assign, runner
+    from commonplace.intents.client import AsyncClient, Client
     from commonplace.intents.decorators import Agent, Memory, on_assignment
+    from commonplace.intents.entries import Caller
+    from commonplace.intents.event_routes import EVENT_ROUTES
+    from commonplace.intents.intents import Intents
+    from commonplace.intents.opening import open_intents
+    from commonplace.intents.rfc_routes import RFC_ROUTES
+    from commonplace.intents.sdk_routes import SDK_ROUTES
+    from commonplace.intents.verbs import VERBS, IntentAccess
 
 COMMANDS = {
     "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on."),
 }  #: name -> where it lives in this package, what it does
 
-_HOMES = {
-    "Agent": "decorators",
-    "Intent": "assignments",
-    "Memory": "decorators",
-    "Runner": "assignments",
-    "assign": "assignments",
-    "on_assignment": "decorators",
-    "runner": "assignments",
-}
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "assignments": "Intent Runner assign runner",
+        "client": "AsyncClient Client",
+        "decorators": "Agent Memory on_assignment",
+        "entries": "Caller",
+        "event_routes": "EVENT_ROUTES",
+        "intents": "Intents",
+        "opening": "open_intents",
+        "rfc_routes": "RFC_ROUTES",
+        "sdk_routes": "SDK_ROUTES",
+        "verbs": "VERBS IntentAccess",
+    },
+)
 
-__all__ = ["Agent", "Intent", "Memory", "Runner", "assign", "on_assignment", "runner"]
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'commonplace.intents' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - paid for only by those who ask
-
-    return getattr(import_module(f"commonplace.intents.{_HOMES[name]}"), name)
+__all__ = [
+    "EVENT_ROUTES",
+    "RFC_ROUTES",
+    "SDK_ROUTES",
+    "VERBS",
+    "Agent",
+    "AsyncClient",
+    "Caller",
+    "Client",
+    "Intent",
+    "IntentAccess",
+    "Intents",
+    "Memory",
+    "Runner",
+    "assign",
+    "on_assignment",
+    "open_intents",
+    "runner",
+]

@@ -1,299 +1,124 @@
-"""Client and AsyncClient: intent memory for programs, in a file of their own or behind a server, with the same verbs.
+"""Client and AsyncClient: intent memory for programs, in a local store or behind a server, with the same methods.
 
-    client = Client("memory.db")                                    # embedded
+    client = Client("memory.db")                                    # local
     client = Client("http://127.0.0.1:8000", api_key="cp_...")      # remote
 
-A client without an agent of its own acts for whichever agent a call names; one with ``agent=`` acts for that one alone.
+A client without an agent acts for the agent that each call names; one with ``agent=`` acts for that agent only.  The
+methods are the verbs of ``intents.verbs``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from commonplace.app import LOCAL, intents
+from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
-from commonplace.intents.entries import scope_named, texts_listed
-from commonplace.intents.intents import Caller, Entry, EntryDraft, EntryFilter, Intents, Page, Permissions, Policy, Task
+from commonplace.intents import verbs
+from commonplace.intents.entries import Caller, Entry, Page, Permissions, Policy, Task, scope_named
+from commonplace.intents.opening import open_intents
+from commonplace.intents.verbs import IntentAccess
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder
-from commonplace.model.records import Json
+from commonplace.verbs import Verb
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 TIMEOUT_SECONDS = 30.0
 REMOTE = ("http://", "https://")
+MISSING = "a client of a server needs an extra: pip install 'commonplace[server]' ({name!r} is missing)"
 
 
 class Backend(Protocol):
-    """What answers a client's calls: the engine's verbs by name, with their arguments."""
+    """What a client's calls go to."""
 
-    def entry(self, verb: str, **arguments: Any) -> Entry:
-        """A verb that gives one entry."""
-
-    def entries(self, verb: str, **arguments: Any) -> list[Entry]:
-        """A verb that gives several."""
-
-    def batch(self, items: Sequence[EntryDraft]) -> list[Entry]:
-        """Keep all of these or none."""
-
-    def page(self, where: EntryFilter, *, limit: int, offset: int) -> Page:
-        """A part of a list."""
-
-    def forget(self, **arguments: Any) -> None:
-        """Erase an entry."""
-
-    def permit(self, namespace: str, permissions: Permissions) -> Permissions:
-        """Say who may do what in a namespace."""
-
-    def permissions(self, namespace: str) -> Permissions:
-        """Who may do what in a namespace."""
-
-    def task(self, verb: str, **arguments: Any) -> Task:
-        """A verb of tasks."""
-
-    def erase(self, task: str) -> None:
-        """Erase a task with its archive."""
+    def call(self, verb: Verb[IntentAccess, P, R], *args: P.args, **given: P.kwargs) -> R:
+        """Call a verb."""
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Release connections and files."""
+
+
+class Local:
+    """A store that this process opens itself."""
+
+    def __init__(self, access: IntentAccess) -> None:
+        self.access = access
+
+    def call(self, verb: Verb[IntentAccess, P, R], *args: P.args, **given: P.kwargs) -> R:
+        """Call a verb."""
+        return verb(self.access, *args, **given)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.access.intents.close()
+
+
+def _method(verb: Verb[IntentAccess, P, R]) -> Callable[Concatenate[Any, P], R]:
+    """Return a verb as a method that calls it on the backend."""
+
+    def call(self: Any, /, *args: P.args, **given: P.kwargs) -> R:
+        backend: Backend = self.backend
+        return backend.call(verb, *args, **given)
+
+    return _named_after(verb.function, call)
+
+
+def _awaited(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Awaitable[R]]:
+    """Return a method that runs another one in a thread."""
+
+    async def call(self: Any, /, *args: P.args, **given: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.plain, *args, **given)
+
+    return _named_after(method, call)
+
+
+def _named_after(original: Callable[..., Any], call: Callable[P, R]) -> Callable[P, R]:
+    """Give a function the name, the documentation and the signature of another."""
+    call.__name__ = getattr(original, "__name__", "call").rstrip("_")
+    call.__doc__ = original.__doc__
+    call.__wrapped__ = original  # type: ignore[attr-defined]  # inspect shows the original's signature
+    return call
 
 
 class Entries:
     """``client.memory``: entries with keys, versions and tiers."""
 
-    def __init__(self, behind: Backend) -> None:
-        self._behind = behind
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
-    def store(
-        self,
-        agent_id: str,
-        key: str,
-        value: Json,
-        tier: str = "episodic",
-        tags: Iterable[str] = (),
-        *,
-        namespace: str | None = None,
-        ttl: float | str | None = None,
-        version: int | None = None,
-        task: str | None = None,
-        intent: str | None = None,
-        pinned: bool | None = None,
-        priority: str | None = None,
-        sensitivity: str | None = None,
-        expires_at: datetime | None = None,
-        fresh: bool = False,
-        max_entries: int | None = None,
-    ) -> Entry:
-        """Keep a value under a key; one that is there gets a new version.
-
-        ``version`` makes it conditional: if the entry is at another one, ``Conflict`` says at which (``.current``).
-        """
-        return self._behind.entry(
-            "store", agent=agent_id, key=key, value=value, tier=tier, tags=texts_listed(tags), namespace=namespace,
-            ttl=ttl, version=version, task=task, intent=intent, pinned=pinned, priority=priority,
-            sensitivity=sensitivity, expires_at=expires_at, fresh=fresh, max_entries=max_entries,
-        )  # fmt: skip
-
-    def recall(
-        self,
-        agent_id: str,
-        query: str | None = None,
-        tags: Iterable[str] = (),
-        *,
-        key: str | None = None,
-        tier: str | None = None,
-        namespace: str | None = None,
-        task: str | None = None,
-        limit: int = 10,
-        brief: bool = False,
-    ) -> list[Entry]:
-        """Find entries: all of these tags, best first by a query, else newest first."""
-        return self._behind.entries(
-            "recall", agent=agent_id, query=query, tags=texts_listed(tags), key=key, tier=tier, namespace=namespace,
-            task=task, limit=limit, brief=brief,
-        )  # fmt: skip
-
-    def get(
-        self,
-        agent_id: str,
-        key: str,
-        *,
-        namespace: str | None = None,
-        tier: str | None = None,
-        task: str | None = None,
-    ) -> Entry:
-        """The entry with a key; ``NotFound`` if there is none that the agent may see."""
-        return self._behind.entry("get", agent=agent_id, key=key, namespace=namespace, tier=tier, task=task)
-
-    def pin(
-        self,
-        agent_id: str,
-        key: str,
-        *,
-        namespace: str | None = None,
-        tier: str | None = None,
-        task: str | None = None,
-    ) -> Entry:
-        """Let an entry survive every eviction."""
-        return self._behind.entry("pin", agent=agent_id, key=key, namespace=namespace, tier=tier, task=task)
-
-    def unpin(
-        self,
-        agent_id: str,
-        key: str,
-        *,
-        namespace: str | None = None,
-        tier: str | None = None,
-        task: str | None = None,
-    ) -> Entry:
-        """Let an entry be evicted again."""
-        return self._behind.entry("unpin", agent=agent_id, key=key, namespace=namespace, tier=tier, task=task)
-
-    def forget(
-        self,
-        agent_id: str,
-        key: str,
-        *,
-        namespace: str | None = None,
-        tier: str | None = None,
-        task: str | None = None,
-    ) -> None:
-        """Erase an entry for good."""
-        self._behind.forget(agent=agent_id, key=key, namespace=namespace, tier=tier, task=task)
-
-    def list(
-        self,
-        agent_id: str | None = None,
-        *,
-        namespace: str | None = None,
-        key: str | None = None,
-        tier: str | None = None,
-        tags: Iterable[str] = (),
-        tags_any: Iterable[str] = (),
-        task: str | None = None,
-        intent: str | None = None,
-        pinned: bool | None = None,
-        updated_after: datetime | None = None,
-        updated_before: datetime | None = None,
-        query: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> Page:
-        """A part of the entries meant, newest first, and ``.total``, how many there are; a namespace may end in *."""
-        where = EntryFilter(
-            agent=agent_id, namespace=namespace, key=key, tier=tier, tags=texts_listed(tags), task=task, intent=intent,
-            tags_any=texts_listed(tags_any, "tags_any"), pinned=pinned, updated_after=updated_after,
-            updated_before=updated_before, query=query,
-        )  # fmt: skip
-        return self._behind.page(where, limit=limit, offset=offset)
-
-    def batch(self, items: Iterable[Mapping[str, Any]]) -> Sequence[Entry]:
-        """Keep all of these or none; each is a mapping of what ``store`` takes."""
-        if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
-            raise InvalidInput(f"a batch should be a list of mappings, not {items!r}")
-        return self._behind.batch([_draft(item) for item in items])
-
-    def permit(self, namespace: str, *, default: str = "read", allow: Mapping[str, str] | None = None) -> Permissions:
-        """Say who may do what in a shared namespace: ``default`` for all, ``allow`` by agent."""
-        if not isinstance(allow, Mapping | None):
-            raise InvalidInput(f"allow should be a mapping from agents to permissions, not {allow!r}")
-        return self._behind.permit(namespace, Permissions(default=default, allow=dict(allow or {})))
-
-    def permissions(self, namespace: str) -> Permissions:
-        """Who may do what in a shared namespace."""
-        return self._behind.permissions(namespace)
+    store = _method(verbs.store)
+    batch = _method(verbs.batch)
+    get = _method(verbs.get)
+    entry = _method(verbs.entry)
+    recall = _method(verbs.recall)
+    list = _method(verbs.list_)
+    update = _method(verbs.update)
+    pin = _method(verbs.pin)
+    unpin = _method(verbs.unpin)
+    forget = _method(verbs.forget)
+    erase = _method(verbs.erase)
+    summary = _method(verbs.summary)
+    events = _method(verbs.events)
+    namespaces = _method(verbs.namespaces)
+    permissions = _method(verbs.permissions)
+    permit = _method(verbs.permit)
 
 
 class Tasks:
     """``client.tasks``: what working memory belongs to."""
 
-    def __init__(self, behind: Backend) -> None:
-        self._behind = behind
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
-    def begin(
-        self,
-        task: str,
-        agent_id: str,
-        *,
-        coordinator: str | None = None,
-        parent: str | None = None,
-        policy: Mapping[str, Any] | None = None,
-    ) -> Task:
-        """Begin a task for an agent."""
-        return self._behind.task(
-            "begin", task=task, agent=agent_id, coordinator=coordinator, parent=parent, policy=policy
-        )
-
-    def assign(self, task: str, agent_id: str) -> Task:
-        """Hand a task to another agent, which may read what those before it kept."""
-        return self._behind.task("assign", task=task, agent=agent_id)
-
-    def finish(self, task: str, outcome: str = "completed") -> Task:
-        """End a task; its working memory is archived and erased."""
-        return self._behind.task("finish", task=task, outcome=outcome)
-
-    def get(self, task: str) -> Task:
-        """A task, for those who have to do with it."""
-        return self._behind.task("get", task=task)
-
-    def erase(self, task: str) -> None:
-        """Erase a task with its working memory, its archive and everything that was told of it."""
-        self._behind.erase(task)
-
-
-class Embedded:
-    """The engine itself answers."""
-
-    def __init__(self, engine: Intents, caller: Caller) -> None:
-        self.engine = engine
-        self._caller = caller
-
-    def entry(self, verb: str, **arguments: Any) -> Entry:
-        """See ``Backend``."""
-        found: Entry = getattr(self.engine, verb)(self._caller, **arguments)
-        return found
-
-    def entries(self, verb: str, **arguments: Any) -> list[Entry]:
-        """See ``Backend``."""
-        found: list[Entry] = getattr(self.engine, verb)(self._caller, **arguments)
-        return found
-
-    def batch(self, items: Sequence[EntryDraft]) -> list[Entry]:
-        """See ``Backend``."""
-        return self.engine.batch(self._caller, items)
-
-    def page(self, where: EntryFilter, *, limit: int, offset: int) -> Page:
-        """See ``Backend``."""
-        return self.engine.page(self._caller, where, limit=limit, offset=offset)
-
-    def forget(self, **arguments: Any) -> None:
-        """See ``Backend``."""
-        self.engine.forget(self._caller, **arguments)
-
-    def permit(self, namespace: str, permissions: Permissions) -> Permissions:
-        """See ``Backend``."""
-        return self.engine.permit(self._caller, namespace, permissions)
-
-    def permissions(self, namespace: str) -> Permissions:
-        """See ``Backend``."""
-        return self.engine.permissions(self._caller, namespace)
-
-    def task(self, verb: str, **arguments: Any) -> Task:
-        """See ``Backend``."""
-        found: Task = getattr(self.engine, {"get": "task"}.get(verb, verb))(self._caller, **arguments)
-        return found
-
-    def erase(self, task: str) -> None:
-        """See ``Backend``."""
-        self.engine.erase(self._caller, task)
-
-    def close(self) -> None:
-        """See ``Backend``."""
-        self.engine.close()
+    begin = _method(verbs.begin_task)
+    assign = _method(verbs.assign_task)
+    finish = _method(verbs.finish_task)
+    get = _method(verbs.get_task)
+    archive = _method(verbs.task_archive)
+    erase = _method(verbs.erase_task)
 
 
 class Client:
@@ -311,28 +136,26 @@ class Client:
         event_days: int | None = None,
         clock: Clock = now_utc,
     ) -> None:
-        """Open a file, the address of a database, a server (``http://...``), or without any the command's own store.
+        """Open a file, the address of a database, a server (``http://...``), or by default the command's own store.
 
-        ``api_key`` and ``timeout`` are for a server; ``embedder``, ``capacity``, ``event_days`` and ``clock`` for what
-        is embedded.
+        ``api_key`` and ``timeout`` are for a server; ``embedder``, ``capacity``, ``event_days`` and ``clock`` for a
+        local store.
         """
         if store is not None and store.startswith(REMOTE):
-            from commonplace.intents.remote import Remote  # noqa: PLC0415 - only for those who are elsewhere
-
-            self.behind: Backend = Remote(store, agent=agent, api_key=api_key, timeout=timeout)
+            self.backend: Backend = _remote(store, agent=agent, api_key=api_key, timeout=timeout)
         elif api_key is not None:
-            raise InvalidInput("an api_key is for a server; a store of one's own asks for none")
+            raise InvalidInput("an api_key is for a server; a local store needs none")
         else:
             if agent is not None:
-                scope_named(("agent", agent))  # refuses what cannot name an agent
-            engine = intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
-            self.behind = Embedded(engine, Caller(agent=agent))
-        self.memory = Entries(self.behind)
-        self.tasks = Tasks(self.behind)
+                scope_named(("agent", agent))  # raises for what is no name
+            engine = open_intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
+            self.backend = Local(IntentAccess(intents=engine, caller=Caller(agent=agent)))
+        self.memory = Entries(self.backend)
+        self.tasks = Tasks(self.backend)
 
     def close(self) -> None:
-        """Give back what is held."""
-        self.behind.close()
+        """Release connections and files."""
+        self.backend.close()
 
     def __enter__(self) -> Self:
         return self
@@ -341,14 +164,14 @@ class Client:
         self.close()
 
 
-def _threaded(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Awaitable[R]]:
-    async def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, self.plain, *args, **kwargs)
-
-    call.__doc__ = verb.__doc__
-    call.__name__ = getattr(verb, "__name__", "call")
-    call.__wrapped__ = verb  # type: ignore[attr-defined]  # inspect shows the verb's own signature
-    return call
+def _remote(url: str, **options: Any) -> Backend:
+    try:
+        from commonplace.intents.remote import Remote  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "httpx":
+            raise
+        raise InvalidInput(MISSING.format(name=error.name)) from error
+    return Remote(url, **options)
 
 
 class AsyncEntries:
@@ -357,16 +180,22 @@ class AsyncEntries:
     def __init__(self, plain: Entries) -> None:
         self.plain = plain
 
-    store = _threaded(Entries.store)
-    recall = _threaded(Entries.recall)
-    get = _threaded(Entries.get)
-    pin = _threaded(Entries.pin)
-    unpin = _threaded(Entries.unpin)
-    forget = _threaded(Entries.forget)
-    list = _threaded(Entries.list)
-    batch = _threaded(Entries.batch)
-    permit = _threaded(Entries.permit)
-    permissions = _threaded(Entries.permissions)
+    store = _awaited(Entries.store)
+    batch = _awaited(Entries.batch)
+    get = _awaited(Entries.get)
+    entry = _awaited(Entries.entry)
+    recall = _awaited(Entries.recall)
+    list = _awaited(Entries.list)
+    update = _awaited(Entries.update)
+    pin = _awaited(Entries.pin)
+    unpin = _awaited(Entries.unpin)
+    forget = _awaited(Entries.forget)
+    erase = _awaited(Entries.erase)
+    summary = _awaited(Entries.summary)
+    events = _awaited(Entries.events)
+    namespaces = _awaited(Entries.namespaces)
+    permissions = _awaited(Entries.permissions)
+    permit = _awaited(Entries.permit)
 
 
 class AsyncTasks:
@@ -375,15 +204,16 @@ class AsyncTasks:
     def __init__(self, plain: Tasks) -> None:
         self.plain = plain
 
-    begin = _threaded(Tasks.begin)
-    assign = _threaded(Tasks.assign)
-    finish = _threaded(Tasks.finish)
-    get = _threaded(Tasks.get)
-    erase = _threaded(Tasks.erase)
+    begin = _awaited(Tasks.begin)
+    assign = _awaited(Tasks.assign)
+    finish = _awaited(Tasks.finish)
+    get = _awaited(Tasks.get)
+    archive = _awaited(Tasks.archive)
+    erase = _awaited(Tasks.erase)
 
 
 class AsyncClient:
-    """Intent memory for a program with an event loop; every verb runs in a thread."""
+    """Intent memory for a program with an event loop; every call runs in a thread."""
 
     def __init__(
         self,
@@ -397,7 +227,7 @@ class AsyncClient:
         event_days: int | None = None,
         clock: Clock = now_utc,
     ) -> None:
-        """See ``Client``."""
+        """Open what ``Client`` opens."""
         self.plain = Client(
             store, agent=agent, api_key=api_key, timeout=timeout, embedder=embedder, capacity=capacity,
             event_days=event_days, clock=clock,
@@ -405,29 +235,13 @@ class AsyncClient:
         self.memory = AsyncEntries(self.plain.memory)
         self.tasks = AsyncTasks(self.plain.tasks)
 
-    close = _threaded(Client.close)
+    close = _awaited(Client.close)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
-
-
-def _draft(item: Mapping[str, Any]) -> EntryDraft:
-    """One mapping of a batch; a name that ``store`` does not know is told."""
-    if not isinstance(item, Mapping):
-        raise InvalidInput(f"an entry of a batch should be a mapping of what `store` takes, not {item!r}")
-    named = {"agent" if name == "agent_id" else name: value for name, value in item.items()}
-    fields = {"tier": "episodic"} | named | {"tags": texts_listed(item.get("tags", ()))}
-    known = set(EntryDraft.fields)
-    for name in fields:
-        if name not in known or name in item.keys() & {"agent"}:
-            raise InvalidInput(f"{name!r} is nothing that an entry can be stored with")
-    for name in ("agent", "key", "value"):
-        if name not in fields:
-            raise InvalidInput(f"an entry of a batch has no {'agent_id' if name == 'agent' else name!r}")
-    return EntryDraft(**fields)
 
 
 __all__ = ["AsyncClient", "Client", "Entry", "Page", "Permissions", "Policy", "Task"]

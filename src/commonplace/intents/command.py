@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from commonplace.cli.commands import Listed
+from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_too
-from commonplace.cli.terminal import note, say, say_json
+from commonplace.cli.session import json_option
+from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.intents.workflow_dialect import TIER, Phase, Workflow, load
 from commonplace.model.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
-    from commonplace.intents.workflow import Ended, Outcome, Started
+    from commonplace.intents.workflow import PhaseEnd, RunStart, WorkflowOutcome
 
 T = TypeVar("T")
 
 
-@click.group(cls=Listed)
+@click.group(cls=Group)
 def workflow() -> None:
     """Run workflows: phases that agents are assigned to, with the memory that each may use.
 
@@ -41,17 +41,17 @@ def workflow() -> None:
     "--agents", "modules", metavar="MODULE", multiple=True, help="A module or a .py file with @Agent classes."
 )
 @click.option(
-    "--input", "inputs", metavar="NAME=TEXT", multiple=True, help="What every phase is told; may be repeated."
+    "--input", "inputs", metavar="NAME=TEXT", multiple=True, help="An input for every phase; may be repeated."
 )
 @click.option(
     "--resume",
     metavar="[RUN]",
     is_flag=False,
     flag_value="",
-    help="Go on with a run that did not complete; the newest one unless it is named.",
+    help="Resume a run that did not complete (default: the newest).",
 )
-@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
-@json_too
+@click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")
+@json_option
 def run(
     file: str,
     *,
@@ -61,7 +61,7 @@ def run(
     store: str | None,
     as_json: bool,
 ) -> int:
-    """Run a workflow: each phase as soon as those it depends on are done, several at once where they can.
+    """Run a workflow: each phase as soon as those it depends on have completed, several at once.
 
     What a phase comes to goes to standard output, what happens to standard error.  A phase that fails does not stop
     the others, but those that depend on it are not run; the exit code is then 1.  A run that did not complete says how
@@ -74,17 +74,17 @@ def run(
       commonplace workflow run launch.yml --agents shop.agents --resume
     """
     described, told = load(file), dict(map(_pair, inputs))
-    known: list[Started] = []
+    known: list[RunStart] = []
     try:
         outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
     except (KeyboardInterrupt, StoreError):
         for one in known:
-            note(f"to go on where it stopped: {_again(file, modules, store, one.run)}")
+            print_note(f"to resume it: {_again(file, modules, store, one.run)}")
         raise
     if as_json:
-        say_json(_outcome_json(outcome))
+        print_json(_outcome_json(outcome))
     if not outcome.completed:
-        note(f"to go on where it stopped: {_again(file, modules, store, outcome.run)}")
+        print_note(f"to resume it: {_again(file, modules, store, outcome.run)}")
     return OK if outcome.completed else ATTENTION
 
 
@@ -134,29 +134,29 @@ async def _run(
     store: str | None,
     as_json: bool,
     resume: str | None,
-    known: list[Started],
-) -> Outcome:
+    known: list[RunStart],
+) -> WorkflowOutcome:
     from commonplace.intents import workflow as running  # noqa: PLC0415 - see _ran
     from commonplace.intents.assignments import runner  # noqa: PLC0415
     from commonplace.intents.workflow_agents import agents_in  # noqa: PLC0415
 
-    def told(seen: Phase | Ended) -> None:
+    def told(seen: Phase | PhaseEnd) -> None:
         if isinstance(seen, Phase):
-            note(f"{seen.name}: assigned to {seen.assign!r}")
+            print_note(f"{seen.name}: assigned to {seen.assign!r}")
             return
         if not seen.completed:
-            note(f"{seen.phase} {_outcomes(seen)}")
+            print_note(f"{seen.phase} {_outcomes(seen)}")
             return
         if seen.carried:
-            note(f"{seen.phase}: completed before")
+            print_note(f"{seen.phase}: completed before")
         if not as_json:
-            say(f"{seen.phase}: {_shown(seen.result)}")
+            print_text(f"{seen.phase}: {_shown(seen.result)}")
             sys.stdout.flush()  # the next phase may take long
 
-    def started(seen: Started) -> None:
+    def started(seen: RunStart) -> None:
         known.append(seen)
         for name, reason in seen.again.items():
-            note(f"{name} runs again: {reason}")
+            print_note(f"{name} runs again: {reason}")
 
     agents = [found for module in modules for found in agents_in(module, beside=described.file)]
     with runner(store) as work:
@@ -165,7 +165,7 @@ async def _run(
         )
 
 
-def _outcomes(seen: Ended) -> str:
+def _outcomes(seen: PhaseEnd) -> str:
     return f"was left out: {seen.error}" if seen.outcome == "skipped" else f"{seen.outcome}: {seen.error}"
 
 
@@ -180,7 +180,7 @@ def _shown(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(_plain(result), ensure_ascii=False)
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: WorkflowOutcome) -> dict[str, Any]:
     phases = {
         one.phase: {
             "agent": one.agent,
@@ -204,10 +204,10 @@ def _plain(result: Any) -> Any:
 @workflow.command()
 @click.argument("file", metavar="FILE")
 @click.argument("run_id", metavar="[RUN]", default="")
-@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
-@json_too
+@click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")
+@json_option
 def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
-    """Give up a run that did not complete; the newest one unless it is named.
+    """Cancel a run that did not complete (default: the newest).
 
     What is still open of it is archived as it is when a phase ends, and the run cannot be resumed any more.
 
@@ -216,33 +216,33 @@ def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
     """
     described = load(file)
     from commonplace.intents.assignments import runner  # noqa: PLC0415 - see _ran
-    from commonplace.intents.workflow_progress import resumed  # noqa: PLC0415
+    from commonplace.intents.workflow_progress import resume_run  # noqa: PLC0415
 
     with runner(store) as work:
-        progress = resumed(work.intents, described, run_id, None)
+        progress = resume_run(work.intents, described, run=run_id, inputs=None)
         progress.cancel()
     if as_json:
-        say_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})
+        print_json({"workflow": described.name, "run": progress.run, "outcome": "cancelled"})
     else:
-        say(f"cancelled {progress.run}")
+        print_text(f"cancelled {progress.run}")
 
 
 @workflow.command()
 @click.argument("file", metavar="FILE")
-@json_too
+@json_option
 def check(file: str, as_json: bool) -> None:
-    """Read a workflow and say what would run, in which order and with which memory; nothing is imported or run.
+    """Check a workflow and print its phases in order, with their memory. Nothing is imported or run.
 
     Example:
       commonplace workflow check launch.yml
     """
     described = load(file)
     if as_json:
-        say_json({"workflow": described.name, "waves": [list(wave) for wave in described.order()]})
+        print_json({"workflow": described.name, "waves": [list(wave) for wave in described.order()]})
         return
     for number, wave in enumerate(described.order(), start=1):
         for name in wave:
-            say(f"{number}. {_line(described, described.phase(name))}")
+            print_text(f"{number}. {_line(described, described.phase(name))}")
 
 
 def _line(described: Workflow, phase: Phase) -> str:

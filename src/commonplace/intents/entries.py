@@ -170,6 +170,14 @@ class Policy(Value):
     max_entries: int | None = None
     max_total_size_kb: int | None = None
 
+    def _check(self) -> None:
+        for name in ("archive_on_completion", "inherit_from_parent"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(f"{name} should be true or false, not {getattr(self, name)!r}")
+        for name in ("max_entries", "max_total_size_kb"):
+            if getattr(self, name) is not None:
+                above_zero(getattr(self, name), name)
+
 
 class Task(Value):
     """A task: who works on it, who watches over it."""

@@ -1,8 +1,8 @@
 """Intents: the verbs of intent memory.  Each asks who may, reads what it needs, and makes its changes at once.
 
 Entries have keys, versions and a tier.  Working memory belongs to an agent and a task, episodic memory to an agent,
-semantic memory to everybody whom its namespace lets in.  The rules of that are in ``intent_access``, the making of
-changes in ``intent_writing``, the life of a task in ``intent_tasks``; here is what callers call.
+semantic memory to everybody whom its namespace lets in.  The rules of that are in ``access``, the making of changes in
+``writing``, the life of a task in ``tasks``; here is what callers call.  Writing and searching are the engine's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import Any, Self
 
 from commonplace.engine.memory import now_utc
+from commonplace.engine.recall import CANDIDATES, count_use, search
+from commonplace.engine.writer import Writer
 from commonplace.intents.access import ALL, Access
 from commonplace.intents.entries import (
     ENTRY,
@@ -40,11 +42,10 @@ from commonplace.intents.entries import (
     tier_named,
 )
 from commonplace.intents.retention import Retention
-from commonplace.intents.search import Search
 from commonplace.intents.tasks import Tasks
-from commonplace.intents.writing import TRIES, Writing
-from commonplace.model.changes import Delete, Touch
-from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, StoreError
+from commonplace.intents.writing import Writing
+from commonplace.model.changes import Change, Delete
+from commonplace.model.errors import Forbidden, InvalidInput, NotFound
 from commonplace.model.events import EVENT_DAYS, Event, Happened
 from commonplace.model.ids import is_id
 from commonplace.model.ports import Clock, Embedder, Store
@@ -62,6 +63,7 @@ EPISODIC_CAPACITY = 1000  # entries of one agent in one namespace
 RECALL_LIMIT = 10
 PAGE_LIMIT = 100
 PAGE_MOST = 1000
+CANDIDATES_MOST = 2000  # by words and by meaning, each
 
 
 class Intents:
@@ -87,12 +89,10 @@ class Intents:
         self._clock = clock
         self._capacity = capacity
         self._access = Access(store, clock)
-        self._writing = Writing(
-            store, self._access, clock=clock, embedder=embedder, secret=secret, capacity=capacity,
-            retention=Retention(store, clock, days=event_days),
-        )  # fmt: skip
-        self._search = Search(store, embedder)
-        self._tasks = Tasks(store, self._access, self._writing, clock)
+        self._writer = Writer(store, clock=clock, embedder=embedder, secret=secret)
+        retention = Retention(store, clock, days=event_days)
+        self._writing = Writing(self._writer, self._access, capacity=capacity, retention=retention)
+        self._tasks = Tasks(self._writer, self._access, self._writing)
 
     # Writing
 
@@ -132,7 +132,7 @@ class Intents:
 
     def batch(self, caller: Caller, items: Sequence[EntryDraft]) -> list[Entry]:
         """Keep all of these or none, each as ``store`` would."""
-        return [entry_of(record) for record in self._writing.keep(caller, items)] if items else []
+        return [entry_of(record) for record in self._writing.store(caller, items)] if items else []
 
     def update(
         self,
@@ -150,7 +150,7 @@ class Intents:
         listed = tags if tags is UNSET else texts_listed(tags)
         named = {"value": value, "tags": listed, "pinned": pinned, "priority": priority, "ttl": ttl}
         fields = {name: field for name, field in named.items() if field is not UNSET}
-        return entry_of(self._writing.change(caller, self._seen(caller, id), version, fields))
+        return entry_of(self._writing.update(caller, self._seen(caller, id), version, fields))
 
     def pin(
         self, caller: Caller, agent: str, key: str, *, namespace: str | None = None, tier: str | None = None,
@@ -158,7 +158,7 @@ class Intents:
     ) -> Entry:  # fmt: skip
         """Let an entry survive every eviction."""
         held = self._found(caller, agent, key, namespace=namespace, tier=tier, task=task)
-        return entry_of(self._writing.change(caller, held, None, {"pinned": True}))
+        return entry_of(self._writing.update(caller, held, None, {"pinned": True}))
 
     def unpin(
         self, caller: Caller, agent: str, key: str, *, namespace: str | None = None, tier: str | None = None,
@@ -166,7 +166,7 @@ class Intents:
     ) -> Entry:  # fmt: skip
         """Let an entry be evicted again."""
         held = self._found(caller, agent, key, namespace=namespace, tier=tier, task=task)
-        return entry_of(self._writing.change(caller, held, None, {"pinned": False}))
+        return entry_of(self._writing.update(caller, held, None, {"pinned": False}))
 
     def forget(
         self, caller: Caller, agent: str, key: str, *, namespace: str | None = None, tier: str | None = None,
@@ -324,16 +324,14 @@ class Intents:
             agent_scope(agent)  # refuses what cannot name an agent
         if caller.agent is not None:
             permissions = permissions.replace(allow=dict(permissions.allow) | {caller.agent: "admin"})
-        for _ in range(TRIES):
+
+        def plan() -> tuple[list[Change], Permissions]:
             found = self._access.permissions(name)
             if found is not None and not _administers(caller, found[0]):
                 raise Forbidden(f"{caller.agent!r} does not administer the namespace {namespace!r}")
-            try:
-                self._store.apply([self._writing.policy(name, permissions, found[1] if found else None)])
-            except Conflict:
-                continue
-            return permissions
-        raise Conflict(f"the permissions of {namespace!r} are fought over; it was tried {TRIES} times")
+            return [self._writing.policy(name, permissions, found[1] if found else None)], permissions
+
+        return self._writer.retry(plan, busy=f"others change the permissions of {namespace!r}")[1]
 
     # Tasks
 
@@ -453,20 +451,20 @@ class Intents:
         return [record for record in found if _is_meant(entry_of(record), wanted)]
 
     def _ranked(self, scopes: Iterable[Scope], where: EntryFilter, limit: int) -> list[Record]:
-        asked = self._filter(scopes, where)
-        if where.query is not None and (ranked := self._search.ranked(asked, where.query, limit=limit)) is not None:
-            return ranked
-        return self._store.find(asked, order=Order.NEWEST, limit=limit)
+        """Two entries with different keys are two entries, so none is dropped for saying the same as another."""
+        asked, found = self._filter(scopes, where), None
+        if where.query is not None:
+            candidates = min(max(CANDIDATES, 2 * limit), CANDIDATES_MOST)
+            found = search(
+                self._store, self._writer.embedder, asked, where.query, limit=limit, candidates=candidates
+            )  # fmt: skip
+        if found is None:
+            return self._store.find(asked, order=Order.NEWEST, limit=limit)
+        return [hit.record for hit in found if hit.record]
 
     def _touch(self, records: Sequence[Record]) -> None:
         """Reading keeps episodic memory from eviction; a store that can only be read still answers."""
-        ids = tuple(record.id for record in records if record.kind is Kind.EPISODIC)
-        if not ids:
-            return
-        try:
-            self._store.apply([Touch(ids=ids, at=self._clock())])
-        except StoreError:  # it was read all the same
-            return
+        count_use(self._store, [record.id for record in records if record.kind is Kind.EPISODIC], self._clock())
 
     def _erase(self, caller: Caller, record: Record) -> None:
         self._access.check_owner(caller, record)

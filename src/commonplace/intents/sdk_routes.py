@@ -1,71 +1,134 @@
-"""The five flat calls of the public client: create, get, list, update, delete."""
+"""The routes of the openintent package: the five calls of its client, and the paths that its MCP tools use.
+
+A namespace called ``summary`` cannot be listed by its path, which is the summary's; ``?namespace=summary`` lists it.
+"""
 
 from __future__ import annotations
 
-from commonplace.intents import wire
-from commonplace.intents.intents import EntryFilter
-from commonplace.intents.wire import AgentPage, Deleted, EntryChange, NewEntry, WireEntry
-from commonplace.server.routing import Answer, Call, Route
+from typing import Any
+
+from commonplace.intents import verbs
+from commonplace.intents.entries import Entry
+from commonplace.intents.public_format import (
+    AgentFilter,
+    Deleted,
+    EntryChange,
+    EntryTier,
+    KeyValue,
+    NewEntry,
+    PagePart,
+    PublicEntry,
+    public_entries,
+    public_entry,
+)
+from commonplace.intents.verbs import IntentAccess
+from commonplace.routes import Answer, Call, Route
 
 
-def create(call: Call) -> Answer:
-    """Keep a new entry; a key that is taken is a conflict, never a second row and never a silent overwrite."""
+def create(access: IntentAccess, call: Call) -> Answer:
+    """Create an entry; a key that is taken is a conflict, never a second entry and never an overwrite."""
     given: NewEntry = call.body
-    return tagged(wire.entry(call.intents.store(call.caller, **given.arguments(), fresh=True)))
+    return _with_etag(verbs.store(access, **given.arguments(), fresh=True))
 
 
-def get(call: Call) -> Answer:
-    """One entry by its id."""
-    return tagged(wire.entry(call.intents.entry(call.caller, call.path["id"])))
+def get(access: IntentAccess, call: Call) -> Answer:
+    """Return an entry by its id."""
+    return _with_etag(verbs.entry(access, call.path["id"]))
 
 
-def listed(call: Call) -> list[WireEntry]:
-    """An agent's entries as a bare array: that is what the public client reads."""
-    asked: AgentPage = call.query
-    where = EntryFilter(
-        agent=call.path["agent"], namespace=asked.namespace or None, tier=asked.memory_type, tags=tuple(asked.tags)
-    )
-    found = call.intents.page(call.caller, where, limit=min(asked.limit, wire.LIMIT_MOST), offset=asked.offset)
-    return wire.entries(found.entries)
+def list_of_agent(access: IntentAccess, call: Call) -> list[PublicEntry]:
+    """Return an agent's entries as a bare array: the public client reads nothing else."""
+    asked: AgentFilter = call.query
+    given = asked.arguments() | {"namespace": asked.namespace or None}
+    return public_entries(verbs.list_(access, call.path["agent"], **given))
 
 
-def update(call: Call) -> Answer:
-    """Change an entry that is at the version which If-Match names."""
+def update(access: IntentAccess, call: Call) -> Answer:
+    """Change an entry that is at the version in If-Match."""
     change: EntryChange = call.body
-    version = call.required_version
-    return tagged(wire.entry(call.intents.update(call.caller, call.path["id"], version=version, **change.arguments())))
+    return _with_etag(verbs.update(access, call.path["id"], call.required_version, **change.arguments()))
 
 
-def delete(call: Call) -> Deleted:
-    """Erase an entry for good."""
-    call.intents.remove(call.caller, call.path["id"])
+def delete(access: IntentAccess, call: Call) -> Deleted:
+    """Erase an entry."""
+    verbs.erase(access, call.path["id"])
     return Deleted(entry_id=call.path["id"])
 
 
-def tagged(entry: WireEntry) -> Answer:
-    """An entry with its version as ETag, which If-Match takes as it is."""
-    return Answer(content=entry, headers={"ETag": f'"{entry.version}"'})
+def put_key(access: IntentAccess, call: Call) -> Answer:
+    """Store the value of a key; If-Match makes it conditional."""
+    given: KeyValue = call.body
+    where: EntryTier = call.query
+    entry = verbs.store(
+        access, **_named(call), value=given.value, tier=where.tier or given.tier, tags=given.tags,
+        ttl=given.ttl_seconds, task=where.task, version=call.version,
+    )  # fmt: skip
+    return _with_etag(entry)
 
 
-ROUTES = (
+def get_key(access: IntentAccess, call: Call) -> Answer:
+    """Return the entry of a key."""
+    return _with_etag(verbs.get(access, **_named(call), **call.query.arguments()))
+
+
+def delete_key(access: IntentAccess, call: Call) -> Deleted:
+    """Erase the entry of a key."""
+    verbs.forget(access, **_named(call), **call.query.arguments())
+    return Deleted()
+
+
+def list_of_namespace(access: IntentAccess, call: Call) -> list[PublicEntry]:
+    """Return the entries of a namespace."""
+    part: PagePart = call.query
+    found = verbs.list_(access, call.path["agent"], namespace=call.path["namespace"], **part.arguments())
+    return public_entries(found)
+
+
+def _named(call: Call) -> dict[str, Any]:
+    """Return the names in the path as verbs take them."""
+    return {"agent_id": call.path["agent"], "namespace": call.path["namespace"], "key": call.path["key"]}
+
+
+def _with_etag(entry: Entry) -> Answer:
+    """Return an entry with its version as ETag, which If-Match takes as it is."""
+    return Answer(content=public_entry(entry), headers={"ETag": f'"{entry.version}"'})
+
+
+_ID, _AGENT = "/api/v1/memory/{id}", "/api/v1/agents/{agent}/memory"
+_KEY = f"{_AGENT}/{{namespace}}/{{key:path}}"
+SDK_ROUTES = (
     Route(
-        method="POST", path="/api/v1/memory", summary="Keep a new entry.", handle=create, body=NewEntry,
-        answers=WireEntry, problems=(403, 409, 429),
+        method="POST", path="/api/v1/memory", summary="Create an entry.", handle=create, body=NewEntry,
+        answers=PublicEntry, problems=(403, 409, 429),
     ),
     Route(
-        method="GET", path="/api/v1/memory/{id}", summary="One entry by its id.", handle=get, answers=WireEntry,
-        problems=(404,),
+        method="GET", path=_ID, summary="Return an entry by its id.", handle=get, answers=PublicEntry, problems=(404,)
     ),
     Route(
-        method="PATCH", path="/api/v1/memory/{id}", summary="Change an entry that is at the version of If-Match.",
-        handle=update, body=EntryChange, answers=WireEntry, problems=(403, 404, 409, 428, 429), match="must",
+        method="PATCH", path=_ID, summary="Change an entry that is at the version in If-Match.", handle=update,
+        body=EntryChange, answers=PublicEntry, problems=(403, 404, 409, 428, 429), match="must",
     ),
     Route(
-        method="DELETE", path="/api/v1/memory/{id}", summary="Erase an entry for good.", handle=delete,
-        answers=Deleted, problems=(403, 404),
+        method="DELETE", path=_ID, summary="Erase an entry.", handle=delete, answers=Deleted, problems=(403, 404)
     ),
     Route(
-        method="GET", path="/api/v1/agents/{agent}/memory", summary="An agent's entries, newest first.", handle=listed,
-        query=AgentPage, answers=list[WireEntry],
+        method="GET", path=_AGENT, summary="List an agent's entries, newest first.", handle=list_of_agent,
+        query=AgentFilter, answers=list[PublicEntry],
+    ),
+    Route(
+        method="PUT", path=_KEY, summary="Store the value of a key.", handle=put_key, body=KeyValue, query=EntryTier,
+        answers=PublicEntry, problems=(403, 404, 409, 429), match="may", tag="by key",
+    ),
+    Route(
+        method="GET", path=_KEY, summary="Return the entry of a key.", handle=get_key, query=EntryTier,
+        answers=PublicEntry, problems=(403, 404), tag="by key",
+    ),
+    Route(
+        method="DELETE", path=_KEY, summary="Erase the entry of a key.", handle=delete_key, query=EntryTier,
+        answers=Deleted, problems=(403, 404), tag="by key",
+    ),
+    Route(
+        method="GET", path=f"{_AGENT}/{{namespace}}", summary="List the entries of a namespace.",
+        handle=list_of_namespace, query=PagePart, answers=list[PublicEntry], tag="by key",
     ),
 )  # fmt: skip

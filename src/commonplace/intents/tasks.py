@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from commonplace.engine.writer import Writer
 from commonplace.intents.access import (
     ACTIVE,
     ALL,
@@ -24,16 +25,14 @@ from commonplace.intents.entries import (
     Caller,
     Policy,
     Task,
-    above_zero,
     agent_scope,
     namespace_of,
     one_of,
 )
-from commonplace.intents.writing import TRIES, Writing
+from commonplace.intents.writing import Writing
 from commonplace.model.changes import Change, Delete, DropScope, Emit, Require
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.events import Event, Happened
-from commonplace.model.ports import Clock, Store
 from commonplace.model.queries import ANY_STATE, Order
 from commonplace.model.records import Json, Record
 from commonplace.model.scopes import Scope
@@ -42,11 +41,11 @@ from commonplace.model.scopes import Scope
 class Tasks:
     """What can be done with a task."""
 
-    def __init__(self, store: Store, access: Access, writing: Writing, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, writer: Writer, access: Access, writing: Writing) -> None:
+        self._writer = writer
+        self._store = writer.store
         self._access = access
         self._writing = writing
-        self._clock = clock
 
     def get(self, caller: Caller, id: str) -> Task:
         """A task, for those who have to do with it."""
@@ -74,26 +73,27 @@ class Tasks:
             raise NotFound(f"there is no task {parent!r}")
         task = Task(id=id, assigned=agent, coordinator=coordinator, parent=parent, policy=_policy(policy))
         try:
-            self._store.apply([self._kept(task, None)])
+            self._store.apply([self._put(task, None)])
         except Conflict:
             raise Conflict(f"there is a task {id!r} already") from None
         return task
 
     def assign(self, caller: Caller, id: str, agent: str) -> Task:
         """Hand a task to another agent, which may read what those before it kept."""
-        task = self.get(caller, id)
+        self.get(caller, id)  # who may not see it is not told that it is there
         if caller.agent is not None:
             raise Forbidden(f"{caller.agent!r} may not assign the task {id!r}: only an operator may")
         agent_scope(agent)
-        for _ in range(TRIES):
+
+        def plan() -> tuple[list[Change], Task]:
             task, held = self._found(caller, id)
             if task.status != ACTIVE:
                 raise Conflict(f"the task {id!r} is {task.status}")
             former = tuple(name for name in (*task.former, task.assigned) if name != agent)
             after = task.replace(assigned=agent, former=former)
-            if self._put(after, held):
-                return after
-        raise Conflict(f"the task {id!r} is fought over; it was tried {TRIES} times")
+            return [self._put(after, held)], after
+
+        return self._writer.retry(plan, busy=f"others change the task {id!r}")[1]
 
     def finish(self, caller: Caller, id: str, outcome: str) -> Task:
         """End a task: nothing more can be written to its working memory, which is archived and erased.
@@ -101,17 +101,19 @@ class Tasks:
         Ending it again does what an interrupted end left undone, and nothing else.
         """
         one_of(outcome, OUTCOMES, "an outcome")
-        for _ in range(TRIES):
+
+        def plan() -> tuple[list[Change], Task]:
             task, held = self._found(caller, id)
             if caller.agent not in (None, task.assigned, task.coordinator):
                 raise Forbidden(f"{caller.agent!r} may not end the task {id!r}")
             if task.status not in (ACTIVE, outcome):
                 raise Conflict(f"the task {id!r} is {task.status} already")
             after = task.replace(status=outcome)
-            if task.status == outcome or self._put(after, held):
-                self._archive(after)
-                return after
-        raise Conflict(f"the task {id!r} is fought over; it was tried {TRIES} times")
+            return [] if task.status == outcome else [self._put(after, held)], after
+
+        _, task = self._writer.retry(plan, busy=f"others change the task {id!r}")
+        self._archive(task)
+        return task
 
     def archived(self, caller: Caller, id: str) -> list[Event]:
         """What the working memory of a task held at its end: one event for each agent that kept something."""
@@ -142,28 +144,17 @@ class Tasks:
             raise NotFound(f"there is no task {id!r}")
         return known(caller, found[0]), found[1]
 
-    def _kept(self, task: Task, held: Record | None) -> Change:
+    def _put(self, task: Task, held: Record | None) -> Change:
         category = ACTIVE if task.status == ACTIVE else ENDED
-        return self._writing.noted(task_scope(task.id), TASK, task_value(task), held, category=category)
-
-    def _put(self, task: Task, held: Record) -> bool:
-        """Whether it was made on what was read."""
-        try:
-            self._store.apply([self._kept(task, held)])
-        except (Conflict, NotFound):  # changed, or erased, since it was looked at
-            return False
-        return True
+        return self._writing.own_record(task_scope(task.id), TASK, task_value(task), held, category=category)
 
     def _archive(self, task: Task) -> None:
-        """Snapshot and erase what each agent kept, in one transaction; nobody writes there any more, but may forget."""
-        for _ in range(TRIES):
-            changes = [change for owner in task.agents for change in self._ending(task, owner)]
-            try:
-                self._store.apply(changes)
-            except Conflict:
-                continue
-            return
-        raise Conflict(f"the working memory of the task {task.id!r} is fought over; it was tried {TRIES} times")
+        """Snapshot and erase what each agent stored, in one transaction; nobody writes there now, but may forget."""
+
+        def plan() -> tuple[list[Change], None]:
+            return [change for owner in task.agents for change in self._ending(task, owner)], None
+
+        self._writer.retry(plan, busy=f"others change the working memory of the task {task.id!r}")
 
     def _ending(self, task: Task, owner: str) -> list[Change]:
         root = agent_scope(owner, task=task.id)
@@ -207,11 +198,4 @@ def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:
         raise InvalidInput(f"a memory policy should be a mapping, not {given!r}")
     if unknown := sorted(set(given) - set(Policy.fields)):
         raise InvalidInput(f"{unknown[0]!r} is not part of a memory policy; use {', '.join(Policy.fields)}")
-    for name in ("archive_on_completion", "inherit_from_parent"):
-        if not isinstance(given.get(name, False), bool):
-            raise InvalidInput(f"{name} should be true or false, not {given[name]!r}")
-    for name in ("max_entries", "max_total_size_kb"):
-        most = given.get(name)
-        if most is not None:
-            above_zero(most, name)
     return Policy(**given)

@@ -1,4 +1,4 @@
-"""How entries are kept: drafts become changes, all of one call become one transaction.
+"""How entries are stored: drafts become changes, all of one call become one transaction.
 
 What has expired where something is written goes with it; what makes room for it goes with it; what does not fit is
 refused by the database, in the transaction, so that no two writers can each take the last place.
@@ -6,11 +6,12 @@ refused by the database, in the transaction, so that no two writers can each tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from commonplace.engine.admission import Admitted, Gate, admit
+from commonplace.engine.admission import Admitted, Gate
+from commonplace.engine.writer import Writer
 from commonplace.intents.access import ACTIVE, PERMISSIONS, Access, policy_scope, task_scope
 from commonplace.intents.entries import (
     ENTRY,
@@ -34,18 +35,15 @@ from commonplace.intents.entries import (
 )
 from commonplace.intents.retention import Retention
 from commonplace.model.binding import Binding
-from commonplace.model.changes import AdoptEmbedder, Cap, Change, Delete, Put, Require, Trim
-from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, ProviderError
+from commonplace.model.changes import Cap, Change, Delete, Put, Require, Trim
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.events import Happened
-from commonplace.model.ids import new_id
-from commonplace.model.ports import Clock, Embedder, Store
-from commonplace.model.queries import Filter, Order, State, Vector
+from commonplace.model.queries import Filter, Order, State
 from commonplace.model.records import EMPTY, Channel, Draft, Json, Kind, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 VALUE_BYTES = 65_536  # as JSON; more belongs into a file that the value names
-TRIES = 64  # of a write that says "whatever version is there", each after somebody else's success
 BATCH_MOST = 1000
 KIBIBYTE = 1024
 
@@ -69,34 +67,23 @@ class Planned(Value):
 
 
 class Writing:
-    """Makes changes of drafts, and makes them."""
+    """Makes changes of drafts, and writes them."""
 
-    def __init__(
-        self,
-        store: Store,
-        access: Access,
-        *,
-        clock: Clock,
-        embedder: Embedder | None,
-        secret: Callable[[], bytes],
-        capacity: int,
-        retention: Retention,
-    ) -> None:
-        self._store = store
+    def __init__(self, writer: Writer, access: Access, *, capacity: int, retention: Retention) -> None:
+        self._writer = writer
+        self._store = writer.store
+        self._clock = writer.clock
         self._access = access
-        self._clock = clock
-        self._embedder = embedder
-        self._secret = secret
         self._capacity = capacity
         self._retention = retention
 
-    def keep(self, caller: Caller, drafts: Sequence[EntryDraft]) -> list[Record]:
-        """Keep all of these or none."""
+    def store(self, caller: Caller, drafts: Sequence[EntryDraft]) -> list[Record]:
+        """Store all of these or none."""
         if len(drafts) > BATCH_MOST:
             raise InvalidInput(f"a batch of {len(drafts)} entries is too long; {BATCH_MOST} are the most")
-        return self._tried(lambda: self._drafted(caller, drafts))
+        return self._write(lambda: self._drafted(caller, drafts))
 
-    def change(self, caller: Caller, record: Record, version: int | None, fields: Mapping[str, Any]) -> Record:
+    def update(self, caller: Caller, record: Record, version: int | None, fields: Mapping[str, Any]) -> Record:
         """Put the next version of an entry; without a version on whatever is there by then."""
         known = [record]  # it was read just now; the database says if that is not what is there
 
@@ -109,21 +96,22 @@ class Writing:
             task = self._access.check_write(caller, held)
             return [], [Planned(put=self._put(self._changed(caller, held, fields), held), task=task)]
 
-        [changed] = self._tried(plan)
+        [changed] = self._write(plan)
         return changed
 
-    def _tried(self, plan: Callable[[], tuple[list[Change], list[Planned]]]) -> list[Record]:
+    def _write(self, plan: Callable[[], tuple[list[Change], list[Planned]]]) -> list[Record]:
         """Plan on what is there, and again if it changed meanwhile; a plan refuses what its caller did not expect."""
-        for _ in range(TRIES):
+
+        def changes() -> tuple[list[Change], list[Planned]]:
             before, planned = plan()
-            try:
-                outcomes = self._store.apply([*before, *self._made(planned)])
-            except (Conflict, NotFound):  # changed, or forgotten or expired, since it was looked at
-                continue
-            self._retention.look()
-            kept = {record.id: record for outcome in outcomes for record in outcome.records}
-            return [kept[one.record.id] for one in planned]
-        raise Conflict(f"a key is fought over, or taken by what is no entry; it was tried {TRIES} times")
+            return [*before, *self._changes(planned)], planned
+
+        written, planned = self._writer.retry(
+            changes, busy="the key is changed by others all the time, or taken by what is no entry"
+        )
+        self._retention.look()
+        stored = {record.id: record for outcome in written.outcomes for record in outcome.records}
+        return [stored[one.record.id] for one in planned]
 
     # From drafts to puts
 
@@ -187,16 +175,16 @@ class Writing:
             raise Forbidden(f"{agent!r} may not write to the namespace {namespace!r}")
 
     def policy(self, namespace: str, permissions: Permissions, held: Record | None) -> Put:
-        """The change that keeps a namespace's permissions."""
+        """The change that stores a namespace's permissions."""
         value: dict[str, Json] = {"default": permissions.default, "allow": dict(permissions.allow)}
-        return self.noted(policy_scope(namespace), PERMISSIONS, value, held, category="policy", kind=Kind.SEMANTIC)
+        return self.own_record(policy_scope(namespace), PERMISSIONS, value, held, category="policy", kind=Kind.SEMANTIC)
 
-    def noted(
+    def own_record(
         self, scope: Scope, key: str, value: Json, held: Record | None, *, category: str, kind: Kind = Kind.WORKING
     ) -> Put:
-        """The change that keeps a record of intent memory's own."""
+        """The change that stores a record of intent memory's own."""
         draft = Draft(key=key, value=value, kind=kind, category=category)
-        put = self._put(self._admit(draft, scope, kind), held)
+        put = self._put(self._admit(draft, scope, kind), held, tell=False)
         return put.replace(terms=())  # nobody searches for it
 
     def _admitted(
@@ -217,8 +205,7 @@ class Writing:
         binding = Binding(
             channel=Channel.AGENT, writes={kind: scope}, reads=(scope,), content_bytes=VALUE_BYTES, filed=False
         )
-        now = self._clock()
-        return admit(draft, binding=binding, id=new_id(now), now=now, secret=self._secret())
+        return self._writer.admit(draft, binding)
 
     def _end(self, draft: EntryDraft, tier: str) -> datetime | None:
         """When an entry ends: the moment that is said, else after its ttl; each must be one that keeps it."""
@@ -236,11 +223,11 @@ class Writing:
         except OverflowError:
             raise InvalidInput(f"a ttl of {ttl!r} ends after the last day of the calendar") from None
 
-    def _put(self, admitted: Admitted, held: Record | None) -> Put:
+    def _put(self, admitted: Admitted, held: Record | None, *, tell: bool = True) -> Put:
         record = admitted.record
         if held is not None:
             record = record.replace(id=held.id, created_at=held.created_at)
-        return Put(record=record, terms=admitted.terms, expect=held.version if held else 0)
+        return Put(record=record, terms=admitted.terms, expect=held.version if held else 0, tell=tell)
 
     def held(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The live entry with a key."""
@@ -248,8 +235,8 @@ class Writing:
         return next(iter(self._store.find(where, order=Order.NEWEST, limit=1)), None)
 
     def name(self, key: str) -> str:
-        """A key as it is kept: cleaned, and without secrets."""
-        return Gate(self._secret()).text(key, what="the key")
+        """A key as it is stored: cleaned, and without secrets."""
+        return Gate(self._writer.secret()).text(key, what="the key")
 
     def where(self, scopes: Iterable[Scope], **fields: Any) -> Filter:
         """Entries, and nothing else that may lie there."""
@@ -257,18 +244,13 @@ class Writing:
 
     # From puts to one transaction
 
-    def _made(self, planned: Sequence[Planned]) -> list[Change]:
-        adopting, vectors = self._vectors([one.record.content for one in planned])
-        puts = [one.put.replace(vector=next(vectors, None), tell=True) for one in planned]
-        lapsed = (
-            self.where({one.record.scope for one in planned}, states=frozenset({State.EXPIRED})) if planned else None
-        )
+    def _changes(self, planned: Sequence[Planned]) -> list[Change]:
+        expired = self.where({one.record.scope for one in planned}, states=frozenset({State.EXPIRED}))
         open_tasks = {one.task.id: one.task for one in planned if one.task}
         return [
-            *adopting,
             *(self._open(task) for task in open_tasks),
-            *([Delete(where=lapsed, tell=Happened.EXPIRED)] if lapsed else []),
-            *puts,
+            Delete(where=expired, tell=Happened.EXPIRED),
+            *(one.put for one in planned),
             *self._room(planned),
             *(cap for task in open_tasks.values() for cap in self._within(task, planned)),
         ]
@@ -303,15 +285,6 @@ class Writing:
         grows = any(one.is_new for one in planned if one.task and one.task.id == task.id)
         size = None if policy.max_total_size_kb is None else policy.max_total_size_kb * KIBIBYTE
         yield Cap(where=self.where(own), below=roots, most=policy.max_entries if grows else None, most_bytes=size)
-
-    def _vectors(self, texts: Sequence[str]) -> tuple[Sequence[AdoptEmbedder], Iterator[Vector]]:
-        """The vectors of texts; a failing embedder blocks no write, and a vector catches up."""
-        if self._embedder is None or not texts:
-            return [], iter(())
-        try:
-            return [AdoptEmbedder(identity=self._embedder.identity)], iter(self._embedder.embed(texts))
-        except ProviderError:
-            return [], iter(())
 
 
 def stale(held: Record, version: int) -> Conflict:

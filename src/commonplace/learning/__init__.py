@@ -1,4 +1,23 @@
-"""Autonomous memory: learn from sessions, consolidate, brief the next session, keep receipts."""
+"""Autonomous memory: learn from sessions, consolidate, brief the next session, save receipts.
+
+Everything that the other packages use of this room is named here, and loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from commonplace.lazy import lazy_names
+
+TYPE_CHECKING = False  # type checkers take the name for true
+if TYPE_CHECKING:
+    from commonplace.learning.addresses import ROOT, SCHEME, Addresses, Page, read_page
+    from commonplace.learning.brief import Injection, inject, injection_json, rules_in
+    from commonplace.learning.brief_layout import ITEM_CHARS, balanced, shown_items
+    from commonplace.learning.execution import Execution
+    from commonplace.learning.extract_prompt import extraction_prompt
+    from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
+    from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
+    from commonplace.learning.status import learning_notes, learning_status, learning_status_text
+    from commonplace.learning.workspace import Workplace
 
 COMMANDS = {
     "brief": ("commands.brief:brief", "Write what a session should be shown before it starts."),
@@ -9,3 +28,46 @@ COMMANDS = {
     "consolidate": ("commands.consolidate:consolidate", "Put what was learned together: MEMORY.md, a summary, skills."),
     "memory": ("commands.memory:memory", "See, clear or rebuild what this project learned."),
 }  #: name -> where it lives in this package, what it does
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "addresses": "ROOT SCHEME Addresses Page read_page",
+        "brief": "Injection inject injection_json rules_in",
+        "brief_layout": "ITEM_CHARS balanced shown_items",
+        "execution": "Execution",
+        "extract_prompt": "extraction_prompt",
+        "opening": "addresses_of open_learning_workspace open_workspace session_brief",
+        "receipts": "save_brief_receipt save_recall_receipt save_receipt",
+        "status": "learning_notes learning_status learning_status_text",
+        "workspace": "Workplace",
+    },
+)
+
+__all__ = [
+    "ITEM_CHARS",
+    "ROOT",
+    "SCHEME",
+    "Addresses",
+    "Execution",
+    "Injection",
+    "Page",
+    "Workplace",
+    "addresses_of",
+    "balanced",
+    "extraction_prompt",
+    "inject",
+    "injection_json",
+    "learning_notes",
+    "learning_status",
+    "learning_status_text",
+    "open_learning_workspace",
+    "open_workspace",
+    "read_page",
+    "rules_in",
+    "save_brief_receipt",
+    "save_recall_receipt",
+    "save_receipt",
+    "session_brief",
+    "shown_items",
+]

@@ -43,7 +43,7 @@ _LED_ASTRAY = frozenset({errno.ELOOP, errno.EMLINK})  # how systems say that a n
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 
 
-class Shelf(Value):
+class Addresses(Value):
     """Where addresses are looked up."""
 
     memory: Memory
@@ -66,29 +66,29 @@ class Page(Value):
     notes: tuple[str, ...] = ()  #: what the reader should know, as sentences
 
 
-def read(shelf: Shelf, url: str) -> Page:
+def read_page(addresses: Addresses, url: str) -> Page:
     """Read what is at an address.
 
     Raises ``InvalidInput`` for what is no address, ``Forbidden`` for one that leads out of the root, and ``NotFound``.
     """
     namespace, path = _parted(url)
     if namespace != ROOT:
-        return _record_page(shelf, namespace, path, url)
+        return _record_page(addresses, namespace, path, url)
     if path is None:
         path = SUMMARY
     name = _inside(path, url)
     if name == "" or name.endswith("/"):
-        return _listing(shelf, name, url)
-    return artifact(shelf, name) or _listing(shelf, f"{name}/", url)
+        return _listing(addresses, name, url)
+    return artifact(addresses, name) or _listing(addresses, f"{name}/", url)
 
 
-def artifact(shelf: Shelf, name: str) -> Page | None:
+def artifact(addresses: Addresses, name: str) -> Page | None:
     """An artifact by its path below the root; None if there is none."""
-    if shelf.scope is None:
+    if addresses.scope is None:
         return None
-    where = DocumentFilter(scopes=frozenset({shelf.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
-    kept = next(iter(shelf.memory.store.documents(where.replace(names=frozenset({name})), limit=1)), None)
-    return _edited(shelf, name, kept) or (_stored(kept) if kept else None)
+    where = DocumentFilter(scopes=frozenset({addresses.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
+    kept = next(iter(addresses.memory.store.documents(where.replace(names=frozenset({name})), limit=1)), None)
+    return _edited(addresses, name, kept) or (_stored(kept) if kept else None)
 
 
 def address(name: str) -> str:
@@ -128,10 +128,10 @@ def _inside(path: str, url: str) -> str:
     return name
 
 
-def _record_page(shelf: Shelf, id: str, path: str | None, url: str) -> Page:
+def _record_page(addresses: Addresses, id: str, path: str | None, url: str) -> Page:
     if path:
         raise InvalidInput(f"{url!r} has a path behind the id of a record, which has none")
-    record = shelf.memory.get(id)
+    record = addresses.memory.get(id)
     state = record.state(record.updated_at)
     notes = {
         State.ARCHIVED: ("this record is archived: it is kept as history and no longer holds",),
@@ -143,10 +143,10 @@ def _record_page(shelf: Shelf, id: str, path: str | None, url: str) -> Page:
     )  # fmt: skip
 
 
-def _missing(shelf: Shelf, url: str) -> NotFound:
-    if shelf.scope is None:
+def _missing(addresses: Addresses, url: str) -> NotFound:
+    if addresses.scope is None:
         return NotFound(f"{url!r} was not found: there is no project here; `commonplace init` makes one of this folder")
-    if not _below(shelf, ""):
+    if not _below(addresses, ""):
         return NotFound(f"{url!r} was not found: artifacts are not available yet, since nothing was consolidated here")
     return NotFound(f"{url!r} was not found; memory://root/ lists what there is")
 
@@ -161,11 +161,11 @@ def _stored(document: Document) -> Page:
 # Files
 
 
-def _edited(shelf: Shelf, name: str, kept: Document | None) -> Page | None:
+def _edited(addresses: Addresses, name: str, kept: Document | None) -> Page | None:
     """What a person made of the file, if they did."""
-    if shelf.folder is None or not _is_artifact(name):
+    if addresses.folder is None or not _is_artifact(name):
         return None
-    found = _file(shelf.folder, name)
+    found = _file(addresses.folder, name)
     if found is None:
         return None
     said, moment = found
@@ -175,7 +175,7 @@ def _edited(shelf: Shelf, name: str, kept: Document | None) -> Page | None:
         raise InvalidInput(f"the file of {address(name)} is not UTF-8; mend or remove {name!r}") from None
     if kept and text == clean(kept.content or "", what=name)[0]:
         return None
-    gate = Gate(shelf.secret())
+    gate = Gate(addresses.secret())
     return Page(
         url=address(name), text=gate.text(text, what=name), content_type=content_type(name), updated_at=moment,
         channel=Channel.FILE, trust=Trust.USER, edited=True,
@@ -236,21 +236,21 @@ def _bytes(descriptor: int, name: str) -> tuple[bytes, datetime] | None:
 # Lists
 
 
-def _listing(shelf: Shelf, folder: str, url: str) -> Page:
-    if not (inside := _below(shelf, folder)):
-        raise _missing(shelf, url)
+def _listing(addresses: Addresses, folder: str, url: str) -> Page:
+    if not (inside := _below(addresses, folder)):
+        raise _missing(addresses, url)
     names = sorted({folder + name.partition("/")[0] + ("/" if "/" in name else "") for name in inside})
     text = "\n".join(f"{SCHEME}{ROOT}/{name}" for name in names)
     return Page(url=f"{SCHEME}{ROOT}/{folder}", text=text, content_type="text/plain")
 
 
-def _below(shelf: Shelf, folder: str) -> list[str]:
+def _below(addresses: Addresses, folder: str) -> list[str]:
     """Every artifact in a folder and its folders, by its path from there."""
-    if shelf.scope is None:
+    if addresses.scope is None:
         return []
-    where = DocumentFilter(scopes=frozenset({shelf.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
-    kept = {document.name for document in shelf.memory.store.documents(where, limit=ARTIFACTS_MOST)}
-    names = kept | (set(_on_disk(shelf.folder)) if shelf.folder else set())
+    where = DocumentFilter(scopes=frozenset({addresses.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
+    kept = {document.name for document in addresses.memory.store.documents(where, limit=ARTIFACTS_MOST)}
+    names = kept | (set(_on_disk(addresses.folder)) if addresses.folder else set())
     return sorted(name.removeprefix(folder) for name in names if name.startswith(folder) and name != folder)
 
 

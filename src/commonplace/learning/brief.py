@@ -13,8 +13,8 @@ from typing import Any
 
 from commonplace.engine.admission import Gate
 from commonplace.files import disk as files
-from commonplace.files.recall import Brief
-from commonplace.learning.addresses import SCHEME, SUMMARY, Page, Shelf, artifact
+from commonplace.files.folders import RecallAnswer
+from commonplace.learning.addresses import SCHEME, SUMMARY, Addresses, Page, artifact
 from commonplace.learning.brief_layout import OUTSIDE_PARTS, PROCEDURES, Guidance, Material, Text, balanced, guidance
 from commonplace.learning.brief_layout import SUMMARY as PLACE
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, StoreError
@@ -51,8 +51,8 @@ class Injection(Value):
 
 
 def inject(
-    shelf: Shelf,
-    recall: Callable[..., Brief],
+    addresses: Addresses,
+    recall: Callable[..., RecallAnswer],
     task: str = "",
     *,
     rules: str,
@@ -64,21 +64,21 @@ def inject(
 ) -> Injection:
     """Build the block for a task; without one the newest notes stand for what would bear on it.
 
-    ``recall`` is ``Here.recall``; ``budget`` is for all of it in tokens, ``summary_budget`` for the summary and the
+    ``recall`` is ``App.recall``; ``budget`` is for all of it in tokens, ``summary_budget`` for the summary and the
     lessons together.  Turns of the very session that asks are left out.
     """
     query = task.strip()[:QUERY_CHARS]
     found = recall(query, limit=limit * DEEPER, budget=recall_budget, count=False)
     others = [hit for hit in found.hits if not _is_of(hit, session)]
     hits, passed = balanced(others, limit=limit)
-    procedures = _procedures(shelf, hits)
-    pages, troubles = _artifacts(shelf)
+    procedures = _procedures(addresses, hits)
+    pages, troubles = _artifacts(addresses)
     material = Material(
         rules=rules, summary=_shown(pages.get(SUMMARY)), lessons=_shown(pages.get(LESSONS)),
         procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
         references=_references(hits, procedures),
     )  # fmt: skip
-    block = guidance(material, secret=shelf.secret(), budget=budget, summary_budget=summary_budget)
+    block = guidance(material, secret=addresses.secret(), budget=budget, summary_budget=summary_budget)
     in_it = {text.url for text in block.texts}
     return Injection(
         guidance=block, query=query, budget=budget,
@@ -125,21 +125,21 @@ def _is_of(hit: Hit, session: str | None) -> bool:
     return hit.chunk is not None and hit.chunk.document == session
 
 
-def _procedures(shelf: Shelf, hits: Sequence[Hit]) -> list[Record]:
+def _procedures(addresses: Addresses, hits: Sequence[Hit]) -> list[Record]:
     """The newest procedures but those that were recalled; none that came from outside stands among them."""
     recalled = {hit.id for hit in hits}
-    newest = shelf.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES * DEEPER)
+    newest = addresses.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES * DEEPER)
     known = [record for record in newest if record.trust > Trust.EXTERNAL and record.id not in recalled]
     return known[:PROCEDURES]
 
 
-def _artifacts(shelf: Shelf) -> tuple[dict[str, Page], list[str]]:
+def _artifacts(addresses: Addresses) -> tuple[dict[str, Page], list[str]]:
     """The summary and the lessons, as far as they can be read: a session starts all the same."""
     pages: dict[str, Page] = {}
     notes: list[str] = []
     for name in (SUMMARY, LESSONS):
         try:
-            page = artifact(shelf, name)
+            page = artifact(addresses, name)
         except (StoreError, InvalidInput, Forbidden) as error:  # a link, a foreign encoding, a disk
             notes.append(f"{name} is not shown: {error}")
             continue
@@ -169,7 +169,7 @@ def _outsiders(passed: int) -> list[str]:
     return [f"{passed} notes from outside were left out: they may be one in {OUTSIDE_PARTS} of what is shown"]
 
 
-def described(injection: Injection) -> dict[str, Any]:
+def injection_json(injection: Injection) -> dict[str, Any]:
     """The injection for programs: the block, and every item in it."""
     block = injection.guidance
     return {

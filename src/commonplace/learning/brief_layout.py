@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from commonplace.engine.rendering import fenced, hit_line, keyed_digest, pause, quoted_line, quoted_lines, record_line
+from commonplace.engine.rendering import fence, hit_line, keyed_digest, pause, quoted_line, quoted_lines, record_line
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.records import Record, Trust
@@ -92,7 +92,7 @@ def guidance(material: Material, *, secret: bytes, budget: int | None, summary_b
     left = summary_budget if room is None else min(summary_budget, room - _cost(hits) - _cost(procedures))
     told, texts, notes = _told(material, left)
     body = _body(material, told, [line for _, line in procedures], [line for _, line in hits])
-    block = fenced(body, seal=keyed_digest(body, secret))
+    block = fence([body], secret)
     return Guidance(
         text=block, tokens=estimate_tokens(block), texts=texts,
         procedures=tuple(record for record, _ in procedures), hits=tuple(hit for hit, _ in hits),
@@ -112,6 +112,20 @@ def balanced(hits: Sequence[Hit], *, limit: int) -> tuple[list[Hit], int]:
             chosen.append(spare)
     passed = sum(map(_from_outside, hits[:limit])) - sum(map(_from_outside, chosen))
     return chosen, passed
+
+
+def shown_items(query: str, hits: Sequence[Hit], *, secret: bytes, tokens: int) -> dict[str, Any]:
+    """What was recalled and shown, as a receipt notes it: ids, versions and digests, and no word of it."""
+    digest = {hit.id: keyed_digest(hit.text, secret) for hit in hits}
+    records = [hit.record for hit in hits if hit.record]
+    return {
+        "query": keyed_digest(query, secret),
+        "budget": None,
+        "tokens": tokens,
+        "records": [{"id": one.id, "version": one.version, "digest": digest[one.id]} for one in records],
+        "turns": [{"id": hit.id, "digest": digest[hit.id]} for hit in hits if hit.chunk],
+        "artifacts": [],
+    }
 
 
 def cut(text: str, tokens: int, mark: str) -> tuple[str, bool]:
@@ -141,7 +155,7 @@ def _room(material: Material, budget: int | None) -> int | None:
     """What is left of a budget beside everything that is always there."""
     if budget is None:
         return None
-    frame = fenced(_body(material, f"{NOTHING}\n{LESSONS}", [""], [""]), seal="0" * 16)
+    frame = fence([_body(material, f"{NOTHING}\n{LESSONS}", [""], [""])], b"")
     room = budget - estimate_tokens(frame) - 1
     if room < 0:
         raise InvalidInput(f"a budget of {budget} tokens is too small: the rules alone take {budget - room}")

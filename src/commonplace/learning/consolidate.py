@@ -7,28 +7,16 @@ the job land in one ``apply`` or not at all.  Files are written after that, from
 from __future__ import annotations
 
 import difflib
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
+from commonplace.engine import jobs
 from commonplace.engine.admission import Gate
+from commonplace.engine.rendering import redaction_notes
+from commonplace.files.artifacts import MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import (
-    MEMORY,
-    RAW,
-    ROLLOUTS,
-    SKILLS,
-    SUMMARY,
-    Held,
-    edits_json,
-    ours,
-    present,
-    publish,
-    stored,
-    taken_in,
-)
+from commonplace.learning.artifacts import Held, edits_json, ours, present, taken_in
 from commonplace.learning.consolidate_checks import Dropped, Reply, facts_of, reply_of, settled, shortened
 from commonplace.learning.consolidate_model import (
     PROMPT,
@@ -56,26 +44,9 @@ from commonplace.learning.consolidate_rules import (
 )
 from commonplace.learning.consolidate_text import Edits, digest, harmless, said, woven
 from commonplace.learning.workspace import Workplace
-from commonplace.model.changes import (
-    Change,
-    Consolidated,
-    Enqueue,
-    Fail,
-    Finish,
-    Heartbeat,
-    PutDocument,
-    Supersede,
-)
+from commonplace.model.changes import Change, Consolidated, Enqueue, Finish, PutDocument, Supersede
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import (
-    ConfigError,
-    Conflict,
-    InvalidInput,
-    LeaseLost,
-    NotFound,
-    ProviderError,
-    StoreError,
-)
+from commonplace.model.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Reason, Skipped
 from commonplace.model.ports import Tell, silent
 from commonplace.model.queries import State
@@ -85,7 +56,6 @@ from commonplace.text.blocks import references
 from commonplace.text.cleaning import estimate_tokens
 
 TRIES = 3  # of a run whose records others change between the look and the commit
-REASON_CHARS = 500  # of what went wrong; a provider can be wordy
 RULES, HOST = "rules", "host"
 HOST_TOKENS = 16_000  # of a part for a host's agent, whose window is large, but whose answer must stay whole
 HOST_ANSWER = 8192
@@ -162,25 +132,23 @@ def consolidate(
 
 
 def _run(place: Workplace, think: Think, mode: str, *, force: bool) -> ConsolidateReport:
-    if force:
-        place.store.apply([Enqueue(job=ledger.job(place), force=True)])
-    claim = _claimed(place)
+    claim = _claim(place, force=force)
     if isinstance(claim, Skipped):
         reason = claim.reason.value + (f": {claim.error}" if claim.error else "")
         return ConsolidateReport(status="skipped", mode=mode, reason=reason)
-    return _worked(place, claim, think, mode)
+    return _work(place, claim, think, mode)
 
 
-def _claimed(place: Workplace) -> Claim | Skipped:
+def _claim(place: Workplace, *, force: bool) -> Claim | Skipped:
     """Take the job if somebody asked for it, or if what it reads has changed since the last receipt."""
     lease = timedelta(seconds=place.learning.phase2_lease_seconds)
-    claim = place.store.claim(ledger.job(place), lease=lease, now=place.clock())
+    claim = jobs.claim(place.store, ledger.job(place), lease=lease, clock=place.clock, force=force)
     if isinstance(claim, Claim) or claim.reason is not Reason.UP_TO_DATE or not is_dirty(place):
         return claim
     states = place.store.jobs([place.scope], now=place.clock())
     done = next((one.done or 0 for one in states if one.job.kind == ledger.KIND), 0)
     place.store.apply([Enqueue(job=ledger.job(place, done + 1))])  # two processes ask for the same: it is done once
-    return place.store.claim(ledger.job(place), lease=lease, now=place.clock())
+    return jobs.claim(place.store, ledger.job(place), lease=lease, clock=place.clock)
 
 
 def is_dirty(place: Workplace) -> bool:
@@ -189,59 +157,27 @@ def is_dirty(place: Workplace) -> bool:
     if any(one.edited for one in present(place, ledger.before_texts(found)).values()):
         return True
     if not found:
-        return bool(ledger.records_of(place) or ledger.extractions_of(place) or stored(place))
+        return bool(ledger.records_of(place) or ledger.extractions_of(place) or stored_artifacts(place))
     return found[0].metadata.get("fingerprint") != ledger.live_after(place)
 
 
-def _worked(place: Workplace, claim: Claim, think: Think, mode: str) -> ConsolidateReport:
-    began = time.monotonic()
+def _work(place: Workplace, claim: Claim, think: Think, mode: str) -> ConsolidateReport:
+    began, learning = time.monotonic(), place.learning
+
+    def plan() -> tuple[Sequence[Change], ConsolidateReport]:
+        inputs = _read(place)
+        return _changes(place, inputs, _thought(place, inputs, think, mode), claim, time.monotonic() - began)
+
     try:
-        for attempt in range(TRIES):
-            try:
-                with _heart(place, claim):
-                    inputs = _read(place)
-                    outcome = _thought(place, inputs, think, mode)
-                report = _applied(place, inputs, outcome, claim, time.monotonic() - began)
-                break
-            except (Conflict, NotFound):  # somebody changed a record meanwhile: look again
-                if attempt == TRIES - 1:
-                    raise
-    except LeaseLost as lost:
-        return ConsolidateReport(status="failed", mode=mode, reason=str(lost))
-    except (ProviderError, ConfigError, InvalidInput, Conflict, NotFound) as error:
-        return _failed(place, claim, mode, str(error))
+        with place.hold(
+            claim, lease=timedelta(seconds=learning.phase2_lease_seconds),
+            every=timedelta(seconds=learning.phase2_heartbeat_seconds),
+            retry_after=timedelta(seconds=learning.phase2_retry_delay_seconds),
+        ):  # fmt: skip
+            _, report = place.writer.retry(plan, tries=TRIES, busy="the project's records are changed by others")
+    except (LeaseLost, ProviderError, ConfigError, InvalidInput, Conflict, NotFound) as error:
+        return ConsolidateReport(status="failed", mode=mode, reason=place.clean(error))
     return report.replace(left=publish(place).left)
-
-
-def _failed(place: Workplace, claim: Claim, mode: str, reason: str) -> ConsolidateReport:
-    now = place.clock()
-    reason = Gate(place.secret()).text(reason, what="the reason")[:REASON_CHARS]
-    retry = now + timedelta(seconds=place.learning.phase2_retry_delay_seconds)
-    with suppress(LeaseLost):  # whoever has it now reports for itself
-        place.store.apply([Fail(claim=claim, error=reason, retry_at=retry, at=now)])
-    return ConsolidateReport(status="failed", mode=mode, reason=reason)
-
-
-@contextmanager
-def _heart(place: Workplace, claim: Claim) -> Iterator[None]:
-    """Hold the lease while somebody thinks; what is lost all the same is noticed by ``Finish``."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(place.learning.phase2_heartbeat_seconds):
-            until = place.clock() + timedelta(seconds=place.learning.phase2_lease_seconds)
-            try:
-                place.store.apply([Heartbeat(claim=claim, until=until)])
-            except (LeaseLost, StoreError):  # the end of the job finds out, and says so
-                return
-
-    thread = threading.Thread(target=beat, name="commonplace-heartbeat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 # Reading
@@ -378,8 +314,7 @@ def _thought(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Out
         stale=tuple(line.records[0].id for line in lines if line.stale),
         edited=tuple(name for name, one in inputs.held.items() if one.edited),
         redactions=tuple(
-            f"a secret ({found.kind}) was taken out of {name}" for name, one in inputs.held.items()
-            for found in one.findings
+            note for name, one in inputs.held.items() for note in redaction_notes(one.findings, source=name)
         ),
     )  # fmt: skip
     return _outcome(place, inputs, lines, answer, memory=whole.text, report=report)
@@ -454,10 +389,13 @@ def _kept_skills(inputs: _Inputs, theirs: Mapping[str, Held], texts: Mapping[str
     }
 
 
-# Applying
+# Writing
 
 
-def _applied(place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim, seconds: float) -> ConsolidateReport:
+def _changes(
+    place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim, seconds: float
+) -> tuple[Sequence[Change], ConsolidateReport]:
+    """The changes that finish a consolidation, and its report."""
     now = place.clock()
     puts = _puts(place, inputs, outcome)
     names = tuple(put.document.name for put in puts)
@@ -478,9 +416,9 @@ def _applied(place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim,
     clean = _clean_receipt(place, inputs, report) | {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
     changes += ledger.scrubbed(place, inputs.receipts, inputs.every.keys())
     receipt = ledger.kept(place, described(report), told, inputs.receipts, clean)
-    place.store.apply([*changes, *receipt, Finish(claim=claim, at=now)])
     first = receipt[0]
-    return report.replace(receipt=first.document.name if isinstance(first, PutDocument) else None)
+    name = first.document.name if isinstance(first, PutDocument) else None
+    return [*changes, *receipt, Finish(claim=claim, at=now)], report.replace(receipt=name)
 
 
 def _puts(place: Workplace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocument]:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
-from commonplace.learning.artifacts import (
-    EVERYTHING,
-    Held,
-    edits_in,
-    edits_json,
-    ours,
-    present,
-    publish,
-    taken_in,
-)
+from commonplace.engine import jobs
+from commonplace.files.artifacts import EVERYTHING, publish
+from commonplace.learning.artifacts import Held, edits_in, edits_json, ours, present, taken_in
 from commonplace.learning.consolidate_text import woven
 from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import (
     Change,
     Consolidated,
     DeleteDocuments,
-    Enqueue,
     Finish,
     PutDocument,
     Require,
@@ -149,21 +142,18 @@ def undo(place: Workplace, *, force: bool = False) -> Undone:
     changed = tuple(name for name, one in held.items() if one.edited)
     if changed and not force:
         raise Conflict(f"{', '.join(changed)} was edited since; --force takes the consolidation back all the same")
-    claim = claimed(place)
-    for left in reversed(range(TRIES)):
-        try:
-            done = _taken_back(place, last, held, found, claim)
-            break
-        except NotFound:  # somebody has erased one of its records meanwhile: look again
-            if not left:
-                raise
+    with hold_job(place) as claim:
+        _, done = place.writer.retry(
+            lambda: _undo_changes(place, last, held, found, claim), tries=TRIES,
+            busy="its records are changed by others",
+        )  # fmt: skip
     publish(place)
     return done
 
 
-def _taken_back(
+def _undo_changes(
     place: Workplace, last: Document, held: Mapping[str, Held], found: Sequence[Document], claim: Claim
-) -> Undone:
+) -> tuple[Sequence[Change], Undone]:
     told: Any = last.metadata
     back = {name: _as_it_was(was, held.get(name)) for name, was in told["before"].items()}
     put = {name: was for name, was in back.items() if was is not None}
@@ -176,12 +166,12 @@ def _taken_back(
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
     receipt |= {"fingerprint": live_after(place, restored=again), "restored": [record.id for record in again]}
     text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
-    place.store.apply([*changes, *kept(place, text, receipt, found), Finish(claim=claim, at=place.clock())])
-    return Undone(
+    done = Undone(
         receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
         restored=tuple(record.id for record in again), unmarked=marked,
         theirs=tuple(name for name in sorted(put) if name in held and held[name].by_hand),
     )  # fmt: skip
+    return [*changes, *kept(place, text, receipt, found), Finish(claim=claim, at=place.clock())], done
 
 
 def _as_it_was(was: Mapping[str, Any] | None, held: Held | None) -> Mapping[str, Any] | None:
@@ -204,16 +194,17 @@ def _last(found: Sequence[Document]) -> Document:
     raise NotFound("there is no consolidation to take back")
 
 
-def claimed(place: Workplace) -> Claim:
-    """Hold the job: no consolidation can publish what this takes back."""
-    now = place.clock()
-    if any(one.leased for one in place.store.jobs([place.scope], now=now) if one.job.kind == KIND):
+@contextmanager
+def hold_job(place: Workplace) -> Iterator[Claim]:
+    """Hold the job of consolidation, so that none can publish what is changed here."""
+    if any(one.leased for one in place.store.jobs([place.scope], now=place.clock()) if one.job.kind == KIND):
         raise Conflict("a consolidation of this project is running; try again when it has ended")
-    place.store.apply([Enqueue(job=job(place), force=True)])
-    claim = place.store.claim(job(place), lease=timedelta(seconds=place.learning.phase2_lease_seconds), now=now)
+    lease = timedelta(seconds=place.learning.phase2_lease_seconds)
+    claim = jobs.claim(place.store, job(place), lease=lease, clock=place.clock, force=True)
     if not isinstance(claim, Claim):
         raise Conflict(f"the consolidation of this project is {claim.reason.value}; try again when it has ended")
-    return claim
+    with place.hold(claim, lease=lease):
+        yield claim
 
 
 def _put_back(place: Workplace, name: str, was: Mapping[str, Any]) -> PutDocument:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Self
 
-from commonplace.app import App, workplace
+from commonplace.app import App
+from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transcripts import Turn
 from commonplace.learning.extract import extract
-from commonplace.learning.receipts import kept_quietly
+from commonplace.learning.opening import open_workspace, session_brief
+from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import CommonplaceError
 from commonplace.model.ids import new_id
@@ -36,17 +38,13 @@ class Execution:
 
     def __enter__(self) -> Self:
         try:
-            injection = self.place.inject(self.task, budget=self._budget, session=self.session)
+            injection = session_brief(self.place, self.task, budget=self._budget, session=self.session)
         except CommonplaceError as error:
             self.notes.append(f"nothing was recalled: {error}")
             return self
         self.brief = injection.text
         self.notes += injection.notes
-        if injection.text:
-            self.notes += kept_quietly(
-                self.place.store, injection, session=self.session, scope=self.place.memory.binding.reads[0],
-                secret=self.place.secret(), now=self.place.clock(),
-            )[1]  # fmt: skip
+        self.notes += save_brief_receipt(self.place, injection, session=self.session)[1]
         return self
 
     def say(self, speaker: str, text: str, *, at: datetime | None = None) -> None:
@@ -66,11 +64,11 @@ class Execution:
     def _index(self) -> None:
         if self._turns:
             found = self.place.memory.index(DocumentKind.SESSION, self.session, self._turns)
-            self.notes += [f"a secret ({finding.kind}) was taken out of the session" for finding in found]
+            self.notes += [*redaction_notes(found.redactions, source="the session"), *found.notes]
 
     def _extract(self) -> None:
         if not self._turns or self.place.where.learning.mode == "host":
             return
-        report = extract(workplace(self.place), only=[self.session])
+        report = extract(open_workspace(self.place), only=[self.session])
         self.records = report.records
         self.notes += [f"{left.session} was not extracted: {left.reason}" for left in report.failed]

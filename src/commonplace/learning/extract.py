@@ -10,20 +10,19 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeAlias
 
-from commonplace.engine.admission import Gate
+from commonplace.engine import jobs
 from commonplace.engine.forgetting import Erasure, unsaid, unsaid_sentences
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, turns_of
 from commonplace.learning.extract_gate import Gated, gated, said
 from commonplace.learning.extractors import Thought, Transcript, by_model, by_rules
 from commonplace.learning.workspace import Workplace
-from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Fail, Finish, Heartbeat
+from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import Chunk, Document, DocumentKind
-from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError, StoreError
+from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Job, Reason, Skipped
 from commonplace.model.ports import Tell, silent
 from commonplace.model.queries import DocumentFilter
@@ -40,8 +39,6 @@ RULES_CHARS = 2_000_000  # of each end of a session: more than anybody types, an
 CHECK_CHARS = 4000  # of what a tool said: rules look at its end alone, for whether a check has passed
 OUTSIDE_CHARS = 200
 SLUG_CHARS = 40
-ERROR_CHARS = 500
-BEATS = 3  # in one lease: two may be missed
 GATE_TRIES = 20  # to judge and write while others write as well; each failure means that somebody else got on
 
 Think: TypeAlias = Callable[[Transcript], Thought]
@@ -205,9 +202,7 @@ class Run:
         """Take session after session until none is left."""
         lease = timedelta(seconds=self._place.learning.stage1_lease_seconds)
         while found := self.next(lease):
-            claim, document = found
-            with kept_alive(self._place, claim, lease):
-                self._one(claim, document, think)
+            self._one(*found, think, lease)
             self._tell(self._all - len(self.waiting), self._all)
 
     def next(self, lease: timedelta) -> tuple[Claim, Document] | None:
@@ -229,51 +224,34 @@ class Run:
         return None
 
     def _claim(self, document: Document, lease: timedelta) -> Claim | Skipped:
-        store = self._place.store
-        job = Job(scope=self._place.scope, kind=JOB, key=document.name, watermark=watermark(document))
-        if self._force:
-            store.apply([Enqueue(job=job, force=True)])
-        return store.claim(job, lease=lease, now=self._place.clock())
+        place = self._place
+        job = Job(scope=place.scope, kind=JOB, key=document.name, watermark=watermark(document))
+        return jobs.claim(place.store, job, lease=lease, clock=place.clock, force=self._force)
 
-    def _one(self, claim: Claim, document: Document, think: Think) -> None:
-        """Read, think, admit, apply; what fails is kept with its reason and tried again later."""
+    def _one(self, claim: Claim, document: Document, think: Think, lease: timedelta) -> None:
+        """Read, think, admit, write; what fails is reported with its reason and tried again later."""
+        place = self._place
+        retry_after = timedelta(seconds=place.learning.stage1_retry_delay_seconds)
         try:
-            thought = think(transcript_of(self._place, document))
-            self.keep(claim, document, thought)
-        except LeaseLost as error:
-            self._failed.append(Left(session=document.name, reason=str(error)))
-        except (ProviderError, InvalidInput, Conflict, NotFound) as error:
-            self._fail(claim, document, error)
+            with place.hold(claim, lease=lease, retry_after=retry_after):
+                self.write(claim, document, think(transcript_of(place, document)))
+        except (LeaseLost, ProviderError, InvalidInput, Conflict, NotFound) as error:
+            self.refuse(document.name, place.clean(error))
 
-    def keep(self, claim: Claim, document: Document, thought: Thought) -> None:
-        """Let everything that came of a session land at once; raises ``LeaseLost`` if somebody else has taken it."""
-        taken = self._kept(claim, document, thought)
+    def write(self, claim: Claim, document: Document, thought: Thought) -> None:
+        """Write everything that came of a session at once; raises ``LeaseLost`` if somebody else has taken it.
+
+        If others have written in between, it is judged again by what is there now.
+        """
+        written, taken = self._place.writer.retry(
+            lambda: changes_of(self._place, claim, document, thought), tries=GATE_TRIES,
+            busy="the project's records are changed by others all the time",
+        )  # fmt: skip
         if taken is None:
             self._empty.append(document.name)
         else:
             self._done.append(taken)
-
-    def _kept(self, claim: Claim, document: Document, thought: Thought) -> Taken | None:
-        """Judge and write; if others have written in between, judge again by what is there now."""
-        for left in reversed(range(GATE_TRIES)):
-            taken, changes = kept(self._place, claim, document, thought)
-            try:
-                self._place.store.apply(changes)
-                break
-            except Conflict:
-                if not left:
-                    raise
-        return taken
-
-    def _fail(self, claim: Claim, document: Document, error: Exception) -> None:
-        place, name = self._place, document.name
-        reason = Gate(place.secret()).text(f"{error}", what="the error")[:ERROR_CHARS]
-        again = place.clock() + timedelta(seconds=place.learning.stage1_retry_delay_seconds)
-        try:
-            place.store.apply([Fail(claim=claim, error=reason, retry_at=again, at=place.clock())])
-        except LeaseLost as lost:
-            reason = f"{reason}; {lost}"
-        self._failed.append(Left(session=name, reason=reason))
+        self._notes += [note for note in written.notes if note not in self._notes]
 
     def refuse(self, session: str, reason: str) -> None:
         """Note that a session's work could not be taken."""
@@ -354,8 +332,10 @@ class _Ends:
         return (*self._first, *self._outside, *self._last)
 
 
-def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -> tuple[Taken | None, Sequence[Change]]:
-    """The changes that end a job well; None in the place of what was kept if there is no output."""
+def changes_of(
+    place: Workplace, claim: Claim, document: Document, thought: Thought
+) -> tuple[Sequence[Change], Taken | None]:
+    """The changes that finish a job, and what they store; None if there is no output."""
     extraction = DocumentFilter(
         scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION}), names=frozenset({document.name})
     )
@@ -365,7 +345,7 @@ def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -
     end = Finish(claim=claim, at=place.clock())
     if thought.is_empty:
         gone: list[Change] = [DeleteDocuments(where=extraction), Enqueue(job=due, force=True)] if earlier else []
-        return None, [*gone, end]
+        return [*gone, end], None
     passed = gated(place, document.name, thought.proposals, earlier=earlier)
     thought = _without_forgotten(thought, passed.unsayable)
     text = place.document(
@@ -376,7 +356,7 @@ def kept(place: Workplace, claim: Claim, document: Document, thought: Thought) -
         session=document.name, records=tuple(record.id for record in passed.records), held=passed.held,
         replaced=passed.replaced, left_out=passed.left_out, redactions=passed.redactions,
     )  # fmt: skip
-    return taken, [*passed.changes, text, Enqueue(job=due), end]
+    return [*passed.changes, text, Enqueue(job=due), end], taken
 
 
 def _without_forgotten(thought: Thought, words: frozenset[str]) -> Thought:
@@ -408,24 +388,3 @@ def _about(
         "tokens_in": thought.tokens_in,
         "tokens_out": thought.tokens_out,
     }
-
-
-@contextmanager
-def kept_alive(place: Workplace, claim: Claim, lease: timedelta) -> Iterator[None]:
-    """Hold a claim for as long as the work takes: a slow answer is not thrown away and paid twice."""
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(lease.total_seconds() / BEATS):
-            try:
-                place.store.apply([Heartbeat(claim=claim, until=place.clock() + lease)])
-            except (LeaseLost, StoreError):  # the end of the job finds out, and says so
-                return
-
-    thread = threading.Thread(target=beat, name=f"heartbeat of {claim.job.key}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

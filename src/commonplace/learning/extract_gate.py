@@ -115,7 +115,8 @@ class _Gate:
 
     def _admitted(self, proposal: Proposal) -> str | None:
         """Make the changes for a proposal; a reason if there is none to make."""
-        admitted = self._place.admit(self._draft(proposal), Channel.EXTRACTION, parent_trust=proposal.trust)
+        place, draft = self._place, self._draft(proposal)
+        admitted = place.writer.admit(draft, place.bind(Channel.EXTRACTION), parent_trust=proposal.trust)
         record = admitted.record
         self.redactions += admitted.redactions
         if same := self._known.get((record.scope, said(record))):
@@ -155,7 +156,7 @@ class _Gate:
         rival = self._current.get(about) if about and not record.held else None
         if rival and record.trust < rival.trust:
             record, rival = record.replace(held=True), None  # beside the other one, until a person has decided
-        [put] = self._place.puts([admitted.replace(record=record)])
+        put = admitted.replace(record=record).put(dedupe=True)
         self.records.append(record)
         if rival is None or _since(record) == _since(rival):
             self.changes.append(put)

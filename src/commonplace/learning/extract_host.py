@@ -20,9 +20,8 @@ from commonplace.files import disk as files
 from commonplace.learning.extract import JOB, Choice, ExtractReport, Run, chosen, transcript_of
 from commonplace.learning.extractors import SYSTEM, parsed, question, thought
 from commonplace.learning.workspace import Workplace
-from commonplace.model.changes import Fail
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, StoreError
+from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from commonplace.model.jobs import Claim, Job
 from commonplace.model.ports import Tell, silent
 from commonplace.model.queries import DocumentFilter
@@ -70,12 +69,8 @@ def prepare(
     written: list[str] = []
     while found := run.next(LEASE):
         claim, document = found
-        try:
+        with place.hold(claim, lease=LEASE):  # what cannot be written cannot be answered: it is given back at once
             _write(place, folder, claim, document)
-        except (StoreError, OSError) as error:  # nobody could answer what nobody can read: give it back at once
-            now = place.clock()
-            place.store.apply([Fail(claim=claim, error=str(error), retry_at=now, at=now)])
-            raise
         written.append(document.name)
         tell(len(written), of)
     if written:
@@ -157,7 +152,7 @@ def _take(place: Workplace, run: Run, claim: Claim, answer: bytes) -> None:
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{ANSWER} is not UTF-8 at byte {error.start}") from error
     reply = parsed(text)
-    run.keep(claim, document, thought(reply, transcript_of(place, document), mode="host"))
+    run.write(claim, document, thought(reply, transcript_of(place, document), mode="host"))
 
 
 def _works(folder: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

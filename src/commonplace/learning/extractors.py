@@ -14,7 +14,7 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
-from commonplace.config.learning_settings import Learning
+from commonplace.config.learning import Learning
 from commonplace.engine.transcripts import TOOL, Turn
 from commonplace.learning import rules
 from commonplace.learning.rules import Proposal

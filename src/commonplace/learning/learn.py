@@ -9,17 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.engine.rendering import iso
+from commonplace.files.artifacts import EVERYTHING, LEARNED, WOVEN, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import (
-    EVERYTHING,
-    LEARNED,
-    WOVEN,
-    edits_json,
-    present,
-    publish,
-    stored,
-    taken_in,
-)
+from commonplace.learning.artifacts import Held, edits_json, present, taken_in
 from commonplace.learning.consolidate import ConsolidateReport, consolidate, described
 from commonplace.learning.consolidate_text import Edits, woven
 from commonplace.learning.extract import ExtractReport, extract
@@ -150,12 +142,23 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
     stay indexed and are not extracted again until they change.
     """
     held = present(place, ledger.before_texts(ledger.receipts(place)))
-    claim = ledger.claimed(place)
-    ids = _ids(place, every=every)
-    changes: list[Change] = [Delete(where=_only(place, ids))] if ids else []
     theirs = {name: one for name, one in held.items() if one.by_hand}
-    gone = {name for name in stored(place) if name not in theirs and (every or name != LEARNED)}
-    changes += [ledger.without(place, gone)] if gone else []
+    with ledger.hold_job(place) as claim:
+        ids = _ids(place, every=every)
+        erase: list[Change] = [Delete(where=_only(place, ids))] if ids else []
+        end = [*taken_in(place, held.values()), Finish(claim=claim, at=place.clock())]
+        outcomes = place.store.apply([*erase, *_document_changes(place, theirs, every=every), *end])
+    publish(place)
+    erased = outcomes[0].gone if ids else ()
+    documents = sum(len(one.gone) for one in outcomes) - len(erased)
+    pending = any(one.erasing for one in outcomes)
+    return Cleared(records=erased, documents=documents, kept=tuple(sorted(theirs)), pending=pending)
+
+
+def _document_changes(place: Workplace, theirs: Mapping[str, Held], *, every: bool) -> list[Change]:
+    """The changes that erase what was learned, but for a person's own words."""
+    gone = {name for name in stored_artifacts(place) if name not in theirs and (every or name != LEARNED)}
+    changes: list[Change] = [ledger.without(place, gone)] if gone else []
     for kind in (DocumentKind.EXTRACTION, DocumentKind.RECEIPT):
         where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}))
         changes.append(DeleteDocuments(where=where))
@@ -164,12 +167,7 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
         text = woven("", edits) if name in WOVEN else one.text
         metadata = edits_json(edits) if name in WOVEN else {"by_hand": True}
         changes.append(place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, metadata))
-    outcomes = place.store.apply([*changes, *taken_in(place, held.values()), Finish(claim=claim, at=place.clock())])
-    publish(place)
-    erased = outcomes[0].gone if ids else ()
-    documents = sum(len(one.gone) for one in outcomes) - len(erased)
-    pending = any(one.erasing for one in outcomes)
-    return Cleared(records=erased, documents=documents, kept=tuple(sorted(theirs)), pending=pending)
+    return changes
 
 
 def _by_themselves(owned: Sequence[Owned]) -> tuple[Owned, ...]:

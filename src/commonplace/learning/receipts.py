@@ -1,8 +1,8 @@
 """Receipts of what sessions were shown, and what became of it.
 
 A receipt names records with the version that was shown, turns and artifacts, and holds no word of them: digests under
-this store's key say whether they have changed, and what is forgotten stays forgotten.  ``used`` compares the receipts
-of a session with what its agent then said: a citation names a thing, an echo only repeats its words.
+this store's key say whether they have changed, and what is forgotten stays forgotten.  ``session_use`` compares the
+receipts of a session with what its agent then said: a citation names a thing, an echo only repeats its words.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from commonplace.app import App
 from commonplace.engine.admission import Gate
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import keyed_digest, unfenced
 from commonplace.learning.addresses import SCHEME, SUMMARY, address
-from commonplace.learning.brief import Injection, described
+from commonplace.learning.brief import Injection, injection_json
+from commonplace.learning.brief_layout import shown_items
 from commonplace.model.changes import Change, PutDocument, TrimDocuments
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import InvalidInput, NotFound, StoreError
@@ -45,7 +47,7 @@ _ARTIFACT = re.compile(rf"(?<![\w./-])(?:MEMORY\.md|{re.escape(SUMMARY)}|learned
 _CHUNK = re.compile(r"(?<!\w)(?:session|ticket):[^\s()\[\]<>\"'`,;]+#[\w.-]*\w")
 
 
-class Item(Value):
+class ShownItem(Value):
     """One thing that a session was shown."""
 
     kind: str  #: record, turn or artifact
@@ -54,7 +56,7 @@ class Item(Value):
     digest: str = ""  #: of the words that were shown, under this store's key
 
 
-class Shown(Value):
+class Receipt(Value):
     """One receipt: what was shown at one time."""
 
     name: str
@@ -62,106 +64,77 @@ class Shown(Value):
     session: str
     at: datetime
     tokens: int
-    items: tuple[Item, ...]
+    items: tuple[ShownItem, ...]
 
 
-class Fate(Value):
+class ItemUse(Value):
     """What became of an item."""
 
-    item: Item
+    item: ShownItem
     text: str | None  #: its words as they were shown; None: they are no longer kept
     current: int | None = None  #: the version that a record has now; None: it is gone, or is no record
     cited: tuple[str, ...] = ()  #: the turns that name it
     echoed: tuple[str, ...] = ()  #: the turns that repeat its words without naming it
 
 
-class Used(Value):
+class SessionUse(Value):
     """What one session was shown and what it made of it."""
 
     session: str
-    shown: tuple[Shown, ...]  #: oldest first
-    fates: tuple[Fate, ...]  #: one for each item
+    shown: tuple[Receipt, ...]  #: oldest first
+    fates: tuple[ItemUse, ...]  #: one for each item
     others: tuple[str, ...] = ()  #: addresses that it cited without having been shown them
     indexed: bool  #: whether its turns are known; if not, nothing can be said about use
 
 
-def keep(store: Store, injection: Injection, *, session: str | None, scope: Scope, secret: bytes, now: datetime) -> str:
-    """Keep a receipt; returns its name.  Raises ``StoreError``.
+def save_brief_receipt(app: App, injection: Injection, *, session: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """Save a receipt of a brief if that can be done; returns its name, and what the caller should know.
 
-    Being shown is not counted as use: use moves the ranking, and the same brief a minute later would have other bytes.
+    A store that can only be read still answers, with a note; of an empty brief there is no receipt.  Being shown is not
+    counted as use: use moves the ranking, and the same brief a minute later would have other bytes.
     """
-    return keep_items(store, _items(injection, secret), session=session, scope=scope, secret=secret, now=now)
-
-
-def keep_recall(
-    store: Store, query: str, hits: Sequence[Hit], *, tokens: int, session: str, scope: Scope, secret: bytes,
-    now: datetime,
-) -> str:  # fmt: skip
-    """Keep a receipt of what a session has asked for and was told; returns its name.  Raises ``StoreError``."""
-    items = items_of(query, hits, secret=secret, tokens=tokens)
-    return keep_items(store, items, session=session, scope=scope, secret=secret, now=now, what=RECALL)
-
-
-def recall_kept_quietly(
-    store: Store, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None, scope: Scope, secret: bytes,
-    now: datetime,
-) -> tuple[str | None, tuple[str, ...]]:  # fmt: skip
-    """Keep a receipt of a recall if that can be done; of one that found nothing, or is nobody's, there is none."""
-    if not hits or not session:
+    if not injection.text:
         return None, ()
     try:
-        name = keep_recall(
-            store, query, hits, tokens=tokens, session=session, scope=scope, secret=secret, now=now
-        )  # fmt: skip
+        return save_receipt(app, _items(injection, app.secret()), session=session), ()
+    except StoreError as error:
+        return None, (f"no receipt of this brief was kept: {error}",)
+
+
+def save_recall_receipt(
+    app: App, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """Save a receipt of what a session recalled, likewise; of a recall without hits or session there is none."""
+    if not hits or not session:
+        return None, ()
+    items = shown_items(query, hits, secret=app.secret(), tokens=tokens)
+    try:
+        return save_receipt(app, items, session=session, what=RECALL), ()
     except StoreError as error:
         return None, (f"no receipt of this recall was kept: {error}",)
-    return name, ()
 
 
-def items_of(query: str, hits: Sequence[Hit], *, secret: bytes, tokens: int) -> Mapping[str, Any]:
-    """What was recalled, without a word of it; for ``keep_items``."""
-    digest = {hit.id: keyed_digest(hit.text, secret) for hit in hits}
-    records = [hit.record for hit in hits if hit.record]
-    return {
-        "query": keyed_digest(query, secret),
-        "budget": None,
-        "tokens": tokens,
-        "records": [{"id": one.id, "version": one.version, "digest": digest[one.id]} for one in records],
-        "turns": [{"id": hit.id, "digest": digest[hit.id]} for hit in hits if hit.chunk],
-        "artifacts": [],
-    }
+def save_receipt(app: App, items: Mapping[str, Any], *, session: str | None, what: str = INJECTION) -> str:
+    """Save a receipt of things whose digests were taken when they were shown; returns its name.
 
-
-def keep_items(
-    store: Store, items: Mapping[str, Any], *, session: str | None, scope: Scope, secret: bytes, now: datetime,
-    what: str = INJECTION,
-) -> str:  # fmt: skip
-    """Keep a receipt of things whose digests were taken when they were shown; see ``items_of``."""
-    who = _session(session or UNKNOWN, secret)
+    ``items`` are as ``shown_items`` makes them.  Raises ``StoreError``.
+    """
+    scope, now = app.memory.binding.reads[0], app.clock()
+    who = _session(session or UNKNOWN, app.secret())
     name = f"{what}/{who}/{new_id(now)}"
     document = _document({"session": who, **items}, name, scope=scope, now=now)
-    known = [receipt.name for receipt in _receipts(store, frozenset({scope})) if receipt.what == what]
+    known = [receipt.name for receipt in _receipts(app.store, frozenset({scope})) if receipt.what == what]
     changes: list[Change] = [PutDocument(document=document)]
     if len(known) >= KEEP:
         where = DocumentFilter(
             scopes=frozenset({scope}), kinds=frozenset({DocumentKind.RECEIPT}), names=frozenset({*known, name})
         )
         changes.append(TrimDocuments(where=where, keep=KEEP))
-    store.apply(changes)
+    app.store.apply(changes)
     return name
 
 
-def kept_quietly(
-    store: Store, injection: Injection, *, session: str | None, scope: Scope, secret: bytes, now: datetime
-) -> tuple[str | None, tuple[str, ...]]:
-    """Keep a receipt if that can be done: a store that can only be read still answers, with a note."""
-    try:
-        return keep(store, injection, session=session, scope=scope, secret=secret, now=now), ()
-    except StoreError as error:
-        return None, (f"no receipt of this brief was kept: {error}",)
-
-
-def used(memory: Memory, session: str) -> Used:
+def session_use(memory: Memory, session: str) -> SessionUse:
     """What a session was shown, what it cited and what it only repeated."""
     scopes = frozenset(memory.binding.reads)
     shown = [receipt for receipt in _receipts(memory.store, scopes) if receipt.session == session]
@@ -172,13 +145,13 @@ def used(memory: Memory, session: str) -> Used:
     turns = _turns(memory.store, document)
     items = {(item.kind, item.id, item.version): item for receipt in shown for item in receipt.items}
     fates = tuple(_fate(memory, item, turns) for item in items.values())
-    return Used(
+    return SessionUse(
         session=session, shown=tuple(sorted(shown, key=lambda receipt: receipt.name)), fates=fates, indexed=indexed,
         others=_others(turns, [item.id for item in items.values()]),
     )  # fmt: skip
 
 
-# Keeping
+# Saving
 
 
 def _session(session: str, secret: bytes) -> str:
@@ -192,7 +165,7 @@ def _items(injection: Injection, secret: bytes) -> Mapping[str, Any]:
     """What an injection showed, without a word of it."""
     block = injection.guidance
     texts = {record.id: record.content for record in block.procedures} | {hit.id: hit.text for hit in block.hits}
-    seen = described(injection)
+    seen = injection_json(injection)
     return {
         "query": keyed_digest(injection.query, secret),
         "budget": injection.budget,
@@ -214,20 +187,20 @@ def _document(metadata: Mapping[str, Any], name: str, *, scope: Scope, now: date
     )  # fmt: skip
 
 
-def _receipts(store: Store, scopes: frozenset[Scope]) -> list[Shown]:
+def _receipts(store: Store, scopes: frozenset[Scope]) -> list[Receipt]:
     where = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.RECEIPT}))
     found = store.documents(where, limit=RECEIPTS_READ)
     return [_shown(one) for one in found if one.name.partition("/")[0] in (INJECTION, RECALL)]
 
 
-def _shown(document: Document) -> Shown:
+def _shown(document: Document) -> Receipt:
     said: Any = document.metadata
     items = [
-        Item(kind=kind, id=one["id"], version=one.get("version"), digest=one["digest"])
+        ShownItem(kind=kind, id=one["id"], version=one.get("version"), digest=one["digest"])
         for kind, name in (("record", "records"), ("turn", "turns"), ("artifact", "artifacts"))
         for one in said[name]
     ]
-    return Shown(
+    return Receipt(
         name=document.name, what=document.name.partition("/")[0], session=said["session"], at=document.created_at,
         tokens=said["tokens"], items=tuple(items),
     )  # fmt: skip
@@ -252,14 +225,14 @@ def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:
         after = page[-1].seq
 
 
-def _fate(memory: Memory, item: Item, turns: dict[str, str]) -> Fate:
+def _fate(memory: Memory, item: ShownItem, turns: dict[str, str]) -> ItemUse:
     text, current = _LOOKED_UP[item.kind](memory, item)
     cited = tuple(ref for ref, said in turns.items() if _is_cited(item, said))
     echoed = tuple(ref for ref, said in turns.items() if text and ref not in cited and _is_echoed(text, said))
-    return Fate(item=item, text=text, current=current, cited=cited, echoed=echoed)
+    return ItemUse(item=item, text=text, current=current, cited=cited, echoed=echoed)
 
 
-def _record_text(memory: Memory, item: Item) -> tuple[str | None, int | None]:
+def _record_text(memory: Memory, item: ShownItem) -> tuple[str | None, int | None]:
     try:
         versions = memory.history(item.id)
     except NotFound:
@@ -268,24 +241,24 @@ def _record_text(memory: Memory, item: Item) -> tuple[str | None, int | None]:
     return then, versions[0].version
 
 
-def _turn_text(memory: Memory, item: Item) -> tuple[str | None, int | None]:
+def _turn_text(memory: Memory, item: ShownItem) -> tuple[str | None, int | None]:
     kind, _, rest = item.id.partition(":")
     document, _, ref = rest.rpartition("#")
     where = DocumentFilter(scopes=frozenset(memory.binding.reads), kinds=frozenset({kind}), names=frozenset({document}))
     return next((chunk.text for chunk in _chunks(memory.store, where) if chunk.ref == ref), None), None
 
 
-def _artifact_text(_memory: Memory, _item: Item) -> tuple[str | None, int | None]:
+def _artifact_text(_memory: Memory, _item: ShownItem) -> tuple[str | None, int | None]:
     """An artifact of several pages is repeated somewhere by chance: only its citation says anything."""
     return None, None
 
 
-_LOOKED_UP: dict[str, Callable[[Memory, Item], tuple[str | None, int | None]]] = {
+_LOOKED_UP: dict[str, Callable[[Memory, ShownItem], tuple[str | None, int | None]]] = {
     "record": _record_text, "turn": _turn_text, "artifact": _artifact_text,
 }  # fmt: skip
 
 
-def _is_cited(item: Item, said: str) -> bool:
+def _is_cited(item: ShownItem, said: str) -> bool:
     if item.kind == "record":
         return any(item.id.startswith(named) for named in _ID.findall(said.lower()))
     if item.kind == "turn":

@@ -1,23 +1,25 @@
-"""What the pipelines that learn work with: one store, one project, one way to think; and the gate for what they write.
+"""What indexing, extraction and consolidation work with: one store, one project, one way to think.
 
-Extraction and consolidation hand in drafts and texts; changes come back, cleaned, redacted, judged and embedded, to be
-applied together with the end of the job.  Nothing is written here.
+Drafts and texts become changes, cleaned and redacted, to be written together with the end of the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import timedelta
 from hashlib import sha256
 
-from commonplace.config.learning_settings import Learning
-from commonplace.engine.admission import Admitted, Gate, admit
+from commonplace.config.learning import DEFAULT_LEARNING, Learning
+from commonplace.engine import jobs
+from commonplace.engine.admission import Gate
+from commonplace.engine.writer import Writer
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Put, PutDocument
+from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import ProviderError
-from commonplace.model.ids import new_id
+from commonplace.model.jobs import Claim
 from commonplace.model.ports import Clock, Embedder, Model, Store
-from commonplace.model.records import CEILING, EMPTY, Channel, Draft, Json, Source, Trust
+from commonplace.model.records import CEILING, EMPTY, Channel, Json, Source
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
@@ -30,32 +32,34 @@ class Workplace(Value):
     personal: Scope | None = None  #: the user's own, for preferences that hold everywhere; None: it is off
     folder: str | None = None  #: where artifacts are written as files as well; None: in the store only
     bind: Callable[[Channel], Binding]  #: who writes
-    learning: Learning = Learning()
+    learning: Learning = DEFAULT_LEARNING
     clock: Clock
     secret: Callable[[], bytes] = bytes  #: the key of redaction marks
     embedder: Embedder | None = None
     model: Callable[[str], Model]  #: by role, ``default`` or ``smol``; raises ``ConfigError`` if none is set up
     prompt: Callable[[str], str]  #: a prompt file by its name, the user's own before ours
 
-    def admit(self, draft: Draft, channel: Channel, *, parent_trust: Trust = Trust.USER) -> Admitted:
-        """Make a record of a draft; raises ``InvalidInput`` and ``Forbidden`` like every write."""
-        now = self.clock()
-        return admit(
-            draft, binding=self.bind(channel), id=new_id(now), now=now, secret=self.secret(), parent_trust=parent_trust
+    @property
+    def writer(self) -> Writer:
+        """Writes to the store with the embedder of the settings."""
+        return Writer(self.store, clock=self.clock, embedder=self.embedder, secret=self.secret)
+
+    def hold(
+        self, claim: Claim, *, lease: timedelta, every: timedelta | None = None, retry_after: timedelta = jobs.AT_ONCE
+    ) -> AbstractContextManager[None]:
+        """Keep a claim alive while the block works, and note what it fails on; see ``jobs.hold``."""
+        return jobs.hold(
+            self.store, claim, lease=lease, clock=self.clock, every=every, retry_after=retry_after, clean=self.clean
         )
 
-    def puts(self, admitted: Sequence[Admitted]) -> list[Put]:
-        """The changes that keep these records, with their vectors; what is already said is not said twice."""
-        vectors = dict(enumerate(self.vectors([one.record.content for one in admitted])))
-        return [
-            Put(record=one.record, terms=one.terms, vector=vectors.get(number), dedupe=True)
-            for number, one in enumerate(admitted)
-        ]
+    def clean(self, error: object) -> str:
+        """What went wrong, short and without secrets."""
+        return Gate(self.secret()).text(str(error), what="the error")[: jobs.ERROR_CHARS]
 
     def document(
         self, kind: DocumentKind, name: str, content: str, channel: Channel, metadata: Mapping[str, Json] = EMPTY
     ) -> PutDocument:
-        """The change that keeps a text under a name in the project, cleaned and redacted, name and metadata too."""
+        """The change that stores a text under a name in the project, cleaned and redacted, name and metadata too."""
         gate, now = Gate(self.secret()), self.clock()
         text = gate.text(content, what=name)
         beside = {key: gate.json(value, what=f"the metadata of {name}", name=key) for key, value in metadata.items()}
@@ -66,12 +70,3 @@ class Workplace(Value):
                 source=Source(channel=channel), trust=CEILING[channel], created_at=now, updated_at=now,
             )
         )  # fmt: skip
-
-    def vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """None while the embedder is not the store's, or fails: what is written now is found by its words."""
-        if self.embedder is None or not texts or self.store.embedder() != self.embedder.identity:
-            return []
-        try:
-            return self.embedder.embed(texts)
-        except ProviderError:
-            return []

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import click
 
-from commonplace.cli.commands import Told
-from commonplace.cli.terminal import note
+from commonplace.agents.surface import Surface
+from commonplace.cli.commands import Command
+from commonplace.cli.terminal import print_note
 from commonplace.mcp.stdio import serve
-from commonplace.mcp.types import Surface
 from commonplace.model.errors import InvalidInput
-from commonplace.records.mcp_surface import records_surface
+from commonplace.records import records_surface
 
 TOKEN = "COMMONPLACE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 HOST, PORT = "127.0.0.1", 8127
@@ -20,7 +20,7 @@ KEY_LETTERS_LEAST = 16  # of a key that people choose themselves
 HINT = "MCP over HTTP needs the extra `mcp`: pip install 'commonplace[mcp]'"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--http", "over_http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
 @click.option("--host", metavar="ADDRESS", help=f"With --http: where to listen.  [default: {HOST}]")
 @click.option("--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"With --http.  [default: {PORT}]")
@@ -61,7 +61,7 @@ def mcp(
     if host is not None or port is not None or no_token:
         raise InvalidInput("--host, --port and --no-token are for --http")
     if os.isatty(0):
-        note("a host is awaited on standard input; docs/mcp.md says how to connect one, Ctrl-D ends this")
+        print_note("a host is awaited on standard input; docs/mcp.md says how to connect one, Ctrl-D ends this")
     serve(surface)
 
 
@@ -70,11 +70,11 @@ def _surface(
 ) -> Surface:
     """What is bound; only what is used is loaded."""
     if role is not None:
-        from commonplace.mcp.bound_agents import role_surface  # noqa: PLC0415 - see above
+        from commonplace.roles import role_surface  # noqa: PLC0415 - see above
 
         return role_surface(role)
     if pipeline is not None:
-        from commonplace.mcp.bound_agents import pipeline_surface  # noqa: PLC0415 - see above
+        from commonplace.ci import pipeline_surface  # noqa: PLC0415 - see above
 
         return pipeline_surface(pipeline, agent or "")
     if agent is not None:
@@ -91,7 +91,7 @@ def _serve_http(surface: Surface, *, host: str, port: int, no_token: bool) -> No
         from commonplace.mcp import http  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise InvalidInput(f"{HINT} ({error})") from error
-    http.serve(surface, host=host, port=port, key=None if no_token else _key(http.new_key), tell=note)
+    http.serve(surface, host=host, port=port, key=None if no_token else _key(http.new_key), tell=print_note)
 
 
 def _key(new: Callable[[], str]) -> str:
@@ -99,7 +99,7 @@ def _key(new: Callable[[], str]) -> str:
     given = os.environ.get(TOKEN)
     if given is None:
         made = new()
-        note(f"the key of this server, shown once: {made}")
+        print_note(f"the key of this server, shown once: {made}")
         return made
     if len(given) < KEY_LETTERS_LEAST or not given.isascii() or not given.isprintable() or " " in given:
         raise InvalidInput(f"{TOKEN} must be at least {KEY_LETTERS_LEAST} plain letters without spaces")

@@ -82,7 +82,10 @@ class DimensionMismatch(CommonplaceError):
     """A vector has another length than those in the store."""
 
     def __init__(self, *, stored: int, offered: int) -> None:
-        super().__init__(f"the store holds vectors of {stored} dimensions, this one has {offered}")
+        super().__init__(
+            f"the store holds vectors of {stored} dimensions, this one has {offered};"
+            " `commonplace reembed` changes over"
+        )
         self.stored = stored
         self.offered = offered
 

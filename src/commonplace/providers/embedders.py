@@ -1,4 +1,4 @@
-"""The embedder that a specification names.  Imports only the module that it needs; asks nobody for anything."""
+"""Makes the embedder that a specification names.  Imports only the module that it needs; sends nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from commonplace.model.errors import InvalidInput
 if TYPE_CHECKING:
     from commonplace.model.ports import Embedder
 
-LOCAL, ONNX, MINILM = "local", "onnx", "all-MiniLM-L6-v2"
+LOCAL, ONNX = "local", "onnx"
 #: What a provider's name alone means.  Anthropic has no embedder; its users' default is OpenAI's.
 DEFAULTS = {
     "openai": ("openai", "text-embedding-3-small"),
@@ -19,7 +19,12 @@ DEFAULTS = {
     "ollama": ("ollama", "nomic-embed-text"),
 }
 KNOWN = (
-    "local, onnx, openai:MODEL, google:MODEL, ollama:MODEL, or MODEL with the base_url of an OpenAI-compatible endpoint"
+    "local, onnx:/PATH/model.onnx, openai:MODEL, google:MODEL, ollama:MODEL, "
+    "or MODEL with the base_url of an OpenAI-compatible endpoint"
+)
+NO_MODEL_FILE = (
+    "the embedder 'onnx' needs the absolute path of a model, such as onnx:/PATH/model.onnx with tokenizer.json beside "
+    "it; it no longer means all-MiniLM-L6-v2 by itself"
 )
 
 
@@ -43,9 +48,18 @@ def embedder_of(
         from commonplace.providers.local import LocalEmbedder  # noqa: PLC0415 - only what is named
 
         return LocalEmbedder()
-    from commonplace.providers.onnx import FOLDER, OnnxEmbedder  # noqa: PLC0415 - an extra, at its leaf
+    from commonplace.providers.onnx import OnnxEmbedder  # noqa: PLC0415 - an extra, at its leaf
 
-    return OnnxEmbedder(env.get(FOLDER))
+    return OnnxEmbedder(_model_file(model))
+
+
+def _model_file(path: str) -> str:
+    """The absolute path of an ONNX model; the same file from every working directory."""
+    from os.path import expanduser, isabs  # noqa: PLC0415 - not for the built-in one
+
+    if not isabs(expanduser(path)):
+        raise InvalidInput(NO_MODEL_FILE)
+    return expanduser(path)
 
 
 def _parts(spec: str, *, custom: bool) -> tuple[str, str]:
@@ -55,8 +69,8 @@ def _parts(spec: str, *, custom: bool) -> tuple[str, str]:
     provider, colon, model = spec.partition(":")
     if not colon and spec in DEFAULTS:
         return DEFAULTS[spec]
-    if spec in {LOCAL, ONNX, f"{ONNX}:{MINILM}"}:
-        return provider, MINILM
+    if spec == LOCAL or provider == ONNX:
+        return provider, model
     if provider in {"openai", "google", "ollama"} and model:
         return provider, model
     if custom and spec and provider not in {LOCAL, ONNX, "anthropic"}:

@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any
 from commonplace.model.errors import InvalidInput, ProviderError
 from commonplace.model.ports import Answer, Effort
 from commonplace.providers import event_loop as loop
-from commonplace.providers.retry import BUSY, Patience, pause
-from commonplace.providers.services import ENDPOINT, SERVICES, Key, address_of, key_of
+from commonplace.providers.services import BUSY, ENDPOINT, SERVICES, Key, address_of, key_of, retry_delay
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
-    from pydantic_ai.models import Model as Spoken
+    from pydantic_ai.models import Model
     from pydantic_ai.profiles import ModelProfile
     from pydantic_ai.settings import ModelSettings
 
 TIMEOUT_S = 120.0  # for an answer, with all tries
-SHOWN = 200  # characters of what a provider says about an error
 #: Tokens to think with, beside those of the answer: providers count both as output, and Anthropic wants more than the
 #: 10,000 that its models may think at medium effort.
 ROOM = {"low": 4_096, "medium": 12_288}
@@ -45,20 +43,18 @@ def model_of(
     window: int | None = None,
     timeout: float = TIMEOUT_S,
     env: Mapping[str, str],
-    patience: Patience | None = None,
     sleep: Sleep = asyncio.sleep,
 ) -> RemoteModel:
-    """Return the model; nobody is asked before ``ask``.  Raises ``InvalidInput``; without a key ``ProviderError``."""
+    """Return the model; ``ask`` makes the first request.  Raises ``InvalidInput``; without a key ``ProviderError``."""
     provider, model = _parts(spec.strip(), custom=bool(base_url))
     name = f"{provider}:{model}"
     key = key_of(provider, api_key_env=api_key_env, custom=bool(base_url), env=env)
-    if key.needed and not key.value:
-        raise ProviderError(f"the model {name!r} needs a key: set the environment variable {key.variable}")
+    key.require(f"the model {name!r}")
     address = address_of(provider, base_url=base_url, env=env)
     # A custom address speaks OpenAI's protocol, whatever the provider.
     dialect = ENDPOINT if base_url and provider not in {"openai", "ollama"} else provider
     build = _Recipe(dialect, model, address, key)
-    return RemoteModel(name, build, window=window, timeout=timeout, patience=patience, sleep=sleep)
+    return RemoteModel(name, build, window=window, timeout=timeout, sleep=sleep)
 
 
 def _parts(spec: str, *, custom: bool) -> tuple[str, str]:
@@ -77,14 +73,14 @@ class _Recipe:
     def __init__(self, dialect: str, model: str, address: str, key: Key) -> None:
         self.dialect, self.model, self.address, self.key = dialect, model, address, key
 
-    def __call__(self) -> Spoken:
+    def __call__(self) -> Model:
         """Make it.  Raises ``ProviderError`` if a library is missing."""
         try:
-            return self._made()
+            return self._make()
         except ImportError as cause:
             raise ProviderError(HINT) from cause
 
-    def _made(self) -> Spoken:  # each import is an extra's, at its leaf, and of one provider only
+    def _make(self) -> Model:  # each import is an extra's, at its leaf, and of one provider only
         key = self.key.value
         if self.dialect == "anthropic":
             from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
@@ -132,16 +128,14 @@ class RemoteModel:
         *,
         window: int | None = None,
         timeout: float = TIMEOUT_S,
-        patience: Patience | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._name = name
         self._recipe = recipe
         self._window = window
         self._timeout = timeout
-        self._patience = patience or Patience()
         self._sleep = sleep
-        self._made: Spoken | None = None
+        self._model: Model | None = None
         self._lock = Lock()
 
     @property
@@ -152,39 +146,38 @@ class RemoteModel:
     @property
     def window(self) -> int | None:
         """As it was given, else as pydantic-ai knows it."""
-        return self._window if self._window is not None else self._spoken().context_window
+        return self._window if self._window is not None else self._shared().context_window
 
     def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> Answer:
         """Answer in at most that many tokens, beside those for thinking.  Raises ``ProviderError``."""
-        model = self._spoken()
+        model = self._shared()
         return loop.run(self._answer(model, system, prompt, most=most, effort=effort))
 
-    def spoken(self) -> Spoken:
-        """Return pydantic-ai's own model, for whoever runs an agent on it: a new one, as connections keep to a loop."""
+    def spoken(self) -> Model:
+        """Return a new pydantic-ai model, to run an agent on; its connections belong to one event loop."""
         return self._recipe()
 
     def failure(self, error: Exception) -> ProviderError:
-        """Say in one sentence what went wrong in such a run; the cause is kept unless it would print the key."""
-        told = self._failure(error, tried=1)
-        told.__cause__ = self._cause(error)
-        return told
+        """Turn an error of such a run into one sentence; the cause is kept unless it would print the key."""
+        failure = self._failure(error, tried=1)
+        failure.__cause__ = self._cause(error)
+        return failure
 
-    def _spoken(self) -> Spoken:
-        """Made once, and not on the loop, where the imports would hold everybody up."""
+    def _shared(self) -> Model:
+        """The model of ``ask``: made once, and not on the loop, where the imports would block all requests."""
         with self._lock:
-            if self._made is None:
-                self._made = self._recipe()
-            return self._made
+            self._model = self._model or self._recipe()
+            return self._model
 
-    async def _answer(self, model: Spoken, system: str, prompt: str, *, most: int, effort: Effort) -> Answer:
+    async def _answer(self, model: Model, system: str, prompt: str, *, most: int, effort: Effort) -> Answer:
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._patiently(model, system, prompt, self._settings(model, most, effort))
+                response = await self._request(model, system, prompt, self._settings(model, most, effort))
         except TimeoutError as cause:
             raise ProviderError(f"the model {self._name!r} did not answer within {self._timeout:g} s") from cause
-        return self._heard(response, most)
+        return self._to_answer(response, most)
 
-    def _settings(self, model: Spoken, most: int, effort: Effort) -> ModelSettings:
+    def _settings(self, model: Model, most: int, effort: Effort) -> ModelSettings:
         thinks = bool(model.profile.get("supports_thinking"))
         if self._recipe.dialect == "anthropic" and effort == "low":
             thinks = False  # its models think only if they are told to
@@ -193,7 +186,7 @@ class RemoteModel:
         settings["thinking"] = effort if thinks else False
         return settings
 
-    async def _patiently(self, model: Spoken, system: str, prompt: str, settings: ModelSettings) -> ModelResponse:
+    async def _request(self, model: Model, system: str, prompt: str, settings: ModelSettings) -> ModelResponse:
         from pydantic_ai.direct import model_request  # noqa: PLC0415 - see the module
         from pydantic_ai.exceptions import ModelAPIError  # noqa: PLC0415
         from pydantic_ai.messages import ModelRequest  # noqa: PLC0415
@@ -203,24 +196,22 @@ class RemoteModel:
         tried = 0
         while True:
             try:
-                async with model:  # closes its connections when nobody uses it any more
+                async with model:  # closes its connections after the last use
                     return await model_request(model, request, model_settings=settings)
             except ModelAPIError as error:
                 tried += 1
                 left = until - time.monotonic()
-                told = error.retry_after
-                wait = pause(self._patience, tried=tried, told=told, left=left, chance=random())  # noqa: S311
-                if wait is None or not _passing(error):
+                wait = retry_delay(tried=tried, retry_after=error.retry_after, left=left, chance=random())  # noqa: S311
+                if wait is None or not _is_passing(error):
                     raise self._failure(error, tried=tried) from self._cause(error)
             except Exception as error:  # noqa: BLE001 - libraries raise anything, such as IndexError for no choices
                 raise self._failure(error, tried=1) from self._cause(error)
             await self._sleep(wait)
 
-    def _heard(self, response: ModelResponse, most: int) -> Answer:
-        details = response.provider_details or {}
-        refusal = details.get("refusal")
+    def _to_answer(self, response: ModelResponse, most: int) -> Answer:
+        refusal = (response.provider_details or {}).get("refusal")
         if refusal:
-            raise ProviderError(f"the model {self._name!r} refused to answer: {self._shown(refusal)}")
+            raise ProviderError(f"the model {self._name!r} refused to answer: {self._recipe.key.hide(refusal)}")
         if response.finish_reason == "content_filter":
             raise ProviderError(f"the model {self._name!r} did not answer: its provider filtered the content")
         text = response.text or ""
@@ -235,37 +226,24 @@ class RemoteModel:
         )
 
     def _failure(self, error: Exception, *, tried: int) -> ProviderError:
-        from pydantic_ai import exceptions as told  # noqa: PLC0415
+        from pydantic_ai import exceptions as errors  # noqa: PLC0415
 
         who, key = f"the model {self._name!r}", self._recipe.key
         times = f" after {tried} tries" if tried > 1 else ""
         match error:
-            case told.ModelAuthenticationError():  # what is said there may repeat the key
-                where = (
-                    f": check the environment variable {key.variable}" if key.variable else ": name it in api_key_env"
-                )
-                return ProviderError(f"{who} refused the key{where}")
-            case told.ModelQuotaExceededError():
+            case errors.ModelAuthenticationError():
+                return key.refused_by(who)
+            case errors.ModelQuotaExceededError():
                 return ProviderError(f"{who} has no quota left for this account")
-            case told.ModelContextWindowExceededError():
+            case errors.ModelContextWindowExceededError():
                 return ProviderError(f"{who} cannot take in so long a prompt: it is longer than its context window")
-            case told.ModelHTTPError():
+            case errors.ModelHTTPError():
                 wait = f", and asks to wait {error.retry_after:g} s" if error.retry_after else ""
-                return ProviderError(f"{who} answered {error.status_code}{times}{self._said(error.body)}{wait}")
-            case told.ModelConnectionError():
-                return ProviderError(f"{who} cannot be reached at {self._recipe.address}{times}: {self._shown(error)}")
+                return ProviderError(f"{who} answered {error.status_code}{times}{key.quote(error.body)}{wait}")
+            case errors.ModelConnectionError():
+                return ProviderError(f"{who} cannot be reached at {self._recipe.address}{times}: {key.hide(error)}")
             case _:
-                return ProviderError(f"{who} failed{times}: {self._shown(error)}")
-
-    def _said(self, body: object) -> str:
-        told: Any = body
-        for field in ("error", "message"):
-            told = told.get(field, told) if isinstance(told, dict) else told
-        return f": {self._shown(told)}" if isinstance(told, str) else ""
-
-    def _shown(self, said: object) -> str:
-        """Words of others: in one line, not too many, and without the key."""
-        return " ".join(str(said).replace(self._recipe.key.value or "\0", "...").split())[:SHOWN]
+                return ProviderError(f"{who} failed{times}: {key.hide(error)}")
 
     def _cause(self, error: BaseException) -> BaseException | None:
         """The cause, unless it or what is behind it would print the key."""
@@ -278,10 +256,10 @@ class RemoteModel:
         return error
 
 
-def _passing(error: Any) -> bool:
+def _is_passing(error: Any) -> bool:
     """Whether the same question may be answered in a moment."""
-    from pydantic_ai import exceptions as told  # noqa: PLC0415
+    from pydantic_ai import exceptions as errors  # noqa: PLC0415
 
-    if isinstance(error, told.ModelHTTPError):
-        return error.status_code in BUSY and not isinstance(error, told.ModelQuotaExceededError)
-    return isinstance(error, (told.ModelConnectionError, told.ModelRateLimitError, told.ModelUnavailableError))
+    if isinstance(error, errors.ModelHTTPError):
+        return error.status_code in BUSY and not isinstance(error, errors.ModelQuotaExceededError)
+    return isinstance(error, (errors.ModelConnectionError, errors.ModelRateLimitError, errors.ModelUnavailableError))

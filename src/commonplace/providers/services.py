@@ -1,11 +1,12 @@
-"""Who offers models and embedders: at which address, with the key in which variable.  No request is made here."""
+"""What all remote providers share: addresses, keys, the words of their errors, and when to retry.  Sends nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
-from commonplace.model.errors import InvalidInput
+from commonplace.model.errors import InvalidInput, ProviderError
 from commonplace.model.values import Value
 
 
@@ -43,10 +44,15 @@ SERVICES = {
 }
 ENDPOINT = "endpoint"  #: the provider's name in the identity of what a custom address serves
 OLLAMA_PORT = 11434
+SHOWN = 200  # characters of a provider's error message
+BUSY = frozenset({429, 500, 502, 503, 504, 529})  #: statuses that may be gone in a moment
+TRIES = 4  # requests in all
+FIRST_DELAY_S = 0.5  # before the second request; doubled before each further one
+LONGEST_DELAY_S = 20.0  # a provider that asks for more is given up
 
 
 class Key(Value):
-    """A key and where it was looked for.  It is never shown."""
+    """A key and where it was looked up.  It is never shown."""
 
     value: str | None
     variable: str  #: what to set if it is missing or wrong
@@ -55,6 +61,41 @@ class Key(Value):
     def __repr__(self) -> str:
         """Say the variable only: values are printed in tests and logs."""
         return f"Key(variable={self.variable!r})"
+
+    def require(self, provider: str) -> None:
+        """Raise ``ProviderError`` if the key is needed and missing."""
+        if self.needed and not self.value:
+            raise ProviderError(f"{provider} needs a key: set the environment variable {self.variable}")
+
+    def refused_by(self, provider: str) -> ProviderError:
+        """The error for a key that does not work; the provider's own message may repeat the key."""
+        way = f"check the environment variable {self.variable}" if self.variable else "name its variable in api_key_env"
+        return ProviderError(f"{provider} refused the key: {way}")
+
+    def hide(self, text: object) -> str:
+        """A foreign text in one line, short, and without the key."""
+        return " ".join(str(text).replace(self.value or "\0", "...").split())[:SHOWN]
+
+    def quote(self, body: Any) -> str:
+        """The message in the body of an error, in the forms that are common, ready to follow a sentence."""
+        for field in ("error", "message"):
+            body = body.get(field, body) if isinstance(body, dict) else body
+        return f": {self.hide(body)}" if isinstance(body, str) else ""
+
+
+def retry_delay(*, tried: int, retry_after: float | None, left: float, chance: float) -> float | None:
+    """The seconds to wait after ``tried`` failures; None to give up.
+
+    ``retry_after`` is what the provider asks for; a little more is waited, so that many clients do not come back at
+    once.  ``chance`` is from 0 to 1, ``left`` is the time that the whole request still has.
+    """
+    if tried >= TRIES or (retry_after or 0) > LONGEST_DELAY_S:
+        return None
+    if retry_after is None:
+        wait = FIRST_DELAY_S * 2 ** (tried - 1) * (0.5 + chance / 2)
+    else:
+        wait = retry_after + chance * FIRST_DELAY_S
+    return wait if wait < left else None
 
 
 def key_of(provider: str, *, api_key_env: str | None, custom: bool, env: Mapping[str, str]) -> Key:
@@ -77,14 +118,14 @@ def _value(variable: str, env: Mapping[str, str]) -> str | None:
 
 
 def address_of(provider: str, *, base_url: str | None, env: Mapping[str, str]) -> str:
-    """Where to send requests, without a slash at the end.  Ollama's is its root, whether or not ``/v1`` was said."""
+    """Where to send requests, without a slash at the end.  Ollama's is its root, with ``/v1`` or without."""
     service = SERVICES.get(provider)
-    said = base_url
-    if not said and service:
-        said = next((env[name] for name in service.addresses if env.get(name)), service.address)
-    if not said:
+    given = base_url
+    if not given and service:
+        given = next((env[name] for name in service.addresses if env.get(name)), service.address)
+    if not given:
         raise InvalidInput(f"{provider!r} has no address: give a base_url")
-    address = _ollama(said) if provider == "ollama" else said.rstrip("/")
+    address = _ollama(given) if provider == "ollama" else given.rstrip("/")
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise InvalidInput(f"the address {address!r} is not an http or https URL")
@@ -93,14 +134,14 @@ def address_of(provider: str, *, base_url: str | None, env: Mapping[str, str]) -
     return address
 
 
-def _ollama(said: str) -> str:
+def _ollama(given: str) -> str:
     """OLLAMA_HOST may lack the scheme and the port, and 0.0.0.0 is where a server listens, not where it is."""
-    if "://" not in said:
-        parts = urlsplit(f"http://{said}")
+    if "://" not in given:
+        parts = urlsplit(f"http://{given}")
         try:
             host, port = parts.hostname or "", parts.port or OLLAMA_PORT
         except ValueError:
-            raise InvalidInput(f"the address {said!r} has no proper port") from None
+            raise InvalidInput(f"the address {given!r} has no proper port") from None
         host = "127.0.0.1" if host in {"", "0.0.0.0"} else host  # noqa: S104 - nothing is bound here
-        said = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    return said.rstrip("/").removesuffix("/v1").rstrip("/")
+        given = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return given.rstrip("/").removesuffix("/v1").rstrip("/")

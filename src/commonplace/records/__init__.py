@@ -1,7 +1,30 @@
 """Records memory: project and assistant scope, five categories, sessions and tickets."""
 
+from __future__ import annotations
+
+from commonplace.lazy import lazy_names
+
+TYPE_CHECKING = False  # type checkers take the name for true
+if TYPE_CHECKING:
+    from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
+    from commonplace.records.routes import ROUTES
+    from commonplace.records.surface import record_tools, records_surface
+    from commonplace.records.verbs import VERBS
+
 COMMANDS = {
-    "recall": ("commands.recall_click:recall", "Ask memory a question in plain words."),
+    "recall": ("commands.recall:recall", "Ask memory a question in plain words."),
     "record": ("commands.record:record", "Add, change, list and erase records."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "access": "AccessTable AppAccess MemoryAccess",
+        "routes": "ROUTES",
+        "surface": "record_tools records_surface",
+        "verbs": "VERBS",
+    },
+)
+
+__all__ = ["ROUTES", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]

@@ -1,29 +1,34 @@
-"""What other tools keep, read as facts with their origin: files of guidance, notes, graphs, exports.  Pure: texts in.
+"""Files of other tools as a source of records: guidance, notes, knowledge graphs, exports.
 
-Nothing of it is an instruction here: it comes in as what an import says, with the least trust, and is quoted as data
-wherever it is shown.  The originals are only read.
+Nothing in them is an instruction here: it is imported with the least trust and quoted as data wherever it is shown.
+The originals are only read.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from commonplace.engine.transfer import Arrival, parse_json
+from commonplace.files.user_files import read_text
 from commonplace.learning.extract_gate import worthless
 from commonplace.model.errors import InvalidInput
-from commonplace.model.records import Json, Kind
+from commonplace.model.records import Draft, Json, Kind
 from commonplace.model.values import Value
 from commonplace.text.blocks import Block, blocks, unreferenced
+from commonplace.wire import decode
 
 BEGIN, END = "<!-- commonplace:begin", "<!-- commonplace:end -->"  # around what we have written into somebody's file
 SHORT_DIGEST = 16
 HEADINGS_MOST = 6  # of a block's headings that it is found by
+FILE_BYTES = 64 * 1024 * 1024  # an export of years; a disk image named by mistake is not read
+SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "venv", "__pycache__"})
 
-#: Which of the five categories a heading or a tool's own category speaks of; the first that fits.
+#: Which of the five categories a heading or a tool's own category means; the first that matches.
 _CATEGORIES = (
     (re.compile(r"decision|decid|architect|stack|choice", re.IGNORECASE), "decisions"),
     (re.compile(r"how.?to|procedure|workflow|steps|runbook|command|setup|build|deploy", re.IGNORECASE), "procedures"),
@@ -38,30 +43,70 @@ _OBSERVATION = re.compile(r"[-*+]\s+\[([^\]\[]+)\]\s+(.+)", re.DOTALL)
 _RELATION = re.compile(r"[-*+]\s+(.+?)\s+\[\[([^\]]+)\]\](.*)", re.DOTALL)
 _TAG = re.compile(r"(?:^|\s)#([\w/-]+)")
 
-
-class Found(Value):
-    """One thing that another tool knew."""
-
-    content: str
-    category: str
-    ref: str  #: where it was, and what it said: the same again is no news
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Json] = {}
-    occurred_at: datetime | None = None
-    kind: Kind | None = None
+Reader: TypeAlias = Callable[[str, str], Iterator[Arrival]]  #: from the name of a file and its text
 
 
-def guidance(name: str, text: str, *, default: str = "principles") -> Iterator[Found]:
-    """The blocks of a Markdown file under their headings; what we wrote into it ourselves is left out."""
+class Format(Value):
+    """How the files of one tool are found in a folder, and read."""
+
+    read: Reader
+    names: frozenset[str] = frozenset()  #: of its files
+    endings: tuple[str, ...] = ()  #: or how they end
+
+    def matches(self, name: str) -> bool:
+        """Return whether a file of that name is one."""
+        return name in self.names or (name.endswith(self.endings) and not name.startswith("."))
+
+
+def find_files(form: str, path: str) -> list[str]:
+    """Return the files of a format: the one that is named, or those in a folder; links are not followed."""
+    if not os.path.exists(path):
+        raise InvalidInput(f"there is no {path!r}")
+    if not os.path.isdir(path):
+        return [path]
+    found: list[str] = []
+    for folder, below, names in os.walk(path):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        found += (os.path.join(folder, name) for name in sorted(names) if FORMATS[form].matches(name))
+    if not found:
+        raise InvalidInput(f"nothing in {path!r} looks like {form}")
+    return found
+
+
+def read_files(form: str, files: Iterable[str], path: str) -> Iterator[Arrival]:
+    """Yield what the files hold, named by where they lie below ``path``."""
+    base = path if os.path.isdir(path) else os.path.dirname(path)
+    for file in files:
+        if os.path.isfile(file) and os.path.getsize(file) > FILE_BYTES:
+            raise InvalidInput(f"{file!r} has more than {FILE_BYTES // 1024 // 1024} MiB")
+        yield from FORMATS[form].read(os.path.relpath(file, base), read_text(file))
+
+
+def _fact(name: str, content: str, category: str | None, *, origin: str = "", **more: Any) -> Arrival:
+    """Return one fact of a file.  Its reference holds a digest of its words: the same again is a duplicate."""
+    digest = sha256(content.encode(errors="surrogatepass")).hexdigest()  # whether it may be kept is for the gate to say
+    ref = f"{origin or name}#{digest[:SHORT_DIGEST]}"
+    metadata: dict[str, Json] = {"file": name, **more.pop("metadata", {})}
+    draft = Draft(content=content, category=category or "decisions", ref=ref, metadata=metadata, **more)
+    return Arrival(place=ref, draft=draft)
+
+
+# Markdown
+
+
+def guidance(name: str, text: str, *, default: str = "principles") -> Iterator[Arrival]:
+    """Yield the blocks of a Markdown file under their headings, without those that we wrote into it ourselves."""
     plain = _FRONTMATTER.sub("", _OURS.sub("", text.replace("\r\n", "\n")))
-    for block in _joined(blocks(plain)):
+    for block in _with_code(blocks(plain)):
         content = unreferenced(block.text)
         if worthless(content) is None:
-            yield _from_block(name, block, content, default)
+            headings = [line.lstrip("#").strip() for line in block.path][-HEADINGS_MOST:]
+            category = next((found for heading in reversed(headings) if (found := _category(heading))), default)
+            yield _fact(name, content, category, metadata={"keywords": headings} if headings else {})
 
 
-def _joined(found: Iterable[Block]) -> Iterator[Block]:
-    """Blocks that say something; a piece of code belongs to what is said before it."""
+def _with_code(found: Iterable[Block]) -> Iterator[Block]:
+    """Yield the blocks that are no headings; a piece of code belongs to what is before it."""
     held: Block | None = None
     for block in found:
         if held and block.text.startswith(("```", "~~~")) and block.path == held.path:
@@ -74,156 +119,111 @@ def _joined(found: Iterable[Block]) -> Iterator[Block]:
         yield held
 
 
-def _from_block(name: str, block: Block, content: str, default: str) -> Found:
-    headings = [line.lstrip("#").strip() for line in block.path][-HEADINGS_MOST:]
-    spoken = next((found for heading in reversed(headings) if (found := _category(heading))), None)
-    metadata: dict[str, Json] = {"keywords": list[Json](headings), "file": name} if headings else {"file": name}
-    return Found(content=content, category=spoken or default, ref=_ref(name, content), metadata=metadata)
-
-
-def notes(name: str, text: str) -> Iterator[Found]:
-    """A note of basic-memory: its observations with their category and tags, its relations, and its prose."""
+def notes(name: str, text: str) -> Iterator[Arrival]:
+    """Yield a note of basic-memory: its observations with their category and tags, its relations, and its prose."""
     title = _title(name, text)
     prose: list[str] = []
     for block in blocks(_FRONTMATTER.sub("", text.replace("\r\n", "\n"))):
         if observed := _OBSERVATION.fullmatch(block.text):
-            yield _noted(name, title, observed[2], observed[1])
+            category, words = observed.groups()
+            about = {"category": category, "keywords": [title]}
+            content, tags = f"{title}: {_TAG.sub('', words).strip()}", frozenset(_TAG.findall(words))
+            yield _fact(name, content, _category(category), tags=tags, metadata=about)
         elif (related := _RELATION.fullmatch(block.text)) and not block.level:
-            said = f"{title} {related[1]} {related[2]}{related[3]}"
-            yield Found(content=said, category="decisions", ref=_ref(name, said), metadata={"file": name})
+            yield _fact(name, f"{title} {related[1]} {related[2]}{related[3]}", None)
         else:
             prose.append(block.text)
     yield from guidance(name, "\n\n".join(prose), default="decisions")
 
 
-def _noted(name: str, title: str, said: str, category: str) -> Found:
-    tags = tuple(_TAG.findall(said))
-    content = f"{title}: {_TAG.sub('', said).strip()}"
-    metadata: dict[str, Json] = {"file": name, "category": category, "keywords": [title]}
-    return Found(
-        content=content, category=_category(category) or "decisions", ref=_ref(name, content), tags=tags,
-        metadata=metadata,
-    )  # fmt: skip
-
-
 def _title(name: str, text: str) -> str:
-    """What a note is called: as its frontmatter says, else its first heading, else its file."""
+    """Return the name of a note: as its frontmatter has it, else its first heading, else its file."""
     head = _FRONTMATTER.match(text)
-    said = re.search(r"^title:\s*(.+?)\s*$", head[0], re.MULTILINE) if head else None
-    first = re.search(r"^#\s+(.+?)\s*$", text, re.MULTILINE)
-    found = said or first
+    titled = re.search(r"^title:\s*(.+?)\s*$", head[0], re.MULTILINE) if head else None
+    found = titled or re.search(r"^#\s+(.+?)\s*$", text, re.MULTILINE)
     return found[1].strip("'\"") if found else name.rsplit("/", 1)[-1].removesuffix(".md")
 
 
-def graph(name: str, text: str) -> Iterator[Found]:
-    """The knowledge graph of the MCP reference server, one JSON object a line: entities and relations."""
+# JSON
+
+
+def graph(name: str, text: str) -> Iterator[Arrival]:
+    """Yield the knowledge graph of the MCP reference server, one JSON object a line: entities and relations."""
     for number, line in enumerate(text.split("\n"), start=1):  # a text in it may hold other marks of a line's end
         if not line.strip():
             continue
-        said = _parsed(line, f"{name}:{number}")
-        where = f"{name}:{number}"
-        if said.get("type") == "entity":
-            yield from _entity(name, said, where)
-        elif said.get("type") == "relation":
-            parts = [_text(said, key, where) for key in ("from", "relationType", "to")]
-            content = " ".join(part.replace("_", " ") if at == 1 else part for at, part in enumerate(parts))
-            yield Found(content=content, category="decisions", ref=_ref(name, content), metadata={"file": name})
+        place = f"{name}:{number}"
+        row = decode(dict[str, Any], parse_json(line, place), name=place)
+        if row.get("type") == "entity":
+            subject, sort = _text(row, "name", place), _text(row, "entityType", place)
+            about = f"{place}: the observations of {subject!r}"
+            for observation in decode(list[str], row.get("observations", []), name=about):
+                content, tags = f"{subject}: {observation}", frozenset({sort})
+                yield _fact(name, content, _category(sort), tags=tags, metadata={"keywords": [subject]})
+        elif row.get("type") == "relation":
+            source, relation, target = (_text(row, key, place) for key in ("from", "relationType", "to"))
+            yield _fact(name, f"{source} {relation.replace('_', ' ')} {target}", None)
         else:
-            raise InvalidInput(f"{where}: neither an entity nor a relation")
+            raise InvalidInput(f"{place}: neither an entity nor a relation")
 
 
-def _entity(name: str, said: Mapping[str, Any], where: str) -> Iterator[Found]:
-    subject, sort = _text(said, "name", where), _text(said, "entityType", where)
-    observations = said.get("observations", [])
-    if not isinstance(observations, list) or not all(isinstance(one, str) for one in observations):
-        raise InvalidInput(f"{where}: the observations of {subject!r} are not a list of texts")
-    metadata: dict[str, Json] = {"file": name, "keywords": [subject]}
-    for one in observations:
-        content = f"{subject}: {one}"
-        yield Found(
-            content=content, category=_category(sort) or "decisions", ref=_ref(name, content), tags=(sort,),
-            metadata=metadata,
-        )  # fmt: skip
-
-
-def mem0(name: str, text: str) -> Iterator[Found]:
-    """An export of mem0: a list of memories, or an object that has one under ``results`` or ``memories``."""
-    said = _parsed(text, name, anything=True)
-    rows = next((said[key] for key in ("results", "memories") if key in said), None) if isinstance(said, dict) else said
-    for number, row in enumerate(_rows(rows, name)):
-        where = f"{name}: memory {number}"
+def mem0(name: str, text: str) -> Iterator[Arrival]:
+    """Yield an export of mem0: a list of memories, or an object that has one under ``results`` or ``memories``."""
+    data = parse_json(text, name)
+    rows = data.get("results", data.get("memories")) if isinstance(data, dict) else data
+    for number, place, row in _rows(rows, name):
         content = next((row[key] for key in ("memory", "data", "text") if isinstance(row.get(key), str)), None)
         if content is None:
-            raise InvalidInput(f"{where} has no text under 'memory'")
+            raise InvalidInput(f"{place} has no text under 'memory'")
         labels = row.get("categories") or []
-        tags = tuple(str(one) for one in labels) if isinstance(labels, list) else ()
-        owner: dict[str, Json] = {key: row[key] for key in ("user_id", "agent_id") if isinstance(row.get(key), str)}
-        yield Found(
-            content=content, category=next(filter(None, map(_category, tags)), "preferences"), tags=tags,
-            ref=_ref(f"mem0:{row.get('id', number)}", content), metadata={"file": name} | owner,
-            occurred_at=_moment(row.get("created_at"), where),
+        tags = [str(label) for label in labels] if isinstance(labels, list) else []
+        yield _fact(
+            name, content, next(filter(None, map(_category, tags)), "preferences"), tags=frozenset(tags),
+            origin=f"mem0:{row.get('id', number)}", occurred_at=_date(row, place),
+            metadata={key: row[key] for key in ("user_id", "agent_id") if isinstance(row.get(key), str)},
         )  # fmt: skip
 
 
-def role_export(name: str, text: str) -> Iterator[Found]:
-    """An export of role memory, the public implementation's or ours: a list of memories with their types."""
-    for number, row in enumerate(_rows(_parsed(text, name, anything=True), name)):
-        where = f"{name}: memory {number}"
-        content, sort = _text(row, "content", where), row.get("memory_type") or "semantic"
-        if not isinstance(sort, str) or sort not in _KINDS:
-            raise InvalidInput(f"{where}: {sort!r} is not a memory_type; use {', '.join(_KINDS)}")
-        about: dict[str, Json] = {"file": name, "category": str(row.get("category") or "general")}
-        yield Found(
-            content=content, category=_KINDS[sort], ref=_ref(f"role:{row.get('id', number)}", content), metadata=about,
-            occurred_at=_moment(row.get("created_at"), where), kind=Kind(sort),
+def role_export(name: str, text: str) -> Iterator[Arrival]:
+    """Yield an export of role memory, the public implementation's or ours: a list of memories with their types."""
+    for number, place, row in _rows(parse_json(text, name), name):
+        content, kinds = _text(row, "content", place), Literal["semantic", "procedural", "episodic"]
+        kind = decode(kinds, row.get("memory_type") or "semantic", name=f"{place}: memory_type")
+        yield _fact(
+            name, content, _KINDS[kind], kind=Kind(kind), origin=f"role:{row.get('id', number)}",
+            occurred_at=_date(row, place), metadata={"category": str(row.get("category") or "general")},
         )  # fmt: skip
 
 
-#: How each sort of file is read.
-READERS: Mapping[str, Callable[[str, str], Iterator[Found]]] = {
-    "agents-md": guidance, "claude-memory": guidance, "basic-memory": notes, "mcp-graph": graph, "mem0": mem0,
-    "initrunner": role_export,
-}  # fmt: skip
+FORMATS: Mapping[str, Format] = {
+    "agents-md": Format(
+        read=guidance, names=frozenset({"AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "MEMORY.md"})
+    ),
+    "claude-memory": Format(read=guidance, endings=(".md",)),
+    "basic-memory": Format(read=notes, endings=(".md",)),
+    "mcp-graph": Format(read=graph, endings=(".json", ".jsonl")),
+    "mem0": Format(read=mem0, endings=(".json",)),
+    "initrunner": Format(read=role_export, endings=(".json",)),
+}
 
 
 def _category(word: str) -> str | None:
-    return next((category for fits, category in _CATEGORIES if fits.search(word)), None)
+    return next((category for pattern, category in _CATEGORIES if pattern.search(word)), None)
 
 
-def _ref(name: str, content: str) -> str:
-    said = content.encode(errors="surrogatepass")  # whether it may be kept is for the gate to say
-    return f"{name}#{sha256(said).hexdigest()[:SHORT_DIGEST]}"
-
-
-def _parsed(text: str, where: str, *, anything: bool = False) -> Any:
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where}: not JSON: {error}") from error
-    if not anything and not isinstance(said, dict):
-        raise InvalidInput(f"{where}: not a JSON object")
-    return said
-
-
-def _rows(said: Any, name: str) -> list[dict[str, Any]]:
-    if not isinstance(said, list) or not all(isinstance(row, dict) for row in said):
+def _rows(data: Any, name: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
         raise InvalidInput(f"{name} holds no list of memories")
-    return said
+    yield from ((number, f"{name}: memory {number}", row) for number, row in enumerate(data))
 
 
-def _text(said: Mapping[str, Any], key: str, where: str) -> str:
-    value = said.get(key)
+def _text(row: Mapping[str, Any], key: str, place: str) -> str:
+    value = row.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(f"{where}: {key!r} is missing or no text")
+        raise InvalidInput(f"{place}: {key!r} is missing or no text")
     return value
 
 
-def _moment(said: Any, where: str) -> datetime | None:
-    """A date; one without a zone is taken as UTC."""
-    if said in (None, ""):
-        return None
-    try:
-        moment = datetime.fromisoformat(said)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{where}: {said!r} is not a date") from None
+def _date(row: Mapping[str, Any], place: str) -> datetime | None:
+    found: datetime | None = decode(datetime | None, row.get("created_at") or None, name=f"{place}: created_at")
+    return found

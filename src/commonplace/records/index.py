@@ -18,8 +18,8 @@ from typing import IO, Any, Protocol
 
 from commonplace.engine.admission import Gate
 from commonplace.engine.transcripts import Turn, pieces_of, without_injected
-from commonplace.learning.workspace import Workplace
-from commonplace.model.changes import AdoptEmbedder, AppendChunks, PutDocument
+from commonplace.engine.writer import document_change
+from commonplace.learning import Workplace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import Tell, silent
@@ -29,7 +29,6 @@ from commonplace.model.values import Value
 from commonplace.records import tickets
 from commonplace.records.session_lines import Called, Header, Message, read
 from commonplace.text.cleaning import one_line
-from commonplace.text.words import terms
 
 SESSIONS, TICKETS = (".jsonl",), (".md", ".markdown")
 LINE_BYTES = 16 * 1024 * 1024  # a longer line is no message; reading it whole would not be bounded
@@ -70,6 +69,7 @@ class IndexReport(Value):
     redactions: Mapping[str, int] = {}  #: how many secrets of which kind were taken out
     injected: int = 0  #: messages from which memory's own words were taken out
     filtered: int = 0  #: results of tools that are not kept
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
 class Lines(Protocol):
@@ -115,7 +115,6 @@ def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) ->
 def _takes_transcripts(place: Workplace) -> None:
     if place.scope not in place.bind(Channel.CAPTURE).transcripts:
         raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
-    _adopt_embedder(place)
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[str, DocumentKind]]:
@@ -174,13 +173,14 @@ class _Indexing:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}  # each once, in order
         self.injected = self.filtered = self._messages = 0
 
     def report(self, done: Sequence[Indexed | None]) -> IndexReport:
         """What was done, and what was come upon."""
         return IndexReport(
             files=tuple(one for one in done if one), troubles=tuple(self.troubles), redactions=dict(self.redactions),
-            injected=self.injected, filtered=self.filtered,
+            injected=self.injected, filtered=self.filtered, notes=tuple(self.notes),
         )  # fmt: skip
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
@@ -236,7 +236,7 @@ class _Indexing:
         self._refuse_other(path, held)
         target = _Target(path=path, kind=DocumentKind.TICKET, name=name, about={"title": ticket.title})
         document = self._document(target, digest, _modified(os.fstat(file.fileno())), held, gate)
-        self._keep(PutDocument, document, chunks, gate)
+        self._store(document, chunks, gate)
         state = "rewritten" if held else "new"
         return Indexed(
             path=path, kind=DocumentKind.TICKET, name=name, state=state, turns=len(turns), chunks=len(chunks)
@@ -310,10 +310,7 @@ class _Indexing:
         whole = log.stamp if reader.at_end else {}
         known = target.replace(about={**target.about, **whole, **position.as_json(), "sha256": digest})
         document = self._document(known, digest, position.last or log.modified, held, gate)
-        if reader.is_new:
-            self._keep(PutDocument, document, chunks, gate)
-        else:
-            self._keep(AppendChunks, document, chunks, gate, expect_digest=reader.kept)
+        self._store(document, chunks, gate, expect_digest=None if reader.is_new else reader.kept)
         reader.is_new, reader.kept = False, digest
 
     # Both
@@ -349,14 +346,11 @@ class _Indexing:
             updated_at=min(changed, now),
         )  # fmt: skip
 
-    def _keep(self, change: Any, document: Document, chunks: Sequence[Chunk], gate: Gate, **options: Any) -> None:
-        words = tuple(tuple(terms(chunk.text)) for chunk in chunks)
-        vectors = dict(
-            zip((chunk.seq for chunk in chunks), self.place.vectors([chunk.text for chunk in chunks]), strict=False)
-        )
-        self.place.store.apply(
-            [change(document=document, chunks=tuple(chunks), terms=words, vectors=vectors, **options)]
-        )
+    def _store(
+        self, document: Document, chunks: Sequence[Chunk], gate: Gate, *, expect_digest: str | None = None
+    ) -> None:
+        written = self.place.writer.apply([document_change(document, chunks, expect_digest=expect_digest)])
+        self.notes.update(dict.fromkeys(written.notes))
         self.redactions.update(finding.kind for finding in gate.findings)
 
 
@@ -481,9 +475,3 @@ def _modified(status: os.stat_result) -> datetime:
 
 def _micros(moment: datetime) -> int:
     return int(moment.timestamp() * 1_000_000)
-
-
-def _adopt_embedder(place: Workplace) -> None:
-    """The first vectors say which embedder the store's come from."""
-    if place.embedder is not None and place.store.embedder() is None:
-        place.store.apply([AdoptEmbedder(identity=place.embedder.identity)])

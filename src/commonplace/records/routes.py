@@ -11,12 +11,11 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from commonplace.engine import memory as engine
 from commonplace.engine.rendering import as_json, record_json
-from commonplace.intents.wire import LIMIT_MOST, Limit, Name, Strict, aware
-from commonplace.learning.addresses import SCHEME
+from commonplace.learning import SCHEME, injection_json
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Kind, Record
 from commonplace.records.access import MemoryAccess
-from commonplace.server.routing import Answer, Call, Route
+from commonplace.routes import LIMIT_MAX, Answer, Call, Limit, Name, Route, Strict, aware
 
 KindName = Literal["semantic", "episodic", "procedural", "working"]
 StateName = Literal["live", "archived", "held", "expired"]
@@ -229,14 +228,13 @@ class WireBrief(msgspec.Struct, kw_only=True):
     notes: list[str]
 
 
-def recall(call: Call) -> Hits:
+def recall(access: MemoryAccess, call: Call) -> Hits:
     """Find what bears on a question; it travels in the body, since query strings end up in logs."""
     asked: Asked = call.body
-    desk = _desk(call, asked.agent)
-    scopes = [scope for name in asked.scope if (scope := desk.scope(name))]
-    found = desk.recall(
+    scopes = [access.scope(name) for name in asked.scope]
+    found = access.recall(
         asked.query, scopes=scopes or None, kinds=[Kind(kind) for kind in asked.kinds] or None,
-        categories=asked.categories or None, tags=asked.tags, limit=min(asked.limit, LIMIT_MOST), budget=asked.budget,
+        categories=asked.categories or None, tags=asked.tags, limit=min(asked.limit, LIMIT_MAX), budget=asked.budget,
         as_of=aware(asked.as_of),
     )  # fmt: skip
     references = {hit.id: f"{SCHEME}{hit.id}" for hit in found.hits if hit.record}  # paths are this machine's own
@@ -244,94 +242,85 @@ def recall(call: Call) -> Hits:
     return msgspec.convert(json.loads(told), Hits)
 
 
-def brief(call: Call) -> WireBrief:
+def brief(access: MemoryAccess, call: Call) -> WireBrief:
     """What a session should be shown before it starts on a task."""
     asked: Task = call.body
-    desk = _desk(call, asked.agent)
-    return msgspec.convert(desk.brief(asked.task, budget=asked.budget, session=asked.session), WireBrief)
+    shown = access.brief(asked.task, budget=asked.budget, session=asked.session)
+    return msgspec.convert(injection_json(shown.injection) | {"notes": list(shown.notes)}, WireBrief)
 
 
-def listed(call: Call) -> Records:
+def listed(access: MemoryAccess, call: Call) -> Records:
     """Records, newest first."""
     asked: WhichRecords = call.query
-    desk = _desk(call, asked.agent)
-    desk.refresh()
+    access.refresh()
     states = ANY_STATE if asked.state == "all" else {State(asked.state)}
     kinds = [Kind(kind) for kind in asked.kind]
-    found = desk.memory.list(
+    found = access.memory.list(
         kinds=kinds or None, categories=asked.category or None, tags=asked.tag, states=states,
-        limit=min(asked.limit, LIMIT_MOST),
+        limit=min(asked.limit, LIMIT_MAX),
     )  # fmt: skip
-    return Records(records=[_record(call, record) for record in found])
+    return Records(records=[_record(record) for record in found])
 
 
-def create(call: Call) -> KeptRecord:
+def create(access: MemoryAccess, call: Call) -> KeptRecord:
     """Keep something; what is said already is not kept twice."""
     given: NewRecord = call.body
-    desk = _desk(call, given.agent)
-    notes = desk.refresh()
-    kept = desk.memory.remember(
-        given.content, scope=desk.scope(given.scope), category=given.category,
+    notes = access.refresh()
+    kept = access.memory.remember(
+        given.content, scope=access.target(given.scope), category=given.category,
         kind=Kind(given.kind) if given.kind else None, key=given.key, value=given.value, tags=given.tags,
         metadata=given.metadata, ref=given.source, pinned=given.pinned, occurred_at=aware(given.occurred_at),
         expires_at=aware(given.expires_at), supersedes=given.supersedes,
     )  # fmt: skip
-    return _kept(call, kept, notes)
+    return _kept(kept, notes)
 
 
-def get(call: Call) -> Answer:
+def get(access: MemoryAccess, call: Call) -> Answer:
     """One record by its id, or by any beginning of it that no other shares."""
-    desk = _desk(call, call.query.agent)
-    desk.refresh()
-    found = _record(call, desk.memory.get(call.path["id"]))
+    access.refresh()
+    found = _record(access.memory.get(call.path["id"]))
     return Answer(content=found, headers={"ETag": f'"{found.version}"'})
 
 
-def history(call: Call) -> Versions:
+def history(access: MemoryAccess, call: Call) -> Versions:
     """Every version of a record, newest first."""
-    versions = _desk(call, call.query.agent).memory.history(call.path["id"])
-    return Versions(id=versions[0].id, versions=[_record(call, version) for version in versions])
+    versions = access.memory.history(call.path["id"])
+    return Versions(id=versions[0].id, versions=[_record(version) for version in versions])
 
 
-def update(call: Call) -> KeptRecord:
+def update(access: MemoryAccess, call: Call) -> KeptRecord:
     """Change what is named; with If-Match only that version."""
     change: RecordChange = call.body
-    desk = _desk(call, call.query.agent)
-    notes = desk.refresh()
-    return _kept(call, desk.memory.update(call.path["id"], expect=call.version, **change.arguments()), notes)
+    notes = access.refresh()
+    return _kept(access.memory.update(call.path["id"], expect=call.version, **change.arguments()), notes)
 
 
-def delete(call: Call) -> Erased:
+def delete(access: MemoryAccess, call: Call) -> Erased:
     """Erase a record for good, with its history and what was derived from it alone."""
-    gone = _desk(call, call.query.agent).memory.forget(call.path["id"])
+    gone = access.memory.forget(call.path["id"])
     return Erased(erased=list(gone.ids), pending=gone.pending)
 
 
-def archive(call: Call) -> WireRecord:
+def archive(access: MemoryAccess, call: Call) -> WireRecord:
     """Take a record out of recall and keep it."""
-    return _record(call, _desk(call, call.query.agent).memory.archive(call.path["id"]))
+    return _record(access.memory.archive(call.path["id"]))
 
 
-def restore(call: Call) -> WireRecord:
+def restore(access: MemoryAccess, call: Call) -> WireRecord:
     """Bring an archived record back, or an earlier version."""
     given: RestoredVersion | None = call.body
     version = given.version if given else None
-    return _record(call, _desk(call, call.query.agent).memory.restore(call.path["id"], version=version))
+    return _record(access.memory.restore(call.path["id"], version=version))
 
 
-def _desk(call: Call, agent: str | None) -> MemoryAccess:
-    """The caller's memory: an agent has its own whatever it names, an operator that of whomever it names."""
-    return call.services.desk(call.principal.agent or agent)
-
-
-def _record(call: Call, record: Record) -> WireRecord:
-    told = record_json(record) | {"state": record.state(call.services.clock()).value}
+def _record(record: Record) -> WireRecord:
+    told = record_json(record) | {"state": record.state(engine.now_utc()).value}
     return msgspec.convert(told, WireRecord)
 
 
-def _kept(call: Call, kept: engine.Kept, notes: Any) -> KeptRecord:
+def _kept(kept: engine.Kept, notes: Any) -> KeptRecord:
     return KeptRecord(
-        record=_record(call, kept.record), deduped=kept.deduped,
+        record=_record(kept.record), deduped=kept.deduped,
         superseded=kept.superseded.id if kept.superseded else None,
         redactions=[finding.kind for finding in kept.redactions], notes=[*notes, *kept.notes],
     )  # fmt: skip

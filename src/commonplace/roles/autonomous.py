@@ -1,6 +1,6 @@
 """An agent by itself: turn after turn until it calls ``finish_task``, within the steps and tokens that its role allows.
 
-What it says it has done becomes an episode; its session is saved once, at the end, however that comes.
+Its summary becomes an episode; its session is saved once, at the end, whether it finished or not.
 """
 
 from __future__ import annotations
@@ -8,67 +8,65 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from commonplace.agents.quietly import Tell, quietly
+from commonplace.agents.loop import OnText, ignore
+from commonplace.agents.tolerance import Notify, tolerate
 from commonplace.model.errors import Forbidden
 from commonplace.model.records import EMPTY, Channel, Json, Kind
 from commonplace.model.values import Value
-from commonplace.roles.agent import Conversation, Hear, unheard
+from commonplace.roles.conversation import Conversation
 from commonplace.roles.memory import RoleMemory
 
 CATEGORY = "autonomous_run"
 UNRECORDED = "what the run came to was not recorded as an episode"
 
-Step = Callable[[int, int], None]  #: which one begins, and how many there may be
+OnStep = Callable[[int, int], None]  #: the step that begins, and how many there may be
 
 
-class Outcome(Value):
+class TaskEnd(Value):
     """How a run by itself ended."""
 
-    summary: str | None  #: what it gave to finish_task; None: it was stopped
+    summary: str | None  #: what it passed to finish_task; None: it was stopped
     steps: int
     tokens: int
     stopped: str = ""  #: why, as a sentence, if it did not finish
 
 
-def unstepped(_step: int, _of: int) -> None:
-    """Nobody counts along."""
-
-
-async def autonomous(
+async def work(
     talk: Conversation,
     task: str,
     *,
     steps: int | None = None,
     tokens: int | None = None,
-    hear: Hear = unheard,
-    step: Step = unstepped,
-) -> Outcome:
-    """Work on a task until it is done or a limit is reached; ``steps`` and ``tokens`` take the place of the role's."""
+    on_text: OnText = ignore,
+    on_step: OnStep = ignore,
+) -> TaskEnd:
+    """Work on a task until it is done or a limit is reached; ``steps`` and ``tokens`` replace those of the role."""
     role = talk.agent.role
     most = steps or role.guardrails.max_iterations
     budget = tokens or role.guardrails.autonomous_token_budget
     before, prompt = talk.agent.used, task
+
+    def end(number: int, summary: str | None = None, stopped: str = "") -> TaskEnd:
+        return TaskEnd(summary=summary, steps=number, tokens=talk.agent.used - before, stopped=stopped)
+
     try:
         for number in range(1, most + 1):
             if number > 1:
                 await asyncio.sleep(role.autonomy.iteration_delay_seconds)
-            step(number, most)
+            on_step(number, most)
             left = None if budget is None else budget - (talk.agent.used - before)
             try:
-                turn = await talk.say(prompt, hear=hear, finishing=True, tokens=left)
+                reply = await talk.say(prompt, on_text=on_text, finishing=True, tokens=left)
             except Forbidden as error:  # its guardrails, in the middle of a step
-                return Outcome(summary=None, steps=number, tokens=talk.agent.used - before, stopped=str(error))
-            used = talk.agent.used - before
-            if turn.finished is not None:
-                return Outcome(summary=turn.finished, steps=number, tokens=used)
-            if budget is not None and used >= budget:
-                why = f"stopped: its {budget} tokens are used up, and finish_task was not called"
-                return Outcome(summary=None, steps=number, tokens=used, stopped=why)
+                return end(number, stopped=str(error))
+            if reply.finished is not None:
+                return end(number, reply.finished)
+            if budget is not None and talk.agent.used - before >= budget:
+                return end(number, stopped=f"stopped: its {budget} tokens are used up, and finish_task was not called")
             prompt = role.autonomy.continuation_prompt
     finally:
         talk.save()
-    why = f"stopped after {most} steps without a call of finish_task"
-    return Outcome(summary=None, steps=most, tokens=talk.agent.used - before, stopped=why)
+    return end(most, stopped=f"stopped after {most} steps without a call of finish_task")
 
 
 def capture(
@@ -76,14 +74,14 @@ def capture(
     summary: str,
     *,
     session: str,
-    tell: Tell,
+    notify: Notify,
     category: str = CATEGORY,
     metadata: Mapping[str, Json] = EMPTY,
 ) -> None:
-    """Record what a run came to, if there is a memory of what happened; that it fails is told and ends nothing."""
+    """Record a run as an episode, if the role writes episodes; a failure is reported and ends nothing."""
     if held is None or Kind.EPISODIC not in held.memory().binding.writes:
         return
-    with quietly(UNRECORDED, tell=tell):
+    with tolerate(UNRECORDED, notify=notify):
         held.memory(Channel.CAPTURE).remember(
             summary, kind=Kind.EPISODIC, category=category, metadata=metadata, ref=session
         )

@@ -9,17 +9,18 @@ fails.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, timedelta
 
-from commonplace.engine.admission import Admitted, admit
-from commonplace.engine.rendering import fenced, keyed_digest
+from commonplace.engine import jobs
+from commonplace.engine.admission import Admitted
+from commonplace.engine.rendering import fence
+from commonplace.engine.writer import Writer, trims
 from commonplace.model.binding import Binding
-from commonplace.model.changes import AdoptEmbedder, Change, Consolidated, Enqueue, Fail, Finish, Put, Supersede, Trim
-from commonplace.model.errors import CommonplaceError, Conflict, Forbidden, InvalidInput, ProviderError
-from commonplace.model.ids import new_id
+from commonplace.model.changes import Change, Consolidated, Finish, Supersede
+from commonplace.model.errors import Conflict, Forbidden
 from commonplace.model.jobs import Claim, Job
-from commonplace.model.ports import Clock, Embedder, Model, Store
+from commonplace.model.ports import Clock, Model, Store
 from commonplace.model.queries import Filter, Order
 from commonplace.model.records import Draft, Kind, Record
 from commonplace.model.scopes import Scope
@@ -65,43 +66,33 @@ class Report(Value):
     known: int = 0  #: facts that were there already
     replaced: int = 0  #: older facts that hold no longer, and are kept as superseded
     unread: tuple[str, ...] = ()  #: lines of the answer that are no facts
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
-def consolidate(
-    store: Store,
-    binding: Binding,
-    model: Model,
-    *,
-    most: int,
-    clock: Clock,
-    embedder: Embedder | None = None,
-    secret: Callable[[], bytes] = bytes,
-) -> Report:
-    """Take up the oldest episodes that nobody took up yet, at most so many.
+def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) -> Report:
+    """Make facts of the oldest episodes that no run has read yet, at most so many.
 
     Raises ``ProviderError`` if the model fails, ``Conflict`` while another process is at it; then nothing is marked.
     """
-    scope = binding.writes.get(Kind.SEMANTIC)
+    store, clock, scope = writer.store, writer.clock, binding.writes.get(Kind.SEMANTIC)
     if scope is None:
         raise Forbidden("semantic memory is switched off, so there is nowhere to keep what episodes say")
     if not waiting(store, scope, clock, most=1):
         return Report()
-    claim = _claimed(store, scope, clock)
-    try:
+    claim = _claim(store, scope, clock)
+    with jobs.hold(store, claim, lease=LEASE, clock=clock):
         episodes, known = waiting(store, scope, clock, most=most), _known(store, scope, clock)
-        answer = _asked(model, episodes, known[:KNOWN_FACTS], secret())
+        answer = _ask(model, episodes, known[:KNOWN_FACTS], writer.secret())
         facts, unread = parsed(answer, len(episodes))
-        admitted = [_admitted(fact, episodes, binding, clock, secret()) for fact in facts]
+        admitted = [_admit(fact, episodes, binding, writer) for fact in facts]
         closing = _closing(facts, admitted, known, episodes)
-        ending = _ending(binding, scope, episodes, claim, clock)
-        outcomes = store.apply([*_puts(admitted, embedder), *closing, *ending])
-    except (CommonplaceError, KeyboardInterrupt) as error:  # whoever is interrupted may try again at once
-        store.apply([Fail(claim=claim, error=str(error) or "interrupted", retry_at=clock(), at=clock())])
-        raise
-    same = sum(outcome.deduped for outcome in outcomes)
+        puts = [one.put(dedupe=True) for one in admitted]
+        written = writer.apply([*puts, *closing, *_ending(binding, scope, episodes, claim, clock)])
+    same = sum(outcome.deduped for outcome in written.outcomes)
     return Report(
-        episodes=len(episodes), created=len(admitted) - same, known=same, replaced=len(closing), unread=unread
-    )
+        episodes=len(episodes), created=len(admitted) - same, known=same, replaced=len(closing), unread=unread,
+        notes=written.notes,
+    )  # fmt: skip
 
 
 def parsed(answer: str, episodes: int) -> tuple[tuple[Fact, ...], tuple[str, ...]]:
@@ -153,24 +144,23 @@ def _known(store: Store, scope: Scope, clock: Clock) -> list[Record]:
     return store.find(where, order=Order.NEWEST, limit=FACTS_MOST)
 
 
-def _claimed(store: Store, scope: Scope, clock: Clock) -> Claim:
+def _claim(store: Store, scope: Scope, clock: Clock) -> Claim:
     job = Job(scope=scope, kind=JOB, key=JOB, watermark=0)
-    store.apply([Enqueue(job=job, force=True)])
-    claim = store.claim(job, lease=LEASE, now=clock())
+    claim = jobs.claim(store, job, lease=LEASE, clock=clock, force=True)
     if not isinstance(claim, Claim):
         raise Conflict(f"the memory of {scope.name!r} cannot be consolidated now: {claim.reason}")
     return claim
 
 
-def _asked(model: Model, episodes: Sequence[Record], known: Sequence[Record], secret: bytes) -> str:
+def _ask(model: Model, episodes: Sequence[Record], known: Sequence[Record], secret: bytes) -> str:
     """What the model says to these episodes; without any it is not asked."""
     if not episodes:
         return ""
     lines = [episode_line(record, number) for number, record in enumerate(episodes, 1)]
-    prompt = f"Episodes:\n{_data(lines, secret)}"
+    prompt = f"Episodes:\n{fence(lines, secret)}"
     if known:
         facts = [f"- {record.category}: {one_line(record.content)} K{number}" for number, record in enumerate(known, 1)]
-        prompt = f"Known already:\n{_data(facts, secret)}\n\n{prompt}"
+        prompt = f"Known already:\n{fence(facts, secret)}\n\n{prompt}"
     return model.ask(SYSTEM, prompt, most=ANSWER_TOKENS, effort="low").text
 
 
@@ -180,21 +170,14 @@ def episode_line(record: Record, number: int) -> str:
     return f"- [{record.category}] ({when}) {one_line(record.content)} #{number}"
 
 
-def _data(lines: Sequence[str], secret: bytes) -> str:
-    text = "\n".join(lines)
-    return fenced(text, seal=keyed_digest(text, secret))
-
-
-def _admitted(fact: Fact, episodes: Sequence[Record], binding: Binding, clock: Clock, secret: bytes) -> Admitted:
+def _admit(fact: Fact, episodes: Sequence[Record], binding: Binding, writer: Writer) -> Admitted:
     """A fact passes the gate that everything passes; it is trusted no more than what it comes from."""
     named = _named(fact, episodes)
     draft = Draft(
         content=fact.content, category=fact.category, kind=Kind.SEMANTIC, metadata=ORIGIN,
         parents=tuple(record.id for record in named),
     )  # fmt: skip
-    now = clock()
-    trust = min(record.trust for record in named)
-    return admit(draft, binding=binding, id=new_id(now), now=now, secret=secret, parent_trust=trust)
+    return writer.admit(draft, binding, parent_trust=min(record.trust for record in named))
 
 
 def _named(fact: Fact, episodes: Sequence[Record]) -> list[Record]:
@@ -219,29 +202,7 @@ def _closing(
     return list(closed.values())
 
 
-def _puts(admitted: Sequence[Admitted], embedder: Embedder | None) -> list[Change]:
-    """What keeps the facts; an embedder that fails does not stop them: they are found by their words."""
-    adopting: list[Change] = []
-    vectors: Sequence[Sequence[float] | None] = [None] * len(admitted)
-    if embedder is not None and admitted:
-        try:
-            vectors = embedder.embed([one.record.content for one in admitted])
-            adopting = [AdoptEmbedder(identity=embedder.identity)]
-        except ProviderError:
-            vectors = [None] * len(admitted)
-    if len(vectors) != len(admitted):
-        raise InvalidInput(f"the embedder gave {len(vectors)} vectors for {len(admitted)} texts")
-    puts = [
-        Put(record=one.record, terms=one.terms, vector=vector, dedupe=True)
-        for one, vector in zip(admitted, vectors, strict=True)
-    ]
-    return [*adopting, *puts]
-
-
 def _ending(binding: Binding, scope: Scope, episodes: Sequence[Record], claim: Claim, clock: Clock) -> list[Change]:
     now = clock()
-    limit = binding.limits.get(Kind.SEMANTIC)
-    where = Filter(scopes=frozenset({scope}), at=now, kinds=frozenset({Kind.SEMANTIC}))
-    trim = [Trim(where=where, keep=limit.keep, order=limit.order)] if limit else []
     marks = [Consolidated(ids=tuple(record.id for record in episodes), at=now)] if episodes else []
-    return [*marks, *trim, Finish(claim=claim, at=now)]
+    return [*marks, *trims(binding, scope, [Kind.SEMANTIC], now), Finish(claim=claim, at=now)]

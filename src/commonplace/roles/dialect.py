@@ -1,7 +1,7 @@
 """The role dialect: one agent in one file, with its model, its prompt, its memory, its tools and its triggers.
 
 ``load`` reads the envelope (``apiVersion``, ``kind``, ``metadata``, ``spec``) and the flat form alike.  Nothing is
-opened and nobody is asked here; what is unknown is refused with the file, the place in it and what is allowed.
+opened and no model is called here; an unknown key is refused with the file, the place in it and what is allowed.
 """
 
 from __future__ import annotations
@@ -9,54 +9,65 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
+from msgspec import Meta, field
+
+from commonplace.config.decode import FILE_BYTES, At, Block, Misfit, Required, decode, parse_yaml, read_yaml
 from commonplace.config.paths import is_address
-from commonplace.config.settings import Schema, checked
 from commonplace.model.binding import Binding, Limit
 from commonplace.model.errors import ConfigError
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
-from commonplace.model.values import Value
-from commonplace.roles.envelope import (
-    FILE_BYTES,
-    METADATA,
-    items,
-    mapping,
-    named,
-    needed,
-    opened,
-    said_in,
-    section,
-    text,
-    text_of,
-)
-from commonplace.roles.schema import AUTONOMY, GUARDRAILS, MEMORY, MODEL, SECURITY, SHARED, TOOLS, TRIGGERS, Sort
 from commonplace.text import strict_yaml
 
-PROVIDERS = ("openai", "anthropic", "google", "ollama", "test")  # test asks nobody: for trying a role out
-SPEC = ("role", "model", "memory", "tools", "triggers", "autonomy", "guardrails", "security")
+PROVIDERS = ("openai", "anthropic", "google", "ollama", "test")  # test calls no model: for trying a role out
 EPHEMERAL = "ephemeral"  # what an agent without a file is called
 DOTENV = ".env"
-UNREMEMBERING = (
-    "is missing, so this role has no memory; add `memory:` with `semantic:` and `max_memories: 1000` below it"
-)
+NO_MEMORY = "is missing, so this role has no memory; add `memory:` with `semantic:` and `max_memories: 1000` below it"
 MOVED = "is now `semantic.max_memories`: write `semantic:` and below it `max_memories: {0}`"
 LANCEDB, POSTGRES = "lancedb", "postgres"  # the other stores than sqlite
 
 _variable = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
+Name = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$",
+        description="letters, digits, `-`, `_` and `.`, at most 100 of them",
+    ),
+]  #: a name that can be part of a file's
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Seconds = Annotated[int, Meta(ge=1, le=86_400)]
+Delay = Annotated[float, Meta(ge=0, le=86_400)]
+Budget = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Backend: TypeAlias = Literal["sqlite", "lancedb", "postgres"]
 
-class ModelSettings(Value):
-    """Which language model an agent speaks with."""
 
-    provider: str  #: one of PROVIDERS, or any word beside a base_url
-    name: str
+class ModelSettings(Block):
+    """Which language model an agent calls."""
+
+    provider: str = ""  #: one of PROVIDERS, or any word beside a base_url
+    name: str = ""
     base_url: str | None = None  #: another address, which speaks OpenAI's protocol
     api_key_env: str | None = None  #: the variable that holds the key, if not the provider's own
-    temperature: float | None = None  #: None: the provider's own
-    max_tokens: int | None = None  #: of one answer; None: the provider's own
-    timeout_seconds: int = 120
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None  #: None: the provider's own
+    max_tokens: Count | None = None  #: of one answer; None: the provider's own
+    timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 120
+
+    def __post_init__(self) -> None:
+        """Check the provider and the name, which only make sense together with the address."""
+        if self.provider not in PROVIDERS and not self.base_url:
+            allowed = f"should be one of {', '.join(PROVIDERS)}, or have a base_url beside it"
+            raise Misfit("provider", f"{allowed}, not {self.provider!r}")
+        if not self.name.strip():
+            raise Misfit("name", "is missing")
+
+    @classmethod
+    def expand(cls, text: str) -> Any:
+        """Read the short form, such as ``openai:gpt-4o-mini``."""
+        provider, _, name = text.partition(":")
+        return {"provider": provider, "name": provider if provider == "test" else name}
 
     @property
     def spec(self) -> str:
@@ -66,47 +77,65 @@ class ModelSettings(Value):
         return f"{self.provider}:{self.name}" if self.provider in PROVIDERS else self.name
 
 
-class EmbeddingSettings(Value):
-    """What a role says of its embedder; blank: it follows the model's provider."""
+class EmbeddingSettings(Block):
+    """The embedder of a role; blank: that of the model's provider."""
 
-    provider: str = ""
+    provider: Literal["", "local", "onnx", "openai", "anthropic", "google", "ollama"] = ""
     model: str = ""
     base_url: str = ""
     api_key_env: str = ""
 
     @property
-    def said(self) -> bool:
+    def is_set(self) -> bool:
         """Whether the role chooses one; else it is derived, and may fall back on the local one."""
         return bool(self.provider or self.model or self.base_url)
 
 
-class KindSettings(Value):
-    """One kind of memory."""
+class KindSettings(Block):
+    """One kind of memory; each kind has its own word for ``keep``."""
 
     enabled: bool = True
-    keep: int  #: how many there may be; the oldest go first
+    keep: Count  #: how many there may be; the oldest go first
 
 
-class ConsolidationSettings(Value):
+class SemanticSettings(KindSettings):
+    """Facts, and the tool ``remember``."""
+
+    keep: Count = field(name="max_memories", default=1000)
+
+
+class EpisodicSettings(KindSettings):
+    """What happened, and the tool ``record_episode``."""
+
+    keep: Count = field(name="max_episodes", default=500)
+
+
+class ProceduralSettings(KindSettings):
+    """How things are done, and the tool ``learn_procedure``."""
+
+    keep: Count = field(name="max_procedures", default=100)
+
+
+class ConsolidationSettings(Block):
     """When and how episodes become facts."""
 
     enabled: bool = True
-    interval: str = "after_session"  #: after_session, after_autonomous or manual
-    max_episodes_per_run: int = 20
+    interval: Literal["after_session", "after_autonomous", "manual"] = "after_session"
+    max_episodes_per_run: Annotated[int, Meta(ge=1, le=1000)] = 20
     model_override: str | None = None  #: PROVIDER:NAME, or a name of the agent's own provider
 
 
-class MemorySettings(Value):
+class MemorySettings(Block):
     """The ``memory`` section, every default filled in."""
 
-    max_sessions: int = 10
-    max_resume_messages: int = 20
-    store_backend: str = "sqlite"
+    max_sessions: Count = 10
+    max_resume_messages: Count = 20
+    store_backend: Backend = "sqlite"
     store_path: str | None = None  #: None: ``memory/<name>.db`` in the data folder, or ``.lance``
     embeddings: EmbeddingSettings = EmbeddingSettings()
-    semantic: KindSettings = KindSettings(keep=1000)
-    episodic: KindSettings = KindSettings(keep=500)
-    procedural: KindSettings = KindSettings(keep=100)
+    episodic: EpisodicSettings = EpisodicSettings()
+    semantic: SemanticSettings = SemanticSettings()
+    procedural: ProceduralSettings = ProceduralSettings()
     consolidation: ConsolidationSettings = ConsolidationSettings()
 
     @property
@@ -116,103 +145,154 @@ class MemorySettings(Value):
         return {kind: settings for kind, settings in every.items() if settings.enabled}
 
 
-class CronTrigger(Value):
+class CronTrigger(Block, tag_field="type", tag="cron"):
     """Runs by the clock."""
 
-    schedule: str  #: five fields
-    prompt: str
+    type: ClassVar[str] = "cron"
+    schedule: Required  #: five fields
+    prompt: Required
     timezone: str = "UTC"
     autonomous: bool = False
-    type: str = "cron"
 
 
-class FileWatchTrigger(Value):
+class FileWatchTrigger(Block, tag_field="type", tag="file_watch"):
     """Runs when a file changes."""
 
-    paths: tuple[str, ...]  #: files or folders, from the role's folder
+    type: ClassVar[str] = "file_watch"
+    paths: Annotated[tuple[str, ...], Meta(min_length=1)]  #: files or folders, from the role's folder
     extensions: tuple[str, ...] = ()  #: such as ``.md``; none: all
     prompt_template: str = "File changed: {path}"
-    debounce_seconds: float = 1.0
-    process_existing: bool = False  #: once for each file that is there at the start
+    debounce_seconds: Delay = 1.0
+    process_existing: bool = False  #: also once for each file that exists at the start
     autonomous: bool = False
-    type: str = "file_watch"
 
 
-class WebhookTrigger(Value):
-    """Runs when somebody calls."""
+class WebhookTrigger(Block, tag_field="type", tag="webhook"):
+    """Runs when an HTTP request comes in."""
 
+    type: ClassVar[str] = "webhook"
     path: str = "/webhook"
     host: str = "127.0.0.1"
-    port: int = 8080
-    method: str = "POST"
-    rate_limit_rpm: int = 60  #: calls in a minute
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 8080
+    method: Literal["POST", "PUT"] = "POST"
+    rate_limit_rpm: Annotated[int, Meta(ge=1, le=100_000)] = 60  #: requests in a minute
     secret_env: str | None = None  #: the variable that holds the shared secret; None: no secret
     autonomous: bool = False
-    type: str = "webhook"
 
 
 Trigger: TypeAlias = CronTrigger | FileWatchTrigger | WebhookTrigger
 
 
-class SharedMemory(Value):
+class SharedMemory(Block):
     """A store that several agents have in common."""
 
-    store_path: str
-    max_memories: int = 1000
-    store_backend: str = "sqlite"  #: one for all of them, whatever their own is
+    store_path: Required
+    max_memories: Count = 1000
+    store_backend: Backend = "sqlite"  #: one for all of them, whatever their own is
 
 
-class Delegate(Value):
-    """An agent that can be asked for something."""
+class Delegate(Block):
+    """An agent that can be called."""
 
-    name: str
-    role_file: str  #: from the role's folder
+    name: Required
+    role_file: Required  #: from the role's folder
     description: str = ""
 
 
-class DelegateTool(Value):
-    """The tool by which an agent asks others."""
+class DelegateTool(Block, tag_field="type", tag="delegate"):
+    """The tool by which an agent calls others."""
 
-    agents: tuple[Delegate, ...]
-    mode: str = "inline"
-    max_depth: int = 3
-    timeout_seconds: int = 120
+    type: ClassVar[str] = "delegate"
+    agents: Annotated[tuple[Delegate, ...], Meta(min_length=1)]
+    mode: Literal["inline"] = "inline"
+    max_depth: Annotated[int, Meta(ge=1, le=20)] = 3
+    timeout_seconds: Seconds = 120
     shared_memory: SharedMemory | None = None
-    type: str = "delegate"
 
 
-class Autonomy(Value):
+class Autonomy(Block):
     """How an agent works by itself."""
 
     continuation_prompt: str = "Continue with the task. Call finish_task when it is done."
-    iteration_delay_seconds: float = 0.0
+    iteration_delay_seconds: Delay = 0.0
 
 
-class Guardrails(Value):
+class Guardrails(Block):
     """What a run may use up."""
 
-    max_iterations: int = 10  #: turns of an autonomous run
-    max_tokens_per_run: int = 50_000  #: of one turn
-    max_tool_calls: int = 20  #: of one turn
-    timeout_seconds: int = 300  #: of one turn
-    autonomous_token_budget: int | None = None  #: of a whole autonomous run
-    daemon_token_budget: int | None = None  #: of everything that a daemon does
+    max_iterations: Annotated[int, Meta(ge=1, le=10_000)] = 10  #: turns of an autonomous run
+    max_tokens_per_run: Annotated[int, Meta(ge=1, le=100_000_000)] = 50_000  #: of one turn
+    max_tool_calls: Annotated[int, Meta(ge=1, le=100_000)] = 20  #: of one turn
+    timeout_seconds: Seconds = 300  #: of one turn
+    autonomous_token_budget: Budget | None = None  #: of a whole autonomous run
+    daemon_token_budget: Budget | None = None  #: of everything that a daemon does
 
 
-class Role(Value):
-    """One agent, as its file describes it."""
+class ToolSecurity(Block):
+    """What tools may reach."""
 
-    name: str
-    description: str = ""
-    file: str  #: where it was read from; what an error names
-    prompt: str
-    model: ModelSettings | None  #: None: it says none, and whoever runs it has to
+    restrict_db_paths: bool = True  #: the store has to lie in the data folder
+
+
+class Security(Block):
+    """What an agent may reach."""
+
+    tools: ToolSecurity = ToolSecurity()
+
+
+class Spec(Block):
+    """What an agent is: the ``spec`` of its file."""
+
+    prompt: Required = field(name="role")
+    model: Annotated[ModelSettings, Meta(description="PROVIDER:NAME, or provider and name below it")] | None = None
     memory: MemorySettings | None = None  #: None: the section is missing
     tools: tuple[DelegateTool, ...] = ()
     triggers: tuple[Trigger, ...] = ()
     autonomy: Autonomy = Autonomy()
     guardrails: Guardrails = Guardrails()
-    restrict_db_paths: bool = True  #: its store has to lie in the data folder
+    security: Security = Security()
+
+
+class Metadata(Block):
+    """What an agent or a flow is called; the last three keys are not used here."""
+
+    name: Name
+    description: str = ""
+    tags: Any = None
+    author: Any = None
+    version: Any = None
+
+
+class Envelope(Block):
+    """What is around the spec of a file."""
+
+    version: Literal["commonplace/v1", "initrunner/v1"] = field(name="apiVersion", default="commonplace/v1")
+
+
+class AgentFile(Envelope):
+    """A role file with its envelope."""
+
+    kind: Literal["Agent"] = "Agent"
+    metadata: Metadata
+    spec: Spec
+
+
+class FlatFile(Spec, kw_only=False):  # its own keys are listed first
+    """A role file without an envelope: the keys of ``Metadata`` are beside those of the spec."""
+
+    name: Name
+    description: str = ""
+    tags: Any = None
+    author: Any = None
+    version: Any = None
+
+
+class Role(Spec):
+    """One agent, as its file describes it."""
+
+    name: str
+    description: str = ""
+    file: str  #: where it was read from; what an error names
     flat: bool = False  #: it has no envelope; decides what an error calls its sections
 
     @property
@@ -224,13 +304,13 @@ class Role(Value):
         """What a section is called in this file."""
         return section if self.flat else f"spec.{section}"
 
-    def remembering(self) -> MemorySettings:
-        """Its memory section; a role that has none is told how to get one."""
+    def memory_settings(self) -> MemorySettings:
+        """Its memory section.  Raises ``ConfigError`` with what to add if there is none."""
         if self.memory is None:
-            raise ConfigError(UNREMEMBERING, file=self.file, path=self.path("memory"))
+            raise ConfigError(NO_MEMORY, file=self.file, path=self.path("memory"))
         return self.memory
 
-    def sharing(self, shared: SharedMemory) -> Role:
+    def with_shared_memory(self, shared: SharedMemory) -> Role:
         """The same role with a store that others use as well: its own settings stay, but where and how much."""
         memory = self.memory or MemorySettings()
         semantic = memory.semantic.replace(keep=shared.max_memories)
@@ -239,40 +319,40 @@ class Role(Value):
 
     def store(self, home: str) -> str:
         """The file of its store, its folder or its address; a relative path is one in the data folder."""
-        memory = self.remembering()
+        memory = self.memory_settings()
         if memory.store_backend == POSTGRES or is_address(memory.store_path or ""):
             return self._address(memory)
         ending = "lance" if memory.store_backend == LANCEDB else "db"
-        said = memory.store_path or os.path.join("memory", f"{self.name}.{ending}")
-        path = os.path.normpath(os.path.join(home, os.path.expanduser(said)))
-        if self.restrict_db_paths and not _inside(path, home):
+        named = memory.store_path or os.path.join("memory", f"{self.name}.{ending}")
+        path = os.path.normpath(os.path.join(home, os.path.expanduser(named)))
+        if self.security.tools.restrict_db_paths and not _is_inside(path, home):
             reason = (
-                f"{said!r} is outside of the data folder {home!r}; `security.tools.restrict_db_paths: false` allows it"
+                f"{named!r} is outside of the data folder {home!r}; `security.tools.restrict_db_paths: false` allows it"
             )
             raise ConfigError(reason, file=self.file, path=self.path("memory.store_path"))
         return path
 
     def _address(self, memory: MemorySettings) -> str:
         """The address of its database; a file from elsewhere must not send memories away unasked."""
-        said = memory.store_path or ""
-        if not is_address(said):
+        address = memory.store_path or ""
+        if not is_address(address):
             reason = "should be the address of a PostgreSQL database, such as postgresql://host/name"
-        elif self.restrict_db_paths:
+        elif self.security.tools.restrict_db_paths:
             reason = "is outside of the data folder; `security.tools.restrict_db_paths: false` allows it"
         else:
-            return said
+            return address
         raise ConfigError(reason, file=self.file, path=self.path("memory.store_path"))
 
     def scope(self, home: str) -> Scope:
-        """Where its memories live: whoever has the same store has the same ones."""
+        """The scope of its memories: roles with the same store share it."""
         store = self.store(home)
         if is_address(store):  # its database is called so; one without a name is the role's own
             return Scope.of(("namespace", store.partition("?")[0].partition("://")[2].partition("/")[2] or self.name))
         return Scope.of(("namespace", os.path.splitext(os.path.basename(store))[0]))
 
     def bind(self, channel: Channel, *, home: str) -> Binding:
-        """What comes in by this channel may be kept: the kinds that are on, each within its limit."""
-        scope, kinds = self.scope(home), self.remembering().kinds
+        """What a caller of this channel may do: write the kinds that are enabled, each within its limit."""
+        scope, kinds = self.scope(home), self.memory_settings().kinds
         return Binding(
             channel=channel,
             writes=dict.fromkeys(kinds, scope),
@@ -284,46 +364,46 @@ class Role(Value):
 
 def load(file: str) -> Role:
     """Read a role from its file."""
-    return read(text_of(file), file=file)
+    return parse(read_yaml(file), file=file)
 
 
 def read(text: str, *, file: str) -> Role:
     """Read a role from the text of its file."""
-    return parse(said_in(text, file=file), file=file)
+    return parse(parse_yaml(text, file=file), file=file)
 
 
 def scaffold(template: str, **values: str) -> str:
-    """A template with its ``{names}`` filled in, each value written so that it stays the text that it is."""
+    """Fill in the ``{names}`` of a template, each value written so that YAML reads it as the same text."""
     return template.format(**{name: strict_yaml.dump_scalar(value) for name, value in values.items()})
 
 
-def parse(said: Any, *, file: str) -> Role:
-    """Check what a file says, with the envelope or without."""
-    flat = isinstance(said, dict) and "spec" not in said
-    metadata, spec = _flat(said, file) if flat else opened(said, file, kind="Agent", spec=SPEC)
-    within = "" if flat else "spec."
+def parse(data: Any, *, file: str) -> Role:
+    """Check the data of a role file, with the envelope or without."""
+    at, flat = At(file=file), isinstance(data, Mapping) and "spec" not in data
+    _refuse_moved(data if flat else _below(data, "spec"), at if flat else at.key("spec"))
+    about: Metadata | FlatFile
+    spec: Spec
+    if flat:
+        about = spec = decode(data, FlatFile, at)
+    else:
+        envelope = decode(data, AgentFile, at)
+        about, spec = envelope.metadata, envelope.spec
+    described = {name: getattr(spec, name) for name in Spec.__struct_fields__}
+    return Role(name=about.name, description=about.description, file=file, flat=flat, **described)
 
-    def settings(name: str, schema: Schema) -> dict[str, Any]:
-        return checked(section(spec, name, file, within), schema, file, within=f"{within}{name}.")
 
-    return Role(
-        name=named(metadata, file, "" if flat else "metadata."),
-        description=text(metadata, "description", file, "" if flat else "metadata."),
-        file=file,
-        prompt=needed(spec, "role", file, within),
-        model=_model(spec.get("model"), file, f"{within}model"),
-        memory=_memory(spec.get("memory"), file, f"{within}memory"),
-        tools=tuple(_tool(one, file, where) for one, where in items(spec, "tools", file, within)),
-        triggers=tuple(_trigger(one, file, where) for one, where in items(spec, "triggers", file, within)),
-        autonomy=Autonomy(**settings("autonomy", AUTONOMY)),
-        guardrails=Guardrails(**settings("guardrails", GUARDRAILS)),
-        restrict_db_paths=settings("security", SECURITY)["tools"]["restrict_db_paths"],
-        flat=flat,
-    )
+def _refuse_moved(spec: Any, at: At) -> None:
+    """Refuse ``memory.max_memories`` with its new place."""
+    if (old := _below(_below(spec, "memory"), "max_memories")) is not None:
+        raise at.key("memory.max_memories").error(MOVED.format(old))
+
+
+def _below(data: Any, key: str) -> Any:
+    return data.get(key) if isinstance(data, Mapping) else None
 
 
 def ephemeral(model: ModelSettings | None, *, prompt: str, memory: bool = True) -> Role:
-    """The agent of somebody who has no file: it remembers unless told not to."""
+    """The agent of a user who has no file: it remembers by default."""
     return Role(
         name=EPHEMERAL,
         file=EPHEMERAL,
@@ -336,10 +416,7 @@ def ephemeral(model: ModelSettings | None, *, prompt: str, memory: bool = True) 
 
 def model_settings(spec: str, *, file: str, path: str = "model") -> ModelSettings:
     """A model by one word: ``openai:gpt-4o-mini``."""
-    found = _model(spec, file, path)
-    if found is None:
-        raise ConfigError("is missing", file=file, path=path)
-    return found
+    return decode(spec, ModelSettings, At(file=file, path=path))
 
 
 def environment(role: Role, env: Mapping[str, str], *, home: str) -> dict[str, str]:
@@ -349,13 +426,13 @@ def environment(role: Role, env: Mapping[str, str], *, home: str) -> dict[str, s
     """
     merged = dict(env)
     for file in (os.path.join(role.folder, DOTENV), os.path.join(home, DOTENV)):
-        for name, value in _dotenv(file).items():
+        for name, value in _read_dotenv(file).items():
             merged.setdefault(name, value)
     return merged
 
 
-def _dotenv(file: str) -> dict[str, str]:
-    """``NAME=value`` lines, with or without quotes; a file that is not there says nothing."""
+def _read_dotenv(file: str) -> dict[str, str]:
+    """``NAME=value`` lines, with or without quotes; a missing file is empty."""
     try:
         with open(file, encoding="utf-8") as source:
             lines = source.read(FILE_BYTES).splitlines()
@@ -363,123 +440,24 @@ def _dotenv(file: str) -> dict[str, str]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", file=file) from error
-    said: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _variable.fullmatch(line.strip())
         if found is None:  # the line itself is not repeated: it may be half a key
             raise ConfigError(f"line {number} is not NAME=value", file=file)
-        said[found[1]] = _unquoted(found[2])
-    return said
+        variables[found[1]] = _unquote(found[2])
+    return variables
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     quote = value[:1]
     if quote in {"'", '"'} and (end := value.find(quote, 1)) > 0:
         return value[1:end]
     return re.split(r"\s#", value, maxsplit=1)[0].strip()
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     real, around = os.path.realpath(path), os.path.realpath(folder)
     return real.startswith(around.rstrip(os.sep) + os.sep)
-
-
-# The parts of a file
-
-
-def _flat(said: Any, file: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    top = mapping(said, file, "", (*METADATA, *SPEC))
-    return {key: top[key] for key in top if key in METADATA}, {key: top[key] for key in top if key in SPEC}
-
-
-def _model(said: Any, file: str, path: str) -> ModelSettings | None:
-    if said is None:
-        return None
-    if isinstance(said, str):
-        provider, _, name = said.partition(":")
-        said = {"provider": provider, "name": provider if provider == "test" else name}
-    if not isinstance(said, Mapping):
-        raise ConfigError(f"should be PROVIDER:NAME, or provider and name below it, not {said!r}", file=file, path=path)
-    given = ModelSettings(**checked(said, MODEL, file, within=f"{path}."))
-    if given.provider not in PROVIDERS and not given.base_url:
-        allowed = f"should be one of {', '.join(PROVIDERS)}, or have a base_url beside it"
-        raise ConfigError(f"{allowed}, not {given.provider!r}", file=file, path=f"{path}.provider")
-    if not given.name.strip():
-        raise ConfigError("is missing", file=file, path=f"{path}.name")
-    return given
-
-
-def _memory(said: Any, file: str, path: str) -> MemorySettings | None:
-    if said is None:
-        return None
-    if not isinstance(said, Mapping):
-        raise ConfigError(f"should be lines of `key: value` below it, not {said!r}", file=file, path=path)
-    if "max_memories" in said:
-        raise ConfigError(MOVED.format(said["max_memories"]), file=file, path=f"{path}.max_memories")
-    given = checked(said, MEMORY, file, within=f"{path}.")
-    limits = {"semantic": "max_memories", "episodic": "max_episodes", "procedural": "max_procedures"}
-    kinds = {
-        kind: KindSettings(enabled=given[kind]["enabled"], keep=given[kind][most]) for kind, most in limits.items()
-    }
-    return MemorySettings(
-        **given | kinds | {
-            "embeddings": EmbeddingSettings(**given["embeddings"]),
-            "consolidation": ConsolidationSettings(**given["consolidation"]),
-        }
-    )  # fmt: skip
-
-
-def _typed(said: Mapping[str, Any], file: str, where: str, known: Mapping[str, Sort]) -> tuple[str, dict[str, Any]]:
-    """What sort of thing it is, and the rest of it, checked; keys that hold mappings are as they were said."""
-    sort = str(said.get("type"))
-    if sort not in known:
-        raise ConfigError(f"should be one of {', '.join(known)}, not {sort!r}", file=file, path=f"{where}.type")
-    schema = known[sort]
-    apart = ("type", *schema.lists, *schema.mappings)
-    rest = {name: value for name, value in said.items() if name not in apart}
-    given = checked(rest, schema.settings, file, within=f"{where}.")
-    for name in schema.lists:
-        given[name] = said.get(name) or []
-        if not isinstance(given[name], list):
-            raise ConfigError("should be a list", file=file, path=f"{where}.{name}")
-    for name in schema.needed:
-        if not given[name]:
-            raise ConfigError("is missing", file=file, path=f"{where}.{name}")
-    return sort, given
-
-
-def _trigger(said: Mapping[str, Any], file: str, where: str) -> Trigger:
-    sort, given = _typed(said, file, where, TRIGGERS)
-    if sort == "cron":
-        return CronTrigger(**given)
-    if sort == "webhook":
-        return WebhookTrigger(**given)
-    words = {name: tuple(str(one) for one in given[name]) for name in ("paths", "extensions")}
-    return FileWatchTrigger(**given | words)
-
-
-def _tool(said: Mapping[str, Any], file: str, where: str) -> DelegateTool:
-    _, given = _typed(said, file, where, TOOLS)
-    shared = section(said, "shared_memory", file, f"{where}.")
-    agents = [_delegate(one, file, f"{where}.agents[{number}]") for number, one in enumerate(given["agents"])]
-    return DelegateTool(**given | {"agents": tuple(agents), "shared_memory": _shared(shared, file, where)})
-
-
-def _delegate(said: Any, file: str, where: str) -> Delegate:
-    known = mapping(said, file, where, ("name", "role_file", "description"))
-    within = f"{where}."
-    return Delegate(
-        name=needed(known, "name", file, within),
-        role_file=needed(known, "role_file", file, within),
-        description=text(known, "description", file, within),
-    )
-
-
-def _shared(said: Mapping[str, Any], file: str, where: str) -> SharedMemory | None:
-    """A shared store; without a path there is none."""
-    given = checked(said, SHARED, file, within=f"{where}.shared_memory.")
-    if said and not given["store_path"]:
-        raise ConfigError("is missing", file=file, path=f"{where}.shared_memory.store_path")
-    return SharedMemory(**given) if given["store_path"] else None

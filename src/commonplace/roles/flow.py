@@ -1,51 +1,45 @@
-"""A flow at work: each agent is asked once, when everybody that it waits for has answered; who is free works at once.
+"""Run a flow: each agent is asked once, when all that it waits for have answered; several at once.
 
-What an agent says is the prompt of those that it hands on to.  What the flow says is what those say that hand on to
-nobody.  If one fails, the flow fails, and nobody is asked any more.
+An agent's answer is the prompt of its targets.  The flow's answers are those of the agents without a target.  If one
+fails, the flow fails, and no other is asked.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
+from commonplace.agents.scheduler import Schedule
 from commonplace.model.errors import ConfigError, ProviderError
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.memory import RoleMemory
-from commonplace.roles.tools import BREAK
+from commonplace.roles.verbs import BREAK
 
-Ask = Callable[[str, str], Awaitable[str]]  #: an agent by its name, and what it is asked; what it says
-
-
-async def handed_on(flow: Flow, prompt: str, ask: Ask, *, start: str | None = None) -> dict[str, str]:
-    """Ask those that are handed nothing, or only one agent, and everybody after them; returns who said what at last."""
-    turns: dict[str, asyncio.Task[str]] = {}
-
-    async def turn(name: str) -> str:
-        for other in flow.member(name).needs:
-            if other in turns:
-                await turns[other]
-        said = {other: await turns[other] for other in flow.before(name) if other in turns}
-        return await ask(name, together(name, said) if said else prompt)
-
-    for name in flow.reached(start) if start else flow.reached(*flow.starts()):
-        turns[name] = asyncio.ensure_future(turn(name))
-    try:
-        await asyncio.gather(*turns.values())
-    finally:
-        for task in turns.values():
-            task.cancel()
-        await asyncio.gather(*turns.values(), return_exceptions=True)
-    return {name: task.result() for name, task in turns.items() if not flow.member(name).targets}
+Ask = Callable[[str, str], Awaitable[str]]  #: an agent's name and its prompt; returns its answer
 
 
-def agreeing(flow: Flow, held: Mapping[str, RoleMemory]) -> None:
-    """Refuse a store in common whose agents would find things by different embedders: the first write would decide."""
+async def run_flow(flow: Flow, prompt: str, ask: Ask, *, start: str | None = None) -> dict[str, str]:
+    """Ask all agents, or one and those after it; returns the answers of those without a target."""
+    reached = flow.reachable_from(start) if start else flow.reachable_from(*flow.starts())
+    needs = {
+        name: [other for other in reached if other in (*flow.predecessors(name), *flow.member(name).needs)]
+        for name in reached
+    }  # fmt: skip
+
+    async def run(name: str, answers: Mapping[str, str]) -> str:
+        handed = {other: answers[other] for other in flow.predecessors(name) if other in answers}
+        return await ask(name, combine(name, handed) if handed else prompt)
+
+    answers = await Schedule(needs, run, fail_fast=True).run()
+    return {name: answers[name] for name in reached if not flow.member(name).targets}
+
+
+def check_shared_embedder(flow: Flow, held: Mapping[str, RoleMemory]) -> None:
+    """Refuse a shared store whose agents have different embedders: the first write would decide."""
     known: dict[str, EmbedderIdentity] = {}
     for name, memory in held.items() if flow.shared else ():
-        with suppress(ProviderError):  # one that cannot be asked is found out when it is
+        with suppress(ProviderError):  # one that cannot be asked fails when it is
             known |= {name: memory.embedder.identity} if memory.embedder else {}
     for name, identity in known.items():
         first = next(iter(known))
@@ -55,11 +49,11 @@ def agreeing(flow: Flow, held: Mapping[str, RoleMemory]) -> None:
             raise ConfigError(reason, file=flow.file, path="spec.shared_memory")
 
 
-def together(name: str, said: Mapping[str, str]) -> str:
-    """What several say, as one prompt: each with its name; what one alone says is as it is."""
-    spoken = {who: text for who, text in said.items() if text.strip()}
+def combine(name: str, answers: Mapping[str, str]) -> str:
+    """Return several answers as one prompt, each below its agent's name; a single answer stays as it is."""
+    spoken = {agent: text for agent, text in answers.items() if text.strip()}
     if not spoken:
-        raise ProviderError(f"agent {name!r} was handed nothing: {', '.join(said)} said nothing")
-    if len(said) == 1:
+        raise ProviderError(f"agent {name!r} was handed nothing: {', '.join(answers)} said nothing")
+    if len(answers) == 1:
         return next(iter(spoken.values()))
-    return BREAK.join(f"{who}:\n{text}" for who, text in spoken.items())
+    return BREAK.join(f"{agent}:\n{text}" for agent, text in spoken.items())

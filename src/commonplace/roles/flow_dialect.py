@@ -1,29 +1,79 @@
-"""The flow dialect: several agents in one file, who hands what it says to whom, and the store that they may share.
+"""The flow dialect: several agents in one file, which agent hands its answer to which, and the store they may share.
 
-Each agent is a role file of its own.  Nothing is opened and nobody is asked here; a name that leads nowhere, a circle
-and a chain that is too long are refused before anything runs.
+Each agent is a role file of its own.  Nothing is opened and no model is called here; unknown names, circles and chains
+that are too long are refused before anything runs.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from graphlib import CycleError
+from typing import Annotated, Any, Literal, TypeAlias
 
-from commonplace.config.settings import checked
+from msgspec import Meta
+
+from commonplace.config.decode import At, Block, Required, decode, read_yaml, waves
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 from commonplace.roles import dialect as roles
-from commonplace.roles.dialect import ModelSettings, Role, SharedMemory
-from commonplace.roles.envelope import mapping, named, needed, opened, said_in, section, text, text_of
-from commonplace.roles.schema import SECURITY, SHARED_BY_FLOW
+from commonplace.roles.dialect import (
+    Backend,
+    Count,
+    Envelope,
+    Metadata,
+    ModelSettings,
+    Name,
+    Role,
+    Security,
+    SharedMemory,
+)
 
 KIND = "Flow"
-SPEC = ("agents", "shared_memory", "security")
-AGENT = ("role", "sink", "needs")
-SINK = ("type", "target")
 DEPTH = 20  # agents, one after the other: more is a mistake, and costs one model each
 AGENTS = 100
+
+Names: TypeAlias = Annotated[str | tuple[Any, ...], Meta(description="an agent or a list of agents")]
+
+
+class Sink(Block):
+    """To which agents an agent hands its answer."""
+
+    type: Literal["delegate"]
+    target: Names
+
+
+class AgentEntry(Block):
+    """An agent of a flow file."""
+
+    role: Required  #: its file, from the flow's folder
+    sink: Sink | None = None
+    needs: Names = ()
+
+
+class SharedEntry(Block):
+    """The store that all agents share, once it is enabled; without a path it is called after the flow."""
+
+    enabled: bool = False
+    store_path: str = ""
+    max_memories: Count = 1000
+    store_backend: Backend = "sqlite"
+
+
+class FlowSpec(Block):
+    """The ``spec`` of a flow file."""
+
+    agents: Annotated[Mapping[Name, AgentEntry], Meta(min_length=1, max_length=AGENTS)]
+    shared_memory: SharedEntry = SharedEntry()
+    security: Security = Security()
+
+
+class FlowFile(Envelope):
+    """A flow file."""
+
+    kind: Literal["Flow"]
+    metadata: Metadata
+    spec: FlowSpec
 
 
 class Member(Value):
@@ -31,12 +81,12 @@ class Member(Value):
 
     name: str  #: what the flow calls it
     role: Role
-    targets: tuple[str, ...] = ()  #: who is asked with what it says
-    needs: tuple[str, ...] = ()  #: who has to be done before it begins
+    targets: tuple[str, ...] = ()  #: the agents that get its answer
+    needs: tuple[str, ...] = ()  #: the agents that finish before it starts
 
 
 class Flow(Value):
-    """Agents that hand on what they say."""
+    """Agents that hand on their answers."""
 
     name: str
     description: str = ""
@@ -45,33 +95,33 @@ class Flow(Value):
     shared: SharedMemory | None = None  #: the store that all of them have; None: each has its own
 
     def member(self, name: str) -> Member:
-        """The agent that the flow calls so."""
+        """The agent of that name."""
         return next(member for member in self.members if member.name == name)
 
-    def before(self, name: str) -> list[str]:
-        """Who hands something to it, in the order of the file."""
+    def predecessors(self, name: str) -> list[str]:
+        """The agents that hand their answer to it, in the order of the file."""
         return [member.name for member in self.members if name in member.targets]
 
     def starts(self) -> list[str]:
-        """Who is asked first: whoever is handed nothing."""
-        return [member.name for member in self.members if not self.before(member.name)]
+        """The agents that start: those that no other hands anything to."""
+        return [member.name for member in self.members if not self.predecessors(member.name)]
 
-    def reached(self, *starts: str) -> list[str]:
-        """Who gets to say something if these are asked, everybody after those that they wait for."""
+    def reachable_from(self, *starts: str) -> list[str]:
+        """The agents that run if these start, each after all that it waits for."""
         found = set(starts)
         for name in self.order():
-            found |= {name} if found & set(self.before(name)) else set()
+            found |= {name} if found & set(self.predecessors(name)) else set()
         return [name for name in self.order() if name in found]
 
     def order(self) -> list[str]:
-        """Every agent, after all that it waits for; there is no circle, or the file would have been refused."""
-        placed: list[str] = []
-        waiting = {member.name: {*self.before(member.name), *member.needs} for member in self.members}
-        while len(placed) < len(waiting):
-            placed += [name for name in waiting if name not in placed and waiting[name] <= set(placed)]
-        return placed
+        """Every agent, after all that it waits for."""
+        return [name for wave in self.waves() for name in wave]
 
-    def commons(self) -> Role:
+    def waves(self) -> list[tuple[str, ...]]:
+        """The agents in waves: each waits for earlier waves only."""
+        return waves({member.name: [*self.predecessors(member.name), *member.needs] for member in self.members})
+
+    def shared_role(self) -> Role:
         """The memory that all of them share, as a role of the flow's name: for commands that look at it."""
         if self.shared is None:
             reason = "is missing, so its agents share nothing; say `enabled: true` below it, or name a role's own file"
@@ -89,101 +139,62 @@ class Flow(Value):
 
 
 def load(file: str) -> Role | Flow:
-    """Read a role or a flow, whichever the file says it is."""
-    said = said_in(text_of(file), file=file)
-    if isinstance(said, Mapping) and said.get("kind") == KIND:
-        return parse(said, file=file)
-    return roles.parse(said, file=file)
+    """Read a role or a flow, by the kind of the file."""
+    data = read_yaml(file)
+    if isinstance(data, Mapping) and data.get("kind") == KIND:
+        return parse(data, file=file)
+    return roles.parse(data, file=file)
 
 
-def parse(said: Any, *, file: str) -> Flow:
-    """Check what a flow file says, and read the roles that it names."""
-    metadata, spec = opened(said, file, kind=KIND, spec=SPEC)
-    name = named(metadata, file, "metadata.")
-    security = checked(section(spec, "security", file, "spec."), SECURITY, file, within="spec.security.")
-    shared = _shared(section(spec, "shared_memory", file, "spec."), name, file)
-    members = tuple(_members(spec, file))
-    if shared is not None:
-        restricted = security["tools"]["restrict_db_paths"]  # the path is the flow's, so its word counts
+def parse(data: Any, *, file: str) -> Flow:
+    """Check the data of a flow file, and read the roles that it names."""
+    at = At(file=file)
+    described = decode(data, FlowFile, at)
+    name, spec = described.metadata.name, described.spec
+    shared = _shared(spec.shared_memory, name)
+    members = tuple(_members(spec.agents, at.key("spec.agents")))
+    if shared is not None:  # the path is the flow's, so its security counts
         members = tuple(
-            member.replace(role=member.role.sharing(shared).replace(restrict_db_paths=restricted)) for member in members
+            member.replace(role=member.role.with_shared_memory(shared).replace(security=spec.security))
+            for member in members
         )
     flow = Flow(
-        name=name, description=text(metadata, "description", file, "metadata."), file=file, members=members,
-        shared=shared,
+        name=name, description=described.metadata.description, file=file, members=members, shared=shared
     )  # fmt: skip
-    _straight(flow)
+    _check_order(flow, at.key("spec.agents"))
     return flow
 
 
-def _shared(said: Mapping[str, Any], flow: str, file: str) -> SharedMemory | None:
-    """The store of all; without a path it is called after the flow."""
-    given = checked(said, SHARED_BY_FLOW, file, within="spec.shared_memory.")
-    if not given.pop("enabled"):
+def _shared(entry: SharedEntry, flow: str) -> SharedMemory | None:
+    if not entry.enabled:
         return None
-    given["store_path"] = given["store_path"] or os.path.join("memory", f"{flow}-shared.db")
-    return SharedMemory(**given)
+    path = entry.store_path or os.path.join("memory", f"{flow}-shared.db")
+    return SharedMemory(store_path=path, max_memories=entry.max_memories, store_backend=entry.store_backend)
 
 
-def _members(spec: Mapping[str, Any], file: str) -> Iterator[Member]:
-    said = section(spec, "agents", file, "spec.")
-    if not said:
-        raise ConfigError("is missing: a flow has at least one agent", file=file, path="spec.agents")
-    if len(said) > AGENTS:
-        raise ConfigError(f"has {len(said)} agents; at most {AGENTS} may be there", file=file, path="spec.agents")
-    folder = os.path.dirname(os.path.abspath(file))
-    for key, given in said.items():
-        where = f"spec.agents.{key}"
-        agent = mapping(given, file, where, AGENT)
-        name = named({"name": key}, file, f"{where}.")
-        role = roles.load(os.path.join(folder, needed(agent, "role", file, f"{where}.")))
-        targets = _names(_sink(agent, file, where).get("target"), said, file, f"{where}.sink.target")
-        needs = _names(agent.get("needs"), said, file, f"{where}.needs")
+def _members(agents: Mapping[str, AgentEntry], at: At) -> Iterator[Member]:
+    folder = os.path.dirname(os.path.abspath(at.file))
+    for name, entry in agents.items():
+        role = roles.load(os.path.join(folder, entry.role))
+        targets = _names(entry.sink.target if entry.sink else (), agents, at.key(f"{name}.sink.target"))
+        needs = _names(entry.needs, agents, at.key(f"{name}.needs"))
         yield Member(name=name, role=role, targets=targets, needs=needs)
 
 
-def _sink(agent: Mapping[str, Any], file: str, where: str) -> Mapping[str, Any]:
-    """To whom it hands on; nothing said: to nobody."""
-    if agent.get("sink") is None:
-        return {}
-    sink = mapping(agent["sink"], file, f"{where}.sink", SINK)
-    if (sort := sink.get("type")) != "delegate":
-        raise ConfigError(f"should be delegate, not {sort!r}", file=file, path=f"{where}.sink.type")
-    if not sink.get("target"):
-        raise ConfigError("is missing", file=file, path=f"{where}.sink.target")
-    return sink
-
-
-def _names(said: Any, agents: Mapping[str, Any], file: str, path: str) -> tuple[str, ...]:
-    """One name or a list of them, each of an agent of this flow."""
-    names = [said] if isinstance(said, str) else said or []
-    if not isinstance(names, list):
-        raise ConfigError(f"should be an agent or a list of agents, not {said!r}", file=file, path=path)
+def _names(given: str | tuple[Any, ...], agents: Mapping[str, AgentEntry], at: At) -> tuple[str, ...]:
+    """One name or several, each of an agent of this flow."""
+    names = (given,) if isinstance(given, str) else given
     for name in names:
         if not isinstance(name, str) or name not in agents:
-            raise ConfigError(f"{name!r} is no agent here; there are {', '.join(agents)}", file=file, path=path)
+            raise at.error(f"{name!r} is no agent here; there are {', '.join(agents)}")
     return tuple(dict.fromkeys(names))
 
 
-def _straight(flow: Flow) -> None:
+def _check_order(flow: Flow, at: At) -> None:
     """Refuse circles, and chains that are too long."""
-    waits = {member.name: [*flow.before(member.name), *member.needs] for member in flow.members}
-    depths: dict[str, int] = {}
-    while len(depths) < len(waits):
-        free = [name for name in waits if name not in depths and depths.keys() >= set(waits[name])]
-        if not free:
-            raise ConfigError(f"goes in a circle: {_circle(waits, depths)}", file=flow.file, path="spec.agents")
-        depths |= {name: 1 + max((depths[other] for other in waits[name]), default=0) for name in free}
-    if max(depths.values()) > DEPTH:
-        reason = f"has a chain of {max(depths.values())} agents; at most {DEPTH} may be one after the other"
-        raise ConfigError(reason, file=flow.file, path="spec.agents")
-
-
-def _circle(waits: Mapping[str, list[str]], free: Mapping[str, int]) -> str:
-    """A circle among those that are not free, in the direction in which things are handed on."""
-    walked: list[str] = []
-    name = next(name for name in waits if name not in free)
-    while name not in walked:
-        walked.append(name)
-        name = next(other for other in waits[name] if other not in free)
-    return " -> ".join(reversed([*walked[walked.index(name) :], name]))
+    try:
+        depth = len(flow.waves())
+    except CycleError as error:
+        raise at.error(f"goes in a circle: {' -> '.join(error.args[1])}") from error
+    if depth > DEPTH:
+        raise at.error(f"has a chain of {depth} agents; at most {DEPTH} may be one after the other")

@@ -1,8 +1,4 @@
-"""What a role remembers: its store opened, its embedder found, and the ways that lead into it.
-
-The embedder is the one that the role names; one that only follows from its model's provider gives way to the built-in
-one where it could not work, and says so.  A store keeps to the embedder of its vectors until it is embedded anew.
-"""
+"""The memory of a role: its store, opened with the role's embedder and backend, and what is done with it as a whole."""
 
 from __future__ import annotations
 
@@ -14,42 +10,36 @@ from functools import partial
 from commonplace import app as opening
 from commonplace.config.paths import home, is_address
 from commonplace.engine import embedding
-from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.memory import Memory, bound, now_utc
+from commonplace.engine.transfer import Arrival, Imported, import_items
 from commonplace.model.changes import Delete, Trim
 from commonplace.model.documents import DocumentKind
-from commonplace.model.errors import (
-    ConfigError,
-    DimensionMismatch,
-    EmbeddingModelChanged,
-    InvalidInput,
-    ProviderError,
-)
-from commonplace.model.ports import Clock, Embedder, EmbedderIdentity, Model, Store, Tell, silent
+from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
+from commonplace.model.ports import Clock, Model, Store, Tell, silent
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Kind
 from commonplace.model.values import Value
-from commonplace.providers.embedders import DEFAULTS, LOCAL, ONNX, embedder_of
-from commonplace.providers.services import key_of
 from commonplace.roles import consolidate as role_consolidate
-from commonplace.roles import lance_import
-from commonplace.roles import transfer as role_transfer
+from commonplace.roles import transfer
 from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, environment, model_settings
+from commonplace.roles.embedders import EmbedderChoice, check_embedder, embedder_for
 from commonplace.roles.sessions import MOST, Sessions
 
-OPENAI = "openai"  # what the document falls back on
+UNEMBEDDED = "older memories are found by their words alone"
+CATCH_UP = 256  # texts that get their vectors when an agent starts: a second or two, the rest the next time
 
 
-class Chosen(Value):
-    """An embedder, and what people should know of how it was chosen."""
+class LanceStoreFound(Value):
+    """What a LanceDB store of the public implementation holds, checked."""
 
-    embedder: Embedder
-    notes: tuple[str, ...] = ()
+    memories: tuple[Arrival, ...]
+    conversations: tuple[transfer.Conversation, ...]  #: oldest first
 
 
-class TakenOver(Value):
-    """What came of taking over another program's store."""
+class LanceStoreImported(Value):
+    """The result of importing such a store."""
 
-    memories: role_transfer.Imported
+    memories: Imported
     sessions: int  #: that are new
     present: int  #: sessions that were there already
 
@@ -66,10 +56,10 @@ class RoleMemory:
         env: Mapping[str, str],
         clock: Clock,
         secret: Callable[[], bytes],
-        chosen: Chosen | None,
+        chosen: EmbedderChoice | None,
         notes: Sequence[str] = (),
     ) -> None:
-        """See a store as this role does; ``env`` has its .env in it already."""
+        """Wrap an open store; ``env`` has the role's .env in it already."""
         self.role = role
         self.store = store
         self.home = home
@@ -77,30 +67,30 @@ class RoleMemory:
         self.clock = clock
         self.secret = secret
         self.embedder = chosen.embedder if chosen else None
-        self.notes = (*notes, *(chosen.notes if chosen else ()))  #: what to tell people, once
+        self.notes = (*notes, *(chosen.notes if chosen else ()))  #: for the user, to be shown once
         self.scope = role.scope(home)
         self.sessions = Sessions(store, self.scope, role.name, clock=clock, secret=secret)
 
     def memory(self, channel: Channel = Channel.AGENT) -> Memory:
-        """The memory for what comes in by this channel."""
+        """Return the memory for writes by this channel."""
         binding = self.role.bind(channel, home=self.home)
         return Memory(self.store, binding, clock=self.clock, embedder=self.embedder, secret=self.secret)
 
     def consolidate(self, model: Model | None = None) -> role_consolidate.Report:
-        """Make facts of the oldest episodes, with the role's own model unless another is given."""
-        settings = self.role.remembering().consolidation
+        """Make facts of the oldest episodes, by default with the role's own model."""
+        settings = self.role.memory_settings().consolidation
         if not role_consolidate.waiting(self.store, self.scope, self.clock, most=1):  # then nobody needs a key
             return role_consolidate.Report()
+        memory = self.memory(Channel.CONSOLIDATION)
         return role_consolidate.consolidate(
-            self.store, self.role.bind(Channel.CONSOLIDATION, home=self.home), model or self.model(),
-            most=settings.max_episodes_per_run, clock=self.clock, embedder=self.embedder, secret=self.secret,
-        )  # fmt: skip
+            memory.writer, memory.binding, model or self.model(), most=settings.max_episodes_per_run
+        )
 
     def model(self) -> Model:
-        """The model that consolidates: ``model_override`` at the role's own address, else the role's own."""
+        """Return the model that consolidates: ``model_override`` at the role's own address, else the role's own."""
         from commonplace.providers.models import model_of  # noqa: PLC0415 - most commands ask no model
 
-        used = consolidating(self.role)
+        used = consolidation_model(self.role)
         try:
             return model_of(
                 used.spec, base_url=used.base_url, api_key_env=used.api_key_env, timeout=used.timeout_seconds,
@@ -112,27 +102,39 @@ class RoleMemory:
     def reembed(self, *, tell: Tell = silent) -> embedding.Report:
         """Embed every text with the role's embedder; the old vectors answer until all new ones are there.
 
-        An index beside the records is written anew, also where nothing had to be embedded.
+        An index beside the records is rebuilt, also where nothing had to be embedded.
         """
-        done = embedding.reembed(self.store, self._embedding(), tell=tell)
+        if self.embedder is None:
+            raise InvalidInput("this memory was opened without an embedder")
+        done = embedding.reembed(self.store, self.embedder, tell=tell)
         opening.reindex(self.store, tell=tell)
         return done
 
-    def import_(self, text: str, *, tell: Tell = silent) -> role_transfer.Imported:
-        """Keep the memories of an export."""
-        binding = self.role.bind(Channel.IMPORT, home=self.home)
-        return role_transfer.imported(
-            self.store, text, binding=binding, scope=self.scope, clock=self.clock, embedder=self.embedder,
-            secret=self.secret(), tell=tell,
-        )  # fmt: skip
+    def catch_up(self, *, notify: Callable[[str], None]) -> int:
+        """Embed memories that have no vector because the embedder was unavailable; returns how many got one.
 
-    def take_over(self, found: lance_import.Found, *, limited: bool, tell: Tell = silent) -> TakenOver:
-        """Keep what another program's store holds, once; ``limited``: within the role's limits."""
-        binding = self.role.bind(Channel.IMPORT, home=self.home)
-        done = lance_import.take_over(
-            self.store, found.memories, binding=binding if limited else binding.replace(limits={}), scope=self.scope,
-            clock=self.clock, embedder=self.embedder, secret=self.secret(), tell=tell,
-        )  # fmt: skip
+        Nothing is asked if nothing is missing.  An embedder that still fails is tried the next time.
+        """
+        stored = self.store.embedder()
+        missing = self.store.count_unembedded(stored) if stored else len(self.memory().list(limit=1))
+        if self.embedder is None or not missing:
+            return 0
+        try:
+            return embedding.catch_up(self.store, self.embedder, most=CATCH_UP)
+        except ProviderError as error:
+            if not self.notes:  # else it has been shown
+                notify(f"{UNEMBEDDED}: {error}")
+            return 0
+
+    def import_(self, text: str, *, tell: Tell = silent) -> Imported:
+        """Import the memories of an export."""
+        return import_items(self.memory(Channel.IMPORT), transfer.read_entries(text), tell=tell)
+
+    def import_store(self, found: LanceStoreFound, *, limited: bool, tell: Tell = silent) -> LanceStoreImported:
+        """Import what another program's store holds, once; ``limited``: within the role's limits."""
+        memory = self.memory(Channel.IMPORT)
+        memory = memory if limited else bound(memory, memory.binding.replace(limits={}))
+        done = import_items(memory, found.memories, tell=tell)
         there = frozenset({DocumentKind.SESSION})
         held = self.store.documents(DocumentFilter(scopes=frozenset({self.scope}), kinds=there), limit=MOST)
         names = {document.name for document in held}
@@ -143,7 +145,7 @@ class RoleMemory:
                 self.store, self.scope, one.agent, clock=then, secret=self.secret, channel=Channel.IMPORT
             )
             sessions.save(one.id, [dict(message) for message in one.messages])
-        return TakenOver(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
+        return LanceStoreImported(memories=done, sessions=len(new), present=len(found.conversations) - len(new))
 
     def clear(self, kinds: frozenset[Kind] | None = None) -> tuple[int, bool]:
         """Erase memories of these kinds, or all; returns how many, and whether bytes of them are still held.
@@ -154,20 +156,19 @@ class RoleMemory:
         outcomes = self.store.apply([Trim(where=where, keep=0, order=Order.OLDEST), Delete(where=where)])
         return sum(len(outcome.gone) for outcome in outcomes), any(outcome.erasing for outcome in outcomes)
 
-    def _embedding(self) -> Embedder:
-        if self.embedder is None:
-            raise InvalidInput("this memory was opened without an embedder")
-        return self.embedder
+
+def read_lance_store(folder: str) -> LanceStoreFound:
+    """Read a LanceDB store of the public implementation to its end; nothing is written yet."""
+    tables = opening.read_lance_tables(folder)
+    return LanceStoreFound(
+        memories=tuple(transfer.read_rows(tables[transfer.MEMORIES])),
+        conversations=tuple(transfer.read_conversations(tables[transfer.SESSIONS])),
+    )
 
 
-def lance_found(folder: str) -> lance_import.Found:
-    """What a LanceDB store of the public implementation holds, checked; nothing is kept yet."""
-    return lance_import.read(opening.lance_tables(folder))
-
-
-def consolidating(role: Role) -> ModelSettings:
-    """The model that consolidates the episodes of a role."""
-    override = role.remembering().consolidation.model_override
+def consolidation_model(role: Role) -> ModelSettings:
+    """Return the settings of the model that consolidates the episodes of a role."""
+    override = role.memory_settings().consolidation.model_override
     path = role.path("memory.consolidation.model_override")
     if role.model is None:
         if override is None:
@@ -181,11 +182,11 @@ def consolidating(role: Role) -> ModelSettings:
     return role.model.replace(name=other.name) if other.provider == role.model.provider else other
 
 
-def exists(role: Role, *, env: Mapping[str, str] | None = None) -> bool:
-    """Whether the role has a store; asking makes none."""
+def has_store(role: Role, *, env: Mapping[str, str] | None = None) -> bool:
+    """Return whether the role has a store; none is created."""
     data = home(os.environ if env is None else env)
     store = role.store(data)
-    return is_address(store) or os.path.exists(store) or _elsewhere(role, data) is not None
+    return is_address(store) or os.path.exists(store) or _previous_store(role, data) is not None
 
 
 @contextmanager
@@ -197,36 +198,36 @@ def role_memory(
     embedded: bool = True,
     anew: bool = False,
 ) -> Iterator[RoleMemory]:
-    """Open what a role remembers.
+    """Open the memory of a role.
 
-    Without ``embedded`` nobody needs an embedder: lists, exports and clears work whatever the role says of one.
-    ``anew`` means the embedder that the role says, whatever the store's vectors come from: for ``reembed``.
+    Without ``embedded`` no embedder is needed: lists, exports and clears work whatever the role says of one.
+    ``anew`` takes the embedder that the role names, whatever the store's vectors come from: for ``reembed``.
     """
     known = os.environ if env is None else env
     data = home(known)
     path = role.store(data)
     merged = environment(role, known, home=data)
     os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
-    carried = _carried(role, data)
-    with closing(_opened(role, path, merged)) as store:
+    carried = _carry_over(role, data)
+    with closing(_open_store(role, path, merged)) as store:
         stored = store.embedder()
         chosen = embedder_for(role, merged, None if anew else stored) if embedded else None
         if chosen and not anew:
-            agreeing(role, stored, chosen.embedder)
+            check_embedder(role, stored, chosen.embedder)
         yield RoleMemory(
             role, store, home=data, env=merged, clock=clock,
-            secret=opening.secret_in(data), chosen=chosen, notes=carried,
+            secret=opening.redaction_key_in(data), chosen=chosen, notes=carried,
         )  # fmt: skip
 
 
 def _database(place: str, *, lance: bool) -> str:
-    """The file that holds the records of a store."""
+    """Return the file that holds the records of a store."""
     return os.path.join(place, "records.db") if lance else place
 
 
-def _elsewhere(role: Role, data: str) -> str | None:
-    """The database that the role had with another backend, where it has none with this one and names no place."""
-    settings, own = role.remembering(), role.store(data)
+def _previous_store(role: Role, data: str) -> str | None:
+    """Return the database of the other backend, if the role has one there, none with this one and names no path."""
+    settings, own = role.memory_settings(), role.store(data)
     lance = settings.store_backend == LANCEDB
     if settings.store_path or is_address(own) or os.path.exists(_database(own, lance=lance)):
         return None
@@ -235,129 +236,19 @@ def _elsewhere(role: Role, data: str) -> str | None:
     return found if os.path.exists(found) else None
 
 
-def _carried(role: Role, data: str) -> tuple[str, ...]:
-    """Start with what the role remembered so far: a change of backend must not look like having lost it."""
-    other, own = _elsewhere(role, data), role.store(data)
+def _carry_over(role: Role, data: str) -> tuple[str, ...]:
+    """Copy what the role remembered with the other backend: changing it must not look like a loss."""
+    other, own = _previous_store(role, data), role.store(data)
     if other is None:
         return ()
-    if role.remembering().store_backend == LANCEDB:
-        opening.lance_needed()  # a copy that nobody can use yet would be an old one when somebody can
-    count = opening.carried(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
+    if role.memory_settings().store_backend == LANCEDB:
+        opening.require_lance()  # else the copy would be outdated when it can first be used
+    count = opening.copy_database(other, _database(own, lance=role.memory_settings().store_backend == LANCEDB))
     return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
 
 
-def _opened(role: Role, place: str, env: Mapping[str, str]) -> Store:
-    """The store of a role, by its backend."""
-    if role.remembering().store_backend == LANCEDB and not is_address(place):
-        return opening.lance_store(place, env=env)
-    return opening.store_at(place, env=env)
-
-
-def agreeing(role: Role, stored: EmbedderIdentity | None, embedder: Embedder) -> None:
-    """Refuse an embedder whose vectors cannot be compared with those of the store."""
-    if stored is None:
-        return
-    offered = _says(embedder)
-    if offered is None:  # words find what they find
-        return
-    way = f"`commonplace memory reembed {role.file}` changes over"
-    if stored.name != offered.name:
-        changed = EmbeddingModelChanged(stored=stored.name, offered=offered.name)
-        changed.args = (
-            f"the memory of {role.name} has vectors of {stored.name!r}, the role now says {offered.name!r}; {way}",
-        )
-        raise changed
-    if stored.dimensions != offered.dimensions:
-        mismatch = DimensionMismatch(stored=stored.dimensions, offered=offered.dimensions)
-        sizes = f"vectors of {stored.dimensions} dimensions, {offered.name!r} now has {offered.dimensions}"
-        mismatch.args = (f"the memory of {role.name} has {sizes}; {way}",)
-        raise mismatch
-
-
-def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | None = None) -> Chosen:
-    """The embedder of a role: its model, else its provider's, else that of the agent's provider, else the local one."""
-    said = role.remembering().embeddings
-    if said.said:
-        return _named(role, env)
-    provider = role.model.provider if role.model else ""
-    reason = _unusable(role, provider, env)
-    derived = LOCAL if reason else provider if provider in DEFAULTS else OPENAI
-    wanted = embedder_of(derived, env=env)
-    kept = _kept(stored, wanted.identity, env)
-    if kept is None:
-        fallback = f"memories are embedded by the local embedder: {reason}"
-        return Chosen(embedder=wanted, notes=(fallback,) if reason else ())
-    lacking = _lacking(kept.identity.name.partition(":")[0], env)
-    if lacking:
-        return Chosen(embedder=kept, notes=(f"memories are found by their words alone: {lacking}",))
-    if reason:
-        return Chosen(embedder=kept)
-    way = f"`commonplace memory reembed {role.file}` changes over to {wanted.identity.name}"
-    return Chosen(embedder=kept, notes=(f"the memory keeps to {kept.identity.name}; {way}",))
-
-
-def _kept(stored: EmbedderIdentity | None, wanted: EmbedderIdentity, env: Mapping[str, str]) -> Embedder | None:
-    """The embedder that a store's vectors come from, if it is another and can be had by its name."""
-    if stored is None or stored.name == wanted.name:
-        return None
-    local = embedder_of(LOCAL, env=env)
-    if stored == local.identity:
-        return local
-    known = stored.name.partition(":")[0] in {OPENAI, "google", "ollama"}
-    found = embedder_of(stored.name, env=env) if known else None
-    return found if found and _says(found) == stored else None
-
-
-def _says(embedder: Embedder) -> EmbedderIdentity | None:
-    """What an embedder says it is; None if it cannot be asked."""
-    try:
-        return embedder.identity
-    except ProviderError:
-        return None
-
-
-def _lacking(provider: str, env: Mapping[str, str]) -> str | None:
-    """Which key a provider lacks, as a sentence."""
-    key = key_of(provider, api_key_env=None, custom=False, env=env)
-    return f"{key.variable} is not set" if key.needed and not key.value else None
-
-
-def _unusable(role: Role, provider: str, env: Mapping[str, str]) -> str | None:
-    """Why the default embedder of a provider cannot be used here, if so."""
-    if provider in {"", "test"}:
-        return "the role names no other"
-    if role.model and role.model.base_url:  # what it is told must not go to somebody else
-        return "the model is at an address of its own, and `embeddings` names none"
-    remote, _ = DEFAULTS.get(provider, DEFAULTS[OPENAI])
-    return _lacking(remote, env)
-
-
-def _named(role: Role, env: Mapping[str, str]) -> Chosen:
-    """The embedder that a role names."""
-    said = role.remembering().embeddings
-    provider = said.provider or (role.model.provider if role.model else "")
-    spec = _spec(provider, said.model, custom=bool(said.base_url))
-    try:
-        embedder = embedder_of(spec, base_url=said.base_url or None, api_key_env=said.api_key_env or None, env=env)
-    except InvalidInput as error:
-        raise ConfigError(str(error), file=role.file, path=role.path("memory.embeddings")) from error
-    remote = spec.partition(":")[0]
-    key = key_of(DEFAULTS.get(remote, (remote, ""))[0], api_key_env=said.api_key_env or None,
-                 custom=bool(said.base_url), env=env)  # fmt: skip
-    if key.needed and not key.value:
-        note = f"memories are found by their words alone: {spec} needs a key, and {key.variable} is not set"
-        return Chosen(embedder=embedder, notes=(note,))
-    return Chosen(embedder=embedder)
-
-
-def _spec(provider: str, model: str, *, custom: bool) -> str:
-    """What ``embedder_of`` calls it; a model's own colon, as in ``nomic-embed-text:latest``, is no provider's."""
-    if provider in {LOCAL, ONNX}:
-        return f"{provider}:{model}" if model else provider
-    remote, default = DEFAULTS.get(provider, DEFAULTS[OPENAI])
-    if model.partition(":")[0] in {OPENAI, "google", "ollama", LOCAL, ONNX}:
-        return model
-    if not model and not custom:
-        return provider or OPENAI
-    named = model or default
-    return named if custom and provider not in DEFAULTS else f"{remote}:{named}"
+def _open_store(role: Role, place: str, env: Mapping[str, str]) -> Store:
+    """Open the store of a role by its backend."""
+    if role.memory_settings().store_backend == LANCEDB and not is_address(place):
+        return opening.open_lance_store(place, env=env)
+    return opening.open_store(place, env=env)

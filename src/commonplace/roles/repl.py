@@ -1,18 +1,20 @@
 """A conversation at a terminal: answers as they come, commands that begin with a slash, Ctrl-C for the answer alone.
 
-What a terminal is, the face says; nothing here reads a key or writes a byte.
+The terminal itself is ``screen``; nothing here reads a key or writes a byte.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from commonplace.model.errors import CommonplaceError
-from commonplace.roles.agent import Conversation
+from commonplace.roles.conversation import Conversation
+from commonplace.roles.memory import RoleMemory
+from commonplace.roles.verbs import list_memories
 
 HELP = """\
 /memory view    what the agent is told of its memory before it answers
@@ -23,7 +25,7 @@ HELP = """\
 Ctrl-C interrupts an answer, not the conversation."""
 MEMORY = "say /memory view, /memory list or /memory clear"
 NO_MEMORY = "this agent has no memory"
-NOTHING_TOLD = "The agent is told nothing of its memory yet: there are no procedures, and nothing was recalled."
+NO_CONTEXT = "The agent is told nothing of its memory yet: there are no procedures, and nothing was recalled."
 INTERRUPTED = "the answer was interrupted; say /quit to end the conversation"
 AT_PROMPT = "say /quit or press Ctrl-D to end the conversation"
 LISTED = 20
@@ -32,8 +34,8 @@ LISTED = 20
 T = TypeVar("T")
 
 
-def interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
-    """Run something that Ctrl-C cancels at once.  Raises ``KeyboardInterrupt`` then.
+def run_interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that Ctrl-C cancels at once.  Raises ``KeyboardInterrupt`` then.
 
     The handler is the loop's own, which wakes it.  Python's waits until the loop wakes by itself if the signal comes
     just before it goes to sleep: for the whole answer, that is.
@@ -56,86 +58,86 @@ def interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
 
 
 class Terminal(Protocol):
-    """Where somebody sits."""
+    """Where the user sits."""
 
     def ask(self) -> str:
-        """The next line that is typed.  Raises ``EOFError`` at the end, ``KeyboardInterrupt`` at Ctrl-C."""
+        """Read a line.  Raises ``EOFError`` at the end, ``KeyboardInterrupt`` at Ctrl-C."""
 
     def confirm(self, question: str) -> bool:
-        """Whether it is answered with yes."""
+        """Return whether a question is answered with yes."""
 
     def write(self, piece: str) -> None:
-        """Show a piece of an answer, at once."""
+        """Print a piece of an answer, at once."""
 
     def end(self) -> None:
         """End the line of an answer, if one was begun."""
 
     def say(self, text: str) -> None:
-        """Show lines of our own."""
+        """Print lines of our own."""
 
-    def note(self, sentence: str) -> None:
-        """Show something besides."""
+    def warn(self, sentence: str) -> None:
+        """Print a message that is no answer."""
 
 
 class Repl:
-    """Somebody and an agent, in turns."""
+    """The user and an agent, in turns."""
 
     def __init__(self, talk: Conversation, terminal: Terminal) -> None:
         self._talk = talk
         self._terminal = terminal
 
     def run(self, first: str | None = None) -> None:
-        """Talk until somebody has enough; ``first`` is said before anything is asked."""
+        """Converse until the user ends it; ``first`` is answered before anything is read."""
         with asyncio.Runner() as runner:  # one loop for all turns, and Ctrl-C cancels the one that runs
-            line = self._line() if first is None else first
+            line = self._read() if first is None else first
             while line is not None:
                 try:
-                    self._followed(runner, line)
+                    self._handle(runner, line)
                 except KeyboardInterrupt:  # a moment too late for the answer: that is no reason to end
-                    self._terminal.note(AT_PROMPT)
-                line = self._line()
+                    self._terminal.warn(AT_PROMPT)
+                line = self._read()
 
-    def _followed(self, runner: asyncio.Runner, line: str) -> None:
+    def _handle(self, runner: asyncio.Runner, line: str) -> None:
         if line.startswith("/") and line.split(maxsplit=1)[0][1:].isalpha():  # a path is something to talk about
             self._command(line)
         elif line:
             self._turn(runner, line)
 
-    def _line(self) -> str | None:
-        """What was typed; None if that was the end."""
+    def _read(self) -> str | None:
+        """Return what was typed; None at the end."""
         while True:
             try:
                 line = self._terminal.ask().strip()
             except EOFError:
                 return None
             except KeyboardInterrupt:
-                self._terminal.note(AT_PROMPT)
+                self._terminal.warn(AT_PROMPT)
                 continue
             return None if line in {"/quit", "/exit"} else line
 
     def _turn(self, runner: asyncio.Runner, prompt: str) -> None:
-        """One answer.  What goes wrong is said, and the next one may go well."""
+        """Answer once.  An error is printed, and the conversation continues."""
         heard: list[str] = []
 
-        def hear(piece: str) -> None:
+        def on_text(piece: str) -> None:
             heard.append(piece)
             self._terminal.write(piece)
 
         try:
-            turn = interruptible(runner, self._talk.say(prompt, hear=hear))
+            reply = run_interruptible(runner, self._talk.say(prompt, on_text=on_text))
         except KeyboardInterrupt:
             self._terminal.end()
-            self._talk.interrupted(prompt, "".join(heard))
+            self._talk.interrupt(prompt, "".join(heard))
             self._talk.save()
-            self._terminal.note(INTERRUPTED)
+            self._terminal.warn(INTERRUPTED)
         except CommonplaceError as error:
             self._terminal.end()
-            self._terminal.note(str(error))
+            self._terminal.warn(str(error))
         else:
             self._terminal.end()
             self._talk.save()
-            if turn.cut:
-                self._terminal.note("the answer was cut off: the model used up its tokens")
+            if reply.truncated:
+                self._terminal.warn("the answer was cut off: the model used up its tokens")
 
     def _command(self, line: str) -> None:
         word, *rest = line.split()
@@ -144,33 +146,33 @@ class Repl:
         elif word == "/memory":
             self._memory(rest)
         else:
-            self._terminal.note(f"there is no {word!r}; /help says what there is")
+            self._terminal.warn(f"there is no {word!r}; /help says what there is")
 
     def _memory(self, words: list[str]) -> None:
-        verbs: dict[str, Callable[[], None]] = {"view": self._view, "list": self._list, "clear": self._clear}
-        verb = verbs.get(words[0] if words else "view")
+        verbs = {"view": self._view, "list": self._list, "clear": self._clear}
+        verb, held = verbs.get(words[0] if words else "view"), self._talk.agent.held
         if verb is None or len(words) > 1:
-            self._terminal.note(MEMORY)
-        elif self._talk.agent.held is None:
-            self._terminal.note(NO_MEMORY)
+            self._terminal.warn(MEMORY)
+        elif held is None:
+            self._terminal.warn(NO_MEMORY)
         else:
             try:
-                verb()
+                verb(held)
             except CommonplaceError as error:
-                self._terminal.note(str(error))
+                self._terminal.warn(str(error))
 
-    def _view(self) -> None:
-        self._terminal.say("\n\n".join(self._talk.told()) or NOTHING_TOLD)
+    def _view(self, _held: RoleMemory) -> None:
+        self._terminal.say("\n\n".join(self._talk.context()) or NO_CONTEXT)
 
-    def _list(self) -> None:
-        self._terminal.say(self._talk.agent.listed(LISTED))
+    def _list(self, held: RoleMemory) -> None:
+        self._terminal.say(list_memories(held.memory(), limit=LISTED, show_ids=True))
 
-    def _clear(self) -> None:
-        name, held = self._talk.agent.name, self._talk.agent.held
-        if held is None or not self._terminal.confirm(f"Clear all memories for {name}?"):
+    def _clear(self, held: RoleMemory) -> None:
+        name = self._talk.agent.name
+        if not self._terminal.confirm(f"Clear all memories for {name}?"):
             self._terminal.say("Aborted.")
             return
         _, pending = held.clear()
         self._terminal.say(f"Cleared memory for {name}.")
         if pending:
-            self._terminal.note("a reader still holds old bytes of the store; they go when it ends")
+            self._terminal.warn("a reader still holds old bytes of the store; they go when it ends")

@@ -1,231 +1,176 @@
-"""A webhook: a small HTTP server of the standard library that takes the body of a call as a prompt, and nothing else.
+"""A webhook: a small Starlette application that accepts the body of a call as a prompt; needs the extra ``daemon``.
 
-Whoever calls is answered at once; what the agent makes of it is not awaited.  With a secret a call has to prove that
-it knows it; without one only this machine is served, and what a web page sends from a browser here is refused.
+A call is answered at once, before the agent runs.  With a secret a call has to prove that it knows it; without one
+only this machine is served, and what a web page sends from a browser here is refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-import json
 import re
 import socket
-import socketserver
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
+from urllib.parse import unquote
 
-from commonplace.agents.quietly import log
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
 from commonplace.roles.dialect import WebhookTrigger
 
 BODY_BYTES = 262_144  # a prompt; more would fill any model's window
 UNREAD_BYTES = 4_194_304  # of a body that is too long: read, so that the caller gets to see the answer
-CALLS = 32  # at once; whoever comes then is sent away
-PATIENCE_SECONDS = 10.0  # for a call to say what it has to say, from its first byte to its last
+CALLS = 32  # at once; beyond that 503
+PATIENCE_SECONDS = 10.0  # for a call, from its first byte to its last
 MINUTE_SECONDS = 60.0
-POLL_SECONDS = 0.05  # how soon the end is noticed
-PIECE_BYTES = 65_536
-NAME = "commonplace"
 SIGNATURE = "X-Hub-Signature-256"  # as GitHub and others sign
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
-Take = Callable[[str], bool]  #: whether there was room for it
+Accept = Callable[[str], bool]  #: takes a prompt; returns whether there was room for it
 
 
-def listening(
-    trigger: WebhookTrigger, secret: str, take: Take, *, patience: float = PATIENCE_SECONDS
-) -> AbstractContextManager[str]:
-    """Listen where a trigger says; the context is the address, and its end is the end.  Raises ``OSError``."""
-    return _serving(_Server(trigger, secret, take, patience))
-
-
-@contextmanager
-def _serving(server: _Server) -> Iterator[str]:
-    thread = threading.Thread(target=server.serve_forever, args=[POLL_SECONDS], name=f"{NAME}-webhook", daemon=True)
-    thread.start()
+@asynccontextmanager
+async def webhook(
+    trigger: WebhookTrigger, secret: str, accept: Accept, *, patience: float = PATIENCE_SECONDS
+) -> AsyncIterator[str]:
+    """Serve a trigger in this event loop until the context ends; it is the address.  Raises ``OSError``."""
+    listening = _listen(trigger)
+    config = uvicorn.Config(
+        application(trigger, secret, accept), http=_patient(patience), ws="none", lifespan="off", log_config=None,
+        log_level="error", access_log=False, server_header=False, proxy_headers=False, limit_concurrency=CALLS,
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    server = _Server(config)
+    serving = asyncio.ensure_future(server.serve([listening]))
     try:
-        yield server.url
+        host = f"[{trigger.host}]" if ":" in trigger.host else trigger.host
+        yield f"http://{host}:{listening.getsockname()[1]}{trigger.path}"
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.should_exit = True
+        await serving
 
 
-class _Server(ThreadingHTTPServer):
-    """Listens, with a thread for each call and a limit on how many there are."""
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the daemon."""
 
-    daemon_threads = True
-    request_queue_size = CALLS
-
-    def __init__(self, trigger: WebhookTrigger, secret: str, take: Take, patience: float) -> None:
-        self.trigger, self.secret, self.take = trigger, secret.encode(), take
-        self._patience = patience
-        self._calls = threading.BoundedSemaphore(CALLS)
-        self._lock = threading.Lock()
-        self._taken: deque[float] = deque()  # when, in the last minute
-        found = socket.getaddrinfo(trigger.host, trigger.port, type=socket.SOCK_STREAM)
-        self.address_family = found[0][0]
-        super().__init__((trigger.host, trigger.port), _Call)
-
-    @property
-    def url(self) -> str:
-        """Where it is called."""
-        host = f"[{self.trigger.host}]" if ":" in self.trigger.host else self.trigger.host
-        return f"http://{host}:{self.server_address[1]}{self.trigger.path}"
-
-    def server_bind(self) -> None:
-        """Bind without asking what this machine is called, which may take a while."""
-        socketserver.TCPServer.server_bind(self)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """See ``socketserver``."""
-        if self._calls.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """See ``socketserver``; whoever takes too long is hung up on, however the bytes trickle in."""
-        ending = threading.Timer(self._patience, _hung_up, [request])
-        ending.daemon = True
-        ending.start()
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            ending.cancel()
-            self._calls.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller who hangs up is no news to whoever reads the terminal."""
-        del request, client_address
-        log.info("a call of the webhook broke off", exc_info=True)
-
-    def fast(self) -> bool:
-        """Whether there were as many calls in the last minute as there may be; if not, this is one."""
-        now = time.monotonic()
-        with self._lock:
-            while self._taken and now - self._taken[0] >= MINUTE_SECONDS:
-                self._taken.popleft()
-            if len(self._taken) >= self.trigger.rate_limit_rpm:
-                return True
-            self._taken.append(now)
-        return False
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]  # a context manager all the same
+        """Install no handlers."""
+        return nullcontext()
 
 
-def _hung_up(request: socket.socket) -> None:
-    with suppress(OSError):  # it has ended by itself
-        request.shutdown(socket.SHUT_RDWR)
+def _listen(trigger: WebhookTrigger) -> socket.socket:
+    family = socket.getaddrinfo(trigger.host, trigger.port, type=socket.SOCK_STREAM)[0][0]
+    return socket.create_server((trigger.host, trigger.port), family=family, backlog=CALLS)
 
 
-class _Call(BaseHTTPRequestHandler):
-    """One call."""
+def _patient(seconds: float) -> type[H11Protocol]:
+    """Return uvicorn's protocol with a limit on how long a call may take; uvicorn itself never drops a stalled one."""
 
-    server: _Server
-    server_version = NAME
-    sys_version = ""
+    class Patient(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._limit = self.loop.call_later(seconds, transport.close)
 
-    def do_POST(self) -> None:
-        """Answer, whatever the method is; the name is ``http.server``'s."""
-        self.close_connection = True
-        try:
-            body = self._body()
-            self._addressed()
-            self._allowed(body)
-            self._taken(_prompt(body))
-        except _Refused as refused:
-            self._send(refused.status, {"error": str(refused)})
-        else:
-            self._send(HTTPStatus.ACCEPTED, {"status": "accepted"})
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._limit.cancel()
+            super().connection_lost(exc)
 
-    do_GET = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_POST  # noqa: N815 - see do_POST
+    return Patient
 
-    def _addressed(self) -> None:
-        trigger = self.server.trigger
-        if self.path.partition("?")[0] != trigger.path:
-            raise _Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
-        if self.command != trigger.method:
-            raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"only {trigger.method} is answered")
 
-    def _allowed(self, body: bytes) -> None:
-        if self.server.secret and not self._proved(body):
-            reason = f"the secret, or a signature in {SIGNATURE}, is missing or wrong"
-            raise _Refused(HTTPStatus.UNAUTHORIZED, reason)
-        if not self.server.secret and not self._local():
-            raise _Refused(HTTPStatus.FORBIDDEN, "without a secret only programs of this machine are answered")
+def application(trigger: WebhookTrigger, secret: str, accept: Accept) -> Starlette:
+    """Return the application of a trigger."""
+    rate = _Rate(trigger.rate_limit_rpm)
 
-    def _taken(self, prompt: str) -> None:
-        if self.server.fast():
-            most = self.server.trigger.rate_limit_rpm
-            raise _Refused(HTTPStatus.TOO_MANY_REQUESTS, f"at most {most} calls a minute are taken")
-        if not self.server.take(prompt):
-            raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too much is waiting already")
+    async def receive(request: Request) -> Response:
+        body = await _read(request)
+        _authorize(request, body, secret.encode())
+        prompt = _prompt(body)
+        rate.count()
+        if not accept(prompt):
+            raise HTTPException(503, "too much is waiting already")
+        return _answer(202, {"status": "accepted"})
 
-    def _proved(self, body: bytes) -> bool:
-        """Whether the caller knows the secret; how long that takes says nothing about it."""
-        secret = self.server.secret
-        signed = "sha256=" + hmac.new(secret, body, "sha256").hexdigest()
-        shown = self.headers.get(SIGNATURE, "").encode(errors="replace")
-        borne = self.headers.get("Authorization", "").encode(errors="replace")
-        by_signature = hmac.compare_digest(shown, signed.encode())
-        return hmac.compare_digest(borne, b"Bearer " + secret) or by_signature
+    async def refuse(_request: Request, error: Exception) -> Response:
+        known = error if isinstance(error, HTTPException) else HTTPException(500)
+        return _answer(known.status_code, {"error": known.detail}, known.headers)
 
-    def _local(self) -> bool:
-        """Whether a program of this machine calls: a page in a browser says where it is from, or calls another name."""
-        host = re.sub(r":\d*$", "", self.headers.get("Host", ""))
-        return "Origin" not in self.headers and host.lower() in LOCAL_NAMES
+    route = Route(unquote(trigger.path), receive, methods=[trigger.method])
+    return Starlette(routes=[route], exception_handlers={HTTPException: refuse})
 
-    def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "")
-        if self.headers.get("Transfer-Encoding") or not length.isdecimal():
-            if self.command in {"GET", "HEAD", "DELETE", "OPTIONS"} and not length:
-                return b""
-            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing")
-        wanted, read, kept = int(length), 0, bytearray()
-        while read < min(wanted, UNREAD_BYTES):
-            piece = self.rfile.read1(min(PIECE_BYTES, wanted - read))
-            if not piece:
-                raise _Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not come")
-            read += len(piece)
-            kept += piece if wanted <= BODY_BYTES else b""
-        if wanted > BODY_BYTES:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {BODY_BYTES} bytes are taken")
-        return bytes(kept)
 
-    def _send(self, status: HTTPStatus, told: dict[str, str]) -> None:
-        answer = json.dumps(told).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", self.server.trigger.method)
-        if status == HTTPStatus.TOO_MANY_REQUESTS:
-            self.send_header("Retry-After", str(int(MINUTE_SECONDS)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer)
+def _answer(status: int, content: dict[str, str], headers: Any = None) -> Response:
+    return JSONResponse(content, status, headers={**(headers or {}), "Connection": "close"})
 
-    def log_message(self, *_told: Any) -> None:
-        """Say nothing: what is run is told by whoever runs it."""
+
+async def _read(request: Request) -> bytes:
+    body, size = bytearray(), 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            body += piece if size <= BODY_BYTES else b""
+            if size > UNREAD_BYTES:
+                break
+    except ClientDisconnect as error:
+        raise HTTPException(408, "the body did not come") from error
+    if size > BODY_BYTES:
+        raise HTTPException(413, f"at most {BODY_BYTES} bytes are accepted")
+    return bytes(body)
+
+
+def _authorize(request: Request, body: bytes, secret: bytes) -> None:
+    if secret and not _knows(request, body, secret):
+        raise HTTPException(401, f"the secret, or a signature in {SIGNATURE}, is missing or wrong")
+    if not secret and not _is_local(request):
+        raise HTTPException(403, "without a secret only programs of this machine are answered")
+
+
+def _knows(request: Request, body: bytes, secret: bytes) -> bool:
+    """Return whether the caller knows the secret; how long that takes says nothing about it."""
+    signature = "sha256=" + hmac.new(secret, body, "sha256").hexdigest()
+    signed = hmac.compare_digest(request.headers.get(SIGNATURE, "").encode(errors="replace"), signature.encode())
+    bearer = request.headers.get("Authorization", "").encode(errors="replace")
+    return hmac.compare_digest(bearer, b"Bearer " + secret) or signed
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether a program of this machine calls: a page in a browser has an origin, or calls another name."""
+    host = re.sub(r":\d*$", "", request.headers.get("Host", ""))
+    return "Origin" not in request.headers and host.lower() in LOCAL_NAMES
 
 
 def _prompt(body: bytes) -> str:
     try:
         prompt = body.decode()
     except UnicodeDecodeError as error:
-        raise _Refused(HTTPStatus.BAD_REQUEST, f"the body is not UTF-8 at byte {error.start}") from error
+        raise HTTPException(400, f"the body is not UTF-8 at byte {error.start}") from error
     if not prompt.strip():
-        raise _Refused(HTTPStatus.BAD_REQUEST, "the body is blank")
+        raise HTTPException(400, "the body is blank")
     return prompt
 
 
-class _Refused(Exception):
-    """A call that is not read to its end."""
+class _Rate:
+    """How many calls there were in the last minute."""
 
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._calls: deque[float] = deque()
+
+    def count(self) -> None:
+        """Count a call; refuse it if there were too many."""
+        now = time.monotonic()
+        while self._calls and now - self._calls[0] >= MINUTE_SECONDS:
+            self._calls.popleft()
+        if len(self._calls) >= self._most:
+            headers = {"Retry-After": str(int(MINUTE_SECONDS))}
+            raise HTTPException(429, f"at most {self._most} calls a minute are accepted", headers)
+        self._calls.append(now)

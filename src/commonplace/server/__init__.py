@@ -1,6 +1,6 @@
 """The HTTP server: routing, keys, limits and the OpenAPI document. Needs the extra `server`."""
 
 COMMANDS = {
-    "serve": ("serve_command:serve", "Serve memory over HTTP."),
-    "keys": ("keys_command:keys", "Make, list and revoke the keys of the server."),
+    "serve": ("command:serve", "Serve memory over HTTP."),
+    "keys": ("command:keys", "Make, list and revoke the keys of the server."),
 }  #: name -> where it lives in this package, what it does

@@ -1,8 +1,8 @@
-"""Who calls, and whether they may knock at all: keys, the Host they ask for, the Origin they come from.
+"""Who may call: the key of a request, the host it is sent to, the origin of the page that sends it.
 
-A browser sends its user's requests wherever a web page tells it to.  So the name in ``Host`` must be one of ours, or a
-page whose name was pointed at this machine could talk to it; and an ``Origin`` must be our own page or one that the
-operator named.  Both are checked before anything is routed, on every method.
+A browser sends requests wherever a web page tells it to.  So the name in ``Host`` must be one of the server's, or a
+page whose name was pointed at this machine could talk to it; and an ``Origin`` must be the server's own page or one
+that the operator named.  Both are checked before anything is routed, on every method.
 """
 
 from __future__ import annotations
@@ -14,21 +14,31 @@ from collections.abc import Iterable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from commonplace.server.errors import Refused, answer
+from commonplace.model.values import Value
+from commonplace.routes import Refused
+from commonplace.server.errors import error_response
 from commonplace.server.keys import Keys, digest
-from commonplace.server.routing import Principal
-from commonplace.server.settings import Server
+from commonplace.server.settings import ServerSettings
 
 BEARER = "bearer "
 SAFE = frozenset({"GET", "HEAD"})
-NOBODY = Principal(key="-", agent=None)
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
 
 
-class Doors:
-    """Lets in what knocks at the right door from the right side; everything behind it is routed by the raw path."""
+class Principal(Value):
+    """Who calls."""
 
-    def __init__(self, app: ASGIApp, *, settings: Server) -> None:
+    key: str  #: the key's id, as the log shows it
+    agent: str | None  #: the one agent it acts for; None: an operator, who acts for any
+
+
+NOBODY = Principal(key="-", agent=None)
+
+
+class OriginCheck:
+    """Refuses requests for another host or from another site; the rest is routed by the raw path."""
+
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings) -> None:
         self.app = app
         self.names = settings.names
         self.header_bytes = settings.limits.header_bytes
@@ -44,20 +54,20 @@ class Doors:
                 self.measure(scope)
                 self.check(Headers(scope=scope), scope["method"])
             except Refused as refused:
-                await answer(refused)(scope, receive, send)
+                await error_response(refused)(scope, receive, send)
                 return
-            # Decoded, a slash inside a name could not be told from one between names.
+            # In a decoded path a slash inside a name would look like one between names.
             scope = dict(scope) | {"path": scope["raw_path"].decode("ascii", "replace")}
         await self.app(scope, receive, send)
 
     def measure(self, scope: Scope) -> None:
-        """Refuse headers that are too long: h11 minds only those that come in several pieces."""
+        """Refuse headers that are too long: h11 limits only those that come in several pieces."""
         size = sum(len(name) + len(value) for name, value in scope["headers"])
         if size + len(scope["raw_path"]) + len(scope["query_string"]) > self.header_bytes:
             raise Refused(431, "HEADERS_TOO_LARGE", f"a request's headers take at most {self.header_bytes} bytes")
 
     def check(self, headers: Headers, method: str) -> None:
-        """Refuse a wrong door or a foreign page."""
+        """Refuse another host or another site."""
         asked = headers.getlist("host")
         found = _HOST.fullmatch(asked[0]) if len(asked) == 1 else None
         if found is None or (found[1] or found[2]).lower() not in self.names:
@@ -69,8 +79,8 @@ class Doors:
             raise Refused(403, "WRONG_ORIGIN", "another site may not write here")
 
 
-def principal(headers: Headers, keys: Keys, settings: Server) -> Principal:
-    """Whose request it is."""
+def authenticate(headers: Headers, keys: Keys, settings: ServerSettings) -> Principal:
+    """Return whose request it is; refuse it without a valid key."""
     if not settings.keys:
         return NOBODY
     found = _holder(_token(headers), keys, settings)
@@ -83,14 +93,14 @@ def principal(headers: Headers, keys: Keys, settings: Server) -> Principal:
 
 
 def _token(headers: Headers) -> str | None:
-    """The key in whichever header; two that differ are none."""
+    """Return the key of a request, from either header; two that differ are none."""
     bearers: Iterable[str] = headers.getlist("authorization")
     given = {one[len(BEARER) :].strip() for one in bearers if one[: len(BEARER)].lower() == BEARER}
     given |= set(headers.getlist("x-api-key"))
     return given.pop() if len(given) == 1 else None
 
 
-def _holder(token: str | None, keys: Keys, settings: Server) -> Principal | None:
+def _holder(token: str | None, keys: Keys, settings: ServerSettings) -> Principal | None:
     if not token:
         return None
     if settings.key is not None and hmac.compare_digest(digest(token), digest(settings.key)):
@@ -100,7 +110,7 @@ def _holder(token: str | None, keys: Keys, settings: Server) -> Principal | None
 
 
 def _plain(header: str) -> str:
-    """A header as its sender meant it: names of agents may be in any script, headers are read as Latin-1."""
+    """Return a header in UTF-8: names of agents may be in any script, but headers are read as Latin-1."""
     try:
         return header.encode("latin-1").decode()
     except (UnicodeEncodeError, UnicodeDecodeError):

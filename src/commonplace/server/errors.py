@@ -1,4 +1,4 @@
-"""The one table from what went wrong to what an HTTP client sees.
+"""The one table from errors to what an HTTP client sees.
 
 Every error is a JSON object with ``error`` (for programs), ``message`` and ``detail`` (the same sentence: one client
 reads this, another that).  A conflict carries ``current_version``; the public SDK of intent memory takes every conflict
@@ -16,10 +16,11 @@ from starlette.responses import Response
 
 from commonplace.model import errors as domain
 from commonplace.model.errors import CommonplaceError
+from commonplace.routes import Refused
 
-RETRY_SECONDS = 1  # after a store that was busy, or a server that was full
+RETRY_SECONDS = 1  # after a busy store or a full server
 TRAP = "lease"
-CONFLICT = "somebody else was first: it is at another version, or the key is taken"
+CONFLICT = "another caller was first: it is at another version, or the key is taken"
 
 
 class Problem(msgspec.Struct, kw_only=True):
@@ -28,20 +29,10 @@ class Problem(msgspec.Struct, kw_only=True):
     error: str
     message: str
     detail: str
-    current_version: int | UnsetType | None = UNSET  #: of a conflict: the version that is there
+    current_version: int | UnsetType | None = UNSET  #: of a conflict: the current version
     errors: list[str] | UnsetType = UNSET  #: of bad input: what is wrong with it
     current: int | UnsetType = UNSET  #: of a full memory: how much it holds
     most: int | UnsetType = UNSET  #: of a full memory: how much it may hold
-
-
-class Refused(Exception):
-    """The server says no before any verb was asked."""
-
-    def __init__(self, status: int, error: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.error = error
-        self.headers = dict(headers or {})
 
 
 #: The first that fits: subclasses stand before their classes.
@@ -57,55 +48,44 @@ TABLE: tuple[tuple[type[CommonplaceError], int, str], ...] = (
 )
 
 
-def answer(error: Exception) -> Response:
-    """What a client is told of an error."""
+def error_response(error: Refused | CommonplaceError) -> Response:
+    """Return the response to an error."""
     if isinstance(error, Refused):
         return _response(error.status, _refusal(error), error.headers)
-    if isinstance(error, CommonplaceError):
-        status, name = _row(error)
-        return _response(status, _problem(error, status, name), _retry(status))
-    return failed()
+    status, name = next((status, name) for kind, status, name in TABLE if isinstance(error, kind))
+    return _response(status, _problem(error, status, name), _retry(status))
 
 
-def failed() -> Response:
-    """What a client is told of a mistake of ours: nothing about it, since nobody knows what it holds."""
+def failure_response() -> Response:
+    """Return the response to an unexpected error: nothing of it, since its text may hold memory."""
     return _response(500, _plain("INTERNAL", "the server failed; its log says where"), {})
-
-
-def _row(error: CommonplaceError) -> tuple[int, str]:
-    return next((status, name) for kind, status, name in TABLE if isinstance(error, kind))
 
 
 def _problem(error: CommonplaceError, status: int, name: str) -> Problem:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # a driver's words may quote what was written
         return _plain(name, "the store is busy; try again" if status == 503 else "the store failed; its log says where")  # noqa: PLR2004
-    said = _plain(name, str(error))
+    problem = _plain(name, str(error))
     if isinstance(error, domain.Conflict):
-        return _conflict(said, error.current)
+        if TRAP in problem.message.lower():
+            problem.message = problem.detail = CONFLICT
+        problem.current_version = error.current
     if isinstance(error, domain.InvalidInput):
-        said.errors = [str(error)]
+        problem.errors = [str(error)]
     if isinstance(error, domain.CapacityExceeded):
-        said.current, said.most = error.current, error.most
-    return said
-
-
-def _conflict(said: Problem, current: int | None) -> Problem:
-    if TRAP in said.message.lower():
-        said.message = said.detail = CONFLICT
-    said.current_version = current
-    return said
+        problem.current, problem.most = error.current, error.most
+    return problem
 
 
 def _refusal(error: Refused) -> Problem:
-    said = _plain(error.error, str(error))
+    problem = _plain(error.error, str(error))
     if error.status == HTTPStatus.BAD_REQUEST:
-        said.errors = [str(error)]
-    return said
+        problem.errors = [str(error)]
+    return problem
 
 
 def _plain(name: str, message: str) -> Problem:
-    said = message.encode("utf-8", "replace").decode()  # half a character can be asked but not answered
-    return Problem(error=name, message=said, detail=said)
+    text = message.encode("utf-8", "replace").decode()  # half a character can be sent in JSON but not sent back
+    return Problem(error=name, message=text, detail=text)
 
 
 def _retry(status: int) -> dict[str, str]:

@@ -1,9 +1,9 @@
-"""The keys of a server: who may call it, and for whom.  Kept in the store, so that every process on it knows them.
+"""The keys of a server: who may call it, and for whom.  They are in the store, so every process on it knows them.
 
-Of a key only its SHA-256 is kept.  A slow hash such as scrypt protects what people can think of; a key here is 256 bits
-of chance, which nobody can try out, so it would only make every request slower and give a flood of wrong keys something
-to burn.  The key names its own row (``cp_<id>_<secret>``): it is found with one look at an index and then compared in
-constant time, and a revoked one is gone with the next request, in every process.
+The store holds only the SHA-256 of a key.  A slow hash such as scrypt protects passwords that can be guessed; a key is
+256 random bits, so a slow hash would only make every request slower and let a flood of wrong keys burn CPU.  The key
+names its own row (``cp_<id>_<secret>``): it is found by one index lookup and then compared in constant time, and a
+revoked one is invalid with the next request, in every process.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 PREFIX = "cp_"  # lets scanners find a key that was committed by mistake
-SCOPE = Scope.of(("server", "keys"))  # no binding of anybody else's reads it
+SCOPE = Scope.of(("server", "keys"))  # no other binding reads it
 ID_CHARS = 10
 SECRET_BYTES = 32
 NAME_CHARS = 100
-KEYS_MOST = 10_000  # in one list; nobody has handed out that many
+KEYS_MAX = 10_000  # in one list
 
 
 class Key(Value):
-    """A key as it may be shown: everything but what it takes to use it."""
+    """A key as it may be shown: everything but the secret."""
 
     id: str
     name: str  #: what the operator calls it
@@ -53,25 +53,25 @@ class Keys:
         self._memory = Memory(store, binding, clock=clock)
 
     def create(self, name: str, *, agent: str | None = None) -> tuple[Key, str]:
-        """Make a key; its text is returned here and never again."""
+        """Make a key; its secret is returned here and never again."""
         if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
             raise InvalidInput(f"{name[:NAME_CHARS]!r} cannot name a key: 1 to {NAME_CHARS} printable characters do")
         if agent is not None:
-            Scope.of(("agent", agent))  # refuses what cannot name an agent
+            Scope.of(("agent", agent))  # raises for an invalid name
         row = "".join(secrets.choice(ALPHABET) for _ in range(ID_CHARS))
         token = f"{PREFIX}{row}_{secrets.token_urlsafe(SECRET_BYTES)}"
         value: Json = {"name": name, "agent": agent, "digest": digest(token)}
         draft, now = Draft(content="A key of the server", category="keys", key=row, value=value), self._clock()
         record = admit(draft, binding=self._memory.binding, id=new_id(now), now=now).record
-        self._store.apply([Put(record=record, terms=())])  # nobody searches for it
+        self._store.apply([Put(record=record, terms=())])  # not searchable
         return _key(record), token
 
     def list(self) -> Sequence[Key]:
-        """Every key, oldest first."""
-        return [_key(record) for record in self._memory.list(order=Order.OLDEST, limit=KEYS_MOST)]
+        """Return every key, oldest first."""
+        return [_key(record) for record in self._memory.list(order=Order.OLDEST, limit=KEYS_MAX)]
 
     def revoke(self, id: str) -> Key:
-        """Let a key open nothing any more, from the next request on."""
+        """Revoke a key; it is invalid from the next request on."""
         record = self._row(id)
         if record is None:
             raise NotFound(f"there is no key {id!r}")
@@ -79,7 +79,7 @@ class Keys:
         return _key(record)
 
     def holder(self, token: str) -> Key | None:
-        """Whose key this is; None if it is nobody's."""
+        """Return the key with this secret; None if there is none."""
         record = self._row(token.removeprefix(PREFIX).partition("_")[0])
         if record is None or not isinstance(record.value, dict):
             return None
@@ -87,18 +87,18 @@ class Keys:
         return _key(record) if hmac.compare_digest(known, digest(token)) else None
 
     def exist(self) -> bool:
-        """Whether there is any."""
+        """Tell whether there is any key."""
         return bool(self._memory.list(limit=1))
 
     def _row(self, id: str) -> Record | None:
-        if not is_prefix(id):  # a store need not look for what no key is called
+        if not is_prefix(id):  # no key has such an id
             return None
         where = Filter(scopes=frozenset({SCOPE}), at=self._clock(), keys=frozenset({id}))
         return next(iter(self._store.find(where, order=Order.NEWEST, limit=1)), None)
 
 
 def digest(token: str) -> str:
-    """What is kept of a key."""
+    """Return the part of a key that is stored."""
     return hashlib.sha256(token.encode("utf-8", "backslashreplace")).hexdigest()
 
 

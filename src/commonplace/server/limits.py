@@ -1,7 +1,7 @@
-"""What a caller may ask of the server, held: how large, and how slowly.
+"""Limits of size and time for what clients send.
 
-uvicorn never drops a client that stalls: half a header, half a body and a connection that says nothing all stay open.
-``Impatient`` closes them, and ``body_of`` answers whoever sends too much or too slowly, while it still can.
+uvicorn never drops a client that stalls: half a header, half a body and a silent connection all stay open.
+``StallTimeouts`` closes them, and ``read_limited`` refuses a body that is too large or too slow while it still can.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import h11
 from starlette.requests import ClientDisconnect, Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from commonplace.server.errors import Refused
+from commonplace.routes import Refused
 from commonplace.server.settings import Limits
 
-GRACE_SECONDS = 1.0  # that a connection is kept beyond the body's time, for the answer that says so
+GRACE_SECONDS = 1.0  # after the body's time limit, for sending the refusal
 
 
-class Joined:
-    """A transport that sends what is written in one go as one piece: the head of an answer together with its body.
+class JoinedWrites:
+    """A transport that sends consecutive writes as one: the head of an answer together with its body.
 
     uvicorn writes them one by one, and each would wake the client.
     """
@@ -50,16 +50,16 @@ class Joined:
             self._transport.write(b"".join(parts))
 
 
-class Impatient(H11Protocol):
-    """The protocol of uvicorn, which waits for a client's bytes so long and no longer."""
+class StallTimeouts(H11Protocol):
+    """The protocol of uvicorn, with time limits for what a client sends."""
 
-    limits = Limits()  # of the server in this process; ``patience`` makes a class with others
+    limits = Limits()  # of the server in this process; ``protocol_with`` makes a class with others
     _waiting: asyncio.TimerHandle | None = None
     _waits_for: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See ``asyncio.Protocol``."""
-        super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
         self._expect()
 
     def data_received(self, data: bytes) -> None:
@@ -81,16 +81,16 @@ class Impatient(H11Protocol):
         super().connection_lost(exc)
 
     def _expect(self) -> None:
-        """Start the clock when the client owes something new; bytes that trickle in do not start it again."""
-        owes = self.conn.their_state
-        if owes is self._waits_for:
+        """Start the timer when another part of the request is due; single bytes do not restart it."""
+        due = self.conn.their_state
+        if due is self._waits_for:
             return
         self._stop_waiting()
         limits = self.limits
-        patience = {h11.IDLE: limits.header_seconds, h11.SEND_BODY: limits.body_seconds + GRACE_SECONDS}.get(owes)
-        if patience is not None:
-            self._waits_for = owes
-            self._waiting = self.loop.call_later(patience, self._give_up)
+        seconds = {h11.IDLE: limits.header_seconds, h11.SEND_BODY: limits.body_seconds + GRACE_SECONDS}.get(due)
+        if seconds is not None:
+            self._waits_for = due
+            self._waiting = self.loop.call_later(seconds, self._give_up)
 
     def _stop_waiting(self) -> None:
         if self._waiting is not None:
@@ -102,20 +102,20 @@ class Impatient(H11Protocol):
             self.transport.close()
 
 
-def patience(limits: Limits) -> type[Impatient]:
-    """The protocol with these limits: uvicorn takes a class, and makes one of it for every connection."""
-    return type("Impatient", (Impatient,), {"limits": limits})
+def protocol_with(limits: Limits) -> type[StallTimeouts]:
+    """Return the protocol with these limits; uvicorn takes a class and makes an instance for every connection."""
+    return type("StallTimeouts", (StallTimeouts,), {"limits": limits})
 
 
-def declared(request: Request) -> int:
-    """How long the body says that it is; 0 if it does not say."""
+def declared_bytes(request: Request) -> int:
+    """Return the declared length of the body; 0 if none is declared."""
     length = request.headers.get("content-length", "")
     return int(length) if length.isascii() and length.isdecimal() and len(length) < 20 else 0  # noqa: PLR2004
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
-    """All of the body, or a refusal that says why not."""
-    if declared(request) > limits.body_bytes:
+async def read_limited(request: Request, limits: Limits) -> bytes:
+    """Return the body; refuse one that is too large or too slow."""
+    if declared_bytes(request) > limits.body_bytes:
         raise Refused(413, "BODY_TOO_LARGE", f"a request takes at most {limits.body_bytes} bytes")
     body = bytearray()
     try:
@@ -125,7 +125,7 @@ async def body_of(request: Request, limits: Limits) -> bytes:
                 if len(body) > limits.body_bytes:
                     raise Refused(413, "BODY_TOO_LARGE", f"a request takes at most {limits.body_bytes} bytes")
     except TimeoutError:
-        raise Refused(408, "BODY_TOO_SLOW", f"the body was not there after {limits.body_seconds:g} seconds") from None
+        raise Refused(408, "BODY_TOO_SLOW", f"the body was incomplete after {limits.body_seconds:g} seconds") from None
     except ClientDisconnect:
-        raise Refused(400, "INCOMPLETE", "the client left in the middle of its request") from None
+        raise Refused(400, "INCOMPLETE", "the client closed the connection in the middle of its request") from None
     return bytes(body)

@@ -9,8 +9,8 @@ from typing import Any, get_origin
 
 import msgspec
 
+from commonplace.routes import Route
 from commonplace.server.errors import Problem
-from commonplace.server.routing import Route
 from commonplace.version import VERSION
 
 Document = dict[str, Any]
@@ -47,14 +47,16 @@ def document(routes: Sequence[Route]) -> Document:
 
 def _schemas(routes: Sequence[Route]) -> tuple[dict[Any, Document], Document]:
     """The schema of every type that is named, and the components that they refer to."""
-    named = [kind for route in routes for kind in (route.body, route.answers) if kind is not None]
+    bodies = [route.body for route in routes if route.body is not None and route.body_schema is None]
+    named = bodies + [route.answers for route in routes if route.answer_schema is None]
     kinds = [Problem, *dict.fromkeys(named)]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=REF)
     return dict(zip(kinds, schemas, strict=True)), components
 
 
 def _operation(route: Route, schemas: dict[Any, Document]) -> Document:
-    body = {"required": not route.optional_body, "content": {"application/json": {"schema": schemas.get(route.body)}}}
+    schema = route.body_schema or schemas.get(route.body)
+    body = {"required": not route.optional_body, "content": {"application/json": {"schema": schema}}}
     return {
         "operationId": f"{route.method.lower()}{re.sub(r'[^a-z0-9]+', '_', route.path.lower()).rstrip('_')}",
         "summary": route.summary,
@@ -105,7 +107,7 @@ def _in_headers(route: Route) -> list[Document]:
 
 
 def _responses(route: Route, schemas: dict[Any, Document]) -> Document:
-    content: Document = {"application/json": {"schema": schemas[route.answers]}}
+    content: Document = {"application/json": {"schema": route.answer_schema or schemas[route.answers]}}
     if route.stream is not None:
         content["text/event-stream"] = {"schema": {"type": "string"}}
     answers: Document = {"200": {"description": route.summary, "content": content}}

@@ -1,4 +1,4 @@
-"""Start the server: open the store, bind the address, serve until a signal says stop."""
+"""Start the server: open the store, bind the address, serve until a signal stops it."""
 
 from __future__ import annotations
 
@@ -13,38 +13,27 @@ from typing import Any
 
 import uvicorn
 
-from commonplace.app import configured, here, secret_beside, store_at
+from commonplace.app import configured_embedder, open_app, open_store, redaction_key_beside
 from commonplace.config.paths import CONFIG
 from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
-from commonplace.intents.intents import Intents
+from commonplace.intents import Intents
 from commonplace.model.errors import Forbidden, StoreError
-from commonplace.model.values import Value
-from commonplace.records.access import AccessTable, AppAccess
+from commonplace.records import AccessTable, AppAccess
 from commonplace.server.application import application
-from commonplace.server.event_watch import Watch
 from commonplace.server.keys import Keys
-from commonplace.server.limits import patience
-from commonplace.server.routing import Services
-from commonplace.server.settings import VARIABLES, Server
+from commonplace.server.limits import protocol_with
+from commonplace.server.rooms import Services
+from commonplace.server.settings import VARIABLES, ServerSettings
 
 ASYNCIO = "asyncio"
-BACKLOG = 256  # connections that wait to be taken
+BACKLOG = 256  # connections that wait to be accepted
 HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-class Opened(Value):
-    """What a server works with."""
-
-    intents: Intents
-    keys: Keys
-    desks: AccessTable
-    close: Callable[[], None]
-
-
-class Discreet(logging.Formatter):
-    """A log in which an error says what it is and where, and never what it was about: that may be somebody's memory."""
+class DiscreetFormatter(logging.Formatter):
+    """Logs the type and the place of an error and never its message, which may quote memory."""
 
     def formatException(self, ei: _Raised) -> str:  # noqa: N802 - its name is logging's
         """See ``logging.Formatter``."""
@@ -52,78 +41,77 @@ class Discreet(logging.Formatter):
         return "".join(traceback.format_tb(trace)) + (kind.__name__ if kind else "")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - likewise
-        """See ``logging.Formatter``; asyncio shows a failed task with the words of its error."""
+        """See ``logging.Formatter``; asyncio logs a failed task with the message of its error."""
         if record.name == ASYNCIO:
             record.message = "a task failed"
         return super().formatMessage(record)
 
 
-class Stoppable(uvicorn.Server):
-    """A server that a signal stops, and that then returns: the command says how it ended."""
+class StoppableServer(uvicorn.Server):
+    """Returns after a signal stopped it, so that the command can report how it ended."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """See ``uvicorn.Server``, which would raise the signal again when all is done."""
+        """See ``uvicorn.Server``, which would raise the signal again at the end."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
 
 
-def serve(settings: Server, env: Mapping[str, str], *, tell: Callable[[str], None], quiet: bool) -> int:
-    """Serve until a signal says stop; returns the exit code."""
-    opened = open_store(settings, env)
-    if settings.keys and settings.key is None and not opened.keys.exist():
-        opened.close()
+def serve(settings: ServerSettings, env: Mapping[str, str], *, notify: Callable[[str], None], quiet: bool) -> int:
+    """Serve until a signal stops it; return the exit code."""
+    server = StoppableServer(uvicorn.Config(app=_starting, **uvicorn_options(settings)))
+    services, close = open_services(settings, env, is_stopping=lambda: server.should_exit)
+    if settings.keys and settings.key is None and not services.keys.exist():
+        close()
         raise Forbidden(
-            "there is no key yet, so nobody could call; `commonplace keys create NAME` makes one, "
-            f"{VARIABLES['key']} brings one, and --no-keys serves everybody on this machine"
+            "there is no key yet, so every request would be refused; `commonplace keys create NAME` makes one, "
+            f"{VARIABLES['key']} sets one, and --no-keys serves everybody on this machine"
         )
-    listening = bound(settings)
-    server = Stoppable(uvicorn.Config(app=_starting, **options(settings)))
-    services = Services(
-        settings=settings, intents=opened.intents, keys=opened.keys, desk=opened.desks, clock=now_utc,
-        watch=Watch(opened.intents), stopping=lambda: server.should_exit,
-    )  # fmt: skip
-    server.config.app = application(services, close=opened.close)
-    logs(quiet=quiet)
-    tell(f"serving {address(listening)}" + ("" if settings.keys else " without keys, to everybody on this machine"))
+    listening = bind(settings)
+    server.config.app = application(services, close=close)
+    configure_logs(quiet=quiet)
+    notify(f"serving {url_of(listening)}" + ("" if settings.keys else " without keys, to everybody on this machine"))
     server.run(sockets=[listening])
-    tell("stopped")
+    notify("stopped")
     return 0
 
 
-def open_store(settings: Server, env: Mapping[str, str]) -> Opened:
-    """Open the store that is to be served: one that was named, or what the command sees from here."""
+def open_services(
+    settings: ServerSettings, env: Mapping[str, str], *, is_stopping: Callable[[], bool]
+) -> tuple[Services, Callable[[], None]]:
+    """Open the store: the one that is named, or that of the working directory; return also what closes it."""
     if settings.store is None:
-        place = here(env=env)
-        store, embedder, secret, own = place.database, place.embedder, place.secret, AppAccess(place)
+        app = open_app(env=env)
+        store, embedder, secret, own = app.database, app.embedder, app.secret, AppAccess(app)
     else:
         where = context(os.getcwd(), env)
-        store, own = store_at(settings.store, env=env), None
-        embedder = configured(where.user_settings, env, file=os.path.join(where.home, CONFIG))
-        secret = secret_beside(settings.store)
-    return Opened(
+        store, own = open_store(settings.store, env=env), None
+        embedder = configured_embedder(where.user_settings, env, file=os.path.join(where.home, CONFIG))
+        secret = redaction_key_beside(settings.store)
+    services = Services(
+        settings=settings, keys=Keys(store), is_stopping=is_stopping,
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
-        keys=Keys(store), close=store.close,
-        desks=AccessTable(store, clock=now_utc, embedder=embedder, secret=secret, own=own),
+        memory_access=AccessTable(store, clock=now_utc, embedder=embedder, secret=secret, own=own),
     )  # fmt: skip
+    return services, store.close
 
 
-def bound(settings: Server) -> socket.socket:
-    """Take the address, or say who cannot have it."""
+def bind(settings: ServerSettings) -> socket.socket:
+    """Return a socket that listens at the address, or raise an error that names it."""
     try:
         [(family, kind, protocol, _, place), *_] = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        return _listening(socket.socket(family, kind, protocol), place)
+        return _listen(socket.socket(family, kind, protocol), place)
     except OSError as error:
         why = error.strerror or str(error)
         raise StoreError(f"cannot serve at {settings.host}:{settings.port}: {why}") from error
 
 
-def _listening(taken: socket.socket, place: Any) -> socket.socket:
+def _listen(taken: socket.socket, place: Any) -> socket.socket:
     try:
-        # What it accepts has this too: else each answer, written in two pieces, waits 40 ms for the first's receipt.
+        # Accepted sockets inherit it: without it an answer in two pieces waits 40 ms for the first acknowledgement.
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(place)
@@ -134,27 +122,27 @@ def _listening(taken: socket.socket, place: Any) -> socket.socket:
     return taken
 
 
-def address(listening: socket.socket) -> str:
-    """Where a client finds the server."""
+def url_of(listening: socket.socket) -> str:
+    """Return the URL of the server."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def options(settings: Server) -> dict[str, Any]:
-    """The settings as uvicorn takes them."""
+def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
+    """Return the settings as uvicorn takes them."""
     limits = settings.limits
     return {
-        "http": patience(limits), "ws": "none", "loop": "asyncio", "lifespan": "on", "interface": "asgi3",
+        "http": protocol_with(limits), "ws": "none", "loop": "asyncio", "lifespan": "on", "interface": "asgi3",
         "log_config": None, "access_log": False, "server_header": False, "headers": HEADERS, "proxy_headers": False,
         "limit_concurrency": limits.connections, "timeout_keep_alive": limits.idle_seconds,
         "timeout_graceful_shutdown": limits.drain_seconds, "h11_max_incomplete_event_size": limits.header_bytes,
     }  # fmt: skip
 
 
-def logs(*, quiet: bool) -> None:
-    """Write what there is to say to standard error, without anybody's words in it."""
+def configure_logs(*, quiet: bool) -> None:
+    """Log to standard error, without any content of memory."""
     handler = logging.StreamHandler()
-    handler.setFormatter(Discreet("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(message)s"))
     requests = logging.WARNING if quiet else logging.INFO
     levels = {"commonplace.http": requests, "uvicorn.error": logging.WARNING, ASYNCIO: logging.ERROR}
     for name, level in levels.items():
@@ -164,4 +152,4 @@ def logs(*, quiet: bool) -> None:
 
 
 async def _starting(*_: Any) -> None:
-    """Stand in for the application until the server knows the server that stops it."""
+    """Stand in for the application, which needs the server to know whether it is stopping."""

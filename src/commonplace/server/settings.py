@@ -1,22 +1,22 @@
-"""How ``commonplace serve`` is set up: the environment's variables and the command's options, as one value.
+"""The settings of ``commonplace serve``: environment variables and command options as one value.
 
-Options win over variables.  Below this nobody reads the environment.
+Options win over variables.  Nothing below this reads the environment.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
+from commonplace.config.paths import is_loopback
 from commonplace.model.errors import ConfigError, Forbidden
 from commonplace.model.events import EVENT_DAYS, EVENT_DAYS_MOST
 from commonplace.model.values import Value
 
 ENVIRONMENT = "environment"  # what stands for the file in errors
 PORT = 8000  # what clients of intent memory expect
-PORT_MOST = 65_535
-KEY_CHARS = 32  # of a key in the environment, at least: people think up shorter ones
+PORT_MAX = 65_535
+KEY_CHARS = 32  # of a key in the environment, at least: shorter ones can be guessed
 VARIABLES: Mapping[str, str] = {
     "host": "COMMONPLACE_SERVE_HOST",
     "port": "COMMONPLACE_SERVE_PORT",
@@ -28,36 +28,45 @@ VARIABLES: Mapping[str, str] = {
     "answer_seconds": "COMMONPLACE_SERVE_ANSWER_SECONDS",
     "event_days": "COMMONPLACE_SERVE_EVENT_DAYS",
 }
+#: The variables that are numbers: the least and the greatest.
+NUMBERS: Mapping[str, tuple[int, int]] = {
+    "port": (1, PORT_MAX),
+    "body_bytes": (1, 1 << 30),
+    "connections": (1, 100_000),
+    "answer_seconds": (1, 3600),
+    "event_days": (0, EVENT_DAYS_MOST),
+}
+LISTS = ("hosts", "origins")  # joined by commas in a variable; the options add to them
 
 
 class Limits(Value):
-    """How much one caller may ask of a server, and how long it waits for them."""
+    """How much a client may send and ask for, and how long the server waits."""
 
     body_bytes: int = 4_194_304  #: of one request; a batch of a thousand small entries fits
     header_bytes: int = 32_768  #: of the request line and all headers
-    header_seconds: float = 5.0  #: until a request's headers are there; a silent connection is closed then too
-    body_seconds: float = 10.0  #: until a request's body is there
-    answer_seconds: float = 30.0  #: until a verb has an answer; then 503
+    header_seconds: float = 5.0  #: until a request's headers are complete; then the connection is closed
+    body_seconds: float = 10.0  #: until a request's body is complete
+    answer_seconds: float = 30.0  #: until a verb returns; then 503
     idle_seconds: int = 5  #: between two requests of one connection
-    drain_seconds: int = 30  #: after SIGTERM, for what is under way
+    drain_seconds: int = 30  #: after SIGTERM, for requests in progress
     connections: int = 200  #: at the same time; beyond that 503
     threads: int = 16  #: in which verbs run; a store is the bottleneck long before
     streams: int = 50  #: of events, at the same time
-    poll_seconds: float = 0.5  #: between two looks for new events
-    beat_seconds: float = 15.0  #: between two signs of life on a silent stream of events
+    poll_seconds: float = 0.5  #: between two checks for new events
+    heartbeat_seconds: float = 15.0  #: between two signs of life on a silent stream of events
 
 
-class Server(Value):
-    """A server as its operator wants it."""
+class ServerSettings(Value):
+    """The settings of a server."""
 
     host: str = "127.0.0.1"
-    port: int = PORT  #: 0: any that is free
-    store: str | None = None  #: a file, or an address; None: what the command sees from here
-    keys: bool = True  #: whether a key is asked for
+    port: int = PORT  #: 0: any free port
+    store: str | None = None  #: a file, or an address; None: the store of the working directory
+    keys: bool = True  #: whether a key is required
     key: str | None = None  #: an operator's key from the environment
-    hosts: tuple[str, ...] = ()  #: names under which it may be called besides its own
-    origins: tuple[str, ...] = ()  #: of web pages that may call it besides its own
-    event_days: int = EVENT_DAYS  #: for how long it is kept what happened; 0: for ever
+    hosts: tuple[str, ...] = ()  #: names that a Host header may hold besides the server's own
+    origins: tuple[str, ...] = ()  #: of web pages that may call besides the server's own
+    event_days: int = EVENT_DAYS  #: how long events are stored; 0: forever
     limits: Limits = Limits()
 
     @property
@@ -73,41 +82,28 @@ class Server(Value):
             )
 
 
-def server(env: Mapping[str, str], **options: Any) -> Server:
-    """Read the environment, then what the command was told; an option that is None was not given."""
-    told = {field: env[name] for field, name in VARIABLES.items() if env.get(name)}
-    limits = Limits(
-        **{
-            field: _number(told.pop(field), VARIABLES[field], most)
-            for field, most in (("body_bytes", 1 << 30), ("connections", 100_000), ("answer_seconds", 3600))
-            if field in told
-        }
-    )
-    given: dict[str, Any] = told | {field: value for field, value in options.items() if value is not None}
-    if isinstance(given.get("port"), str):
-        given["port"] = _number(given["port"], VARIABLES["port"], PORT_MOST)
-    if isinstance(given.get("event_days"), str):
-        given["event_days"] = _number(given["event_days"], VARIABLES["event_days"], EVENT_DAYS_MOST, least=0)
-    for field in ("hosts", "origins"):
-        given[field] = _listed(told.get(field, ""), options.get(field) or ())
-    if len(given.get("key", " " * KEY_CHARS)) < KEY_CHARS:
-        raise ConfigError(f"needs at least {KEY_CHARS} characters", file=ENVIRONMENT, path=VARIABLES["key"])
-    return Server(**given, limits=limits)
+def read_settings(env: Mapping[str, str], **options: Any) -> ServerSettings:
+    """Return the settings of environment and options; an option that is None was not given."""
+    read = {field: _read(field, env[name]) for field, name in VARIABLES.items() if env.get(name)}
+    limits = Limits(**{field: read.pop(field) for field in Limits.fields if field in read})
+    lists = {field: tuple(dict.fromkeys((*read.get(field, ()), *(options.get(field) or ())))) for field in LISTS}
+    given = read | {field: value for field, value in options.items() if value is not None} | lists
+    return ServerSettings(**given, limits=limits)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def _read(field: str, text: str) -> Any:
+    """Return the text of a variable as its type."""
+    if field in LISTS:
+        return [part for part in map(str.strip, text.split(",")) if part]
+    if field in NUMBERS:
+        least, most = NUMBERS[field]
+        if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise _wrong(field, f"must be a number from {least} to {most}, not {text!r}")
+        return int(text)
+    if field == "key" and len(text) < KEY_CHARS:
+        raise _wrong(field, f"needs at least {KEY_CHARS} characters")
+    return text
 
 
-def _number(text: str, name: str, most: int, *, least: int = 1) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
-        raise ConfigError(f"must be a number from {least} to {most}, not {text!r}", file=ENVIRONMENT, path=name)
-    return int(text)
-
-
-def _listed(told: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for part in (*map(str.strip, told.split(",")), *given) if part))
+def _wrong(field: str, reason: str) -> ConfigError:
+    return ConfigError(reason, file=ENVIRONMENT, path=VARIABLES[field])

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from openintent import AsyncOpenIntentClient, OpenIntentClient
 
-from commonplace.app import store_at
+from commonplace.app import open_store
 from commonplace.server.keys import Keys
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
@@ -30,7 +30,7 @@ class Served:
     def __init__(self, folder, *options, store="memory.db", **environment):
         self.folder = folder
         self.store = store if "://" in store else str(folder / store)
-        self.opened = store_at(self.store)
+        self.opened = open_store(self.store)
         self.keys = Keys(self.opened)
         self.operator = self.key("operator")
         places = {"COMMONPLACE_HOME": str(folder / "home"), "USER": "ada"}

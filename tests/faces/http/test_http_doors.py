@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from commonplace.server.run import Discreet
+from commonplace.server.run import DiscreetFormatter
+from stands import rows
 
 CLOSED_SECONDS = 13  # a stalled client is gone by then: ten seconds for a body, and some
 
@@ -71,10 +72,10 @@ def test_health_needs_no_key(served):
     assert call.get("/readyz").json()["status"] == "ready"
 
 
-@pytest.mark.parametrize(
+@rows(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "[::2]", "127.0.0.1@evil", "", "localhost:x"]
 )
-@pytest.mark.parametrize("path", ["/healthz", "/v1/records", "/nowhere"])
+@rows("path", ["/healthz", "/v1/records", "/nowhere"])
 def test_a_server_answers_to_its_own_names_only(http, host, path):
     """A name that was pointed at this machine gets nothing from any route."""
     assert code(http.get(path, headers={"Host": host}), 421) == "WRONG_HOST"
@@ -86,8 +87,8 @@ def test_this_machine_has_several_names(http, host):
     assert http.get("/healthz", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000", "https://127.0.0.1", "x"])
-@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "DELETE"])
+@rows("origin", ["http://evil.example", "null", "http://localhost:3000", "https://127.0.0.1", "x"])
+@rows("method", ["GET", "POST", "OPTIONS", "DELETE"])
 def test_a_foreign_page_may_not_call(http, origin, method):
     """No method, not even a look, and no header that would let a browser pass the answer on."""
     response = http.request(method, "/v1/records", headers={"Origin": origin})
@@ -255,7 +256,7 @@ def test_an_error_that_nobody_expected_is_logged_without_its_words(name):
     words = (
         "Exception in ASGI application" if name == "uvicorn.error" else "future: <Task exception=KeyError('canary')>"
     )
-    told = Discreet().format(logging.LogRecord(name, logging.ERROR, "here.py", 1, words, (), caught))
+    told = DiscreetFormatter().format(logging.LogRecord(name, logging.ERROR, "here.py", 1, words, (), caught))
 
     assert "KeyError" in told
     assert "test_http_doors.py" in told

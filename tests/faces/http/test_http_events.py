@@ -94,10 +94,10 @@ def test_what_happens_is_told_without_the_value(call, agent):
 def test_an_archive_tells_how_much_it_holds_and_not_what(call, agent):
     """The values are asked for by name, of those who may see them."""
     task = f"t-{agent}"
-    call.post("/v1/intents/tasks/begin", json={"task": task, "agent": agent})
+    call.post("/v1/intents/begin_task", json={"task": task, "agent_id": agent})
     body = {"agent_id": agent, "key": "k", "value": "the value", "memory_type": "working", "scope": {"task_id": task}}
     call.post("/api/v1/memory", json=body)
-    call.post("/v1/intents/tasks/finish", json={"task": task})
+    call.post("/v1/intents/finish_task", json={"task": task})
     last = events(call)["events"][-1]
 
     assert (last["type"], last["task_id"], last["entries_archived"]) == ("memory.archived", task, 1)
@@ -113,7 +113,7 @@ def test_a_list_goes_on_where_the_last_one_ended(call, agent):
 
     assert [one["key"] for one in first["events"]] == ["a", "b"]
     assert [one["key"] for one in rest["events"]] == ["c"]
-    assert events(call, after=rest["next"]) == {"events": [], "next": rest["next"], "kept_after": 0}
+    assert events(call, after=rest["next"]) == {"events": [], "next": rest["next"], "events_floor": 0}
 
 
 def test_an_agent_hears_of_its_own_entries_only(served, call, agent):
@@ -179,13 +179,13 @@ def test_what_is_too_old_is_no_longer_told(serve, agent, stream):
     server = serve("--event-days", "7")
     numbers = past(server, agent, "abc", days=8)
     call = server.http()
-    assert events(call)["kept_after"] == 0
+    assert events(call)["events_floor"] == 0
     put(call, agent, "d")
     told = events(call, after=numbers[0])
-    assert ([one["key"] for one in told["events"]], told["kept_after"]) == (["d"], numbers[-1])
+    assert ([one["key"] for one in told["events"]], told["events_floor"]) == (["d"], numbers[-1])
 
     resumed = stream(server.operator, server=server, **{"Last-Event-ID": str(numbers[0])})
-    assert resumed.next() == (0, "memory.missed", {"kept_after": numbers[-1]})
+    assert resumed.next() == (0, "memory.missed", {"events_floor": numbers[-1]})
     assert resumed.next()[2]["key"] == "d"
     for start in ({}, {"Last-Event-ID": str(numbers[-1])}):
         assert stream(server.operator, server=server, **start).next()[2]["key"] == "d"
@@ -197,4 +197,4 @@ def test_a_server_can_keep_what_happened_for_ever(serve, agent):
     past(server, agent, "abc", days=999)
     call = server.http()
     put(call, agent, "d")
-    assert ([one["key"] for one in events(call)["events"]], events(call)["kept_after"]) == (["a", "b", "c", "d"], 0)
+    assert ([one["key"] for one in events(call)["events"]], events(call)["events_floor"]) == (["a", "b", "c", "d"], 0)

@@ -9,9 +9,10 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from commonplace.server.application import ROUTES
 from commonplace.server.openapi import document
+from commonplace.server.rooms import ROUTES
 from commonplace.server.settings import VARIABLES
+from stands import rows
 
 PAGE = (Path(__file__).parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
 EXAMPLES = 25  # of each operation: enough for every field to be left out, filled and overfilled
@@ -59,13 +60,13 @@ def test_a_route_without_a_key_says_so():
     assert free == ["/healthz", "/readyz"]
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+@rows("method, path", OPERATIONS)
 def test_every_route_is_on_the_page(method, path):
     """docs/server.md tells of all of them."""
     assert f"`{method} {path}`" in PAGE
 
 
-@pytest.mark.parametrize("variable", VARIABLES.values())
+@rows("variable", VARIABLES.values())
 def test_every_variable_is_on_the_page(variable):
     """And of everything that can be set."""
     assert f"`{variable}`" in PAGE
@@ -78,7 +79,7 @@ def schema(served):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "method", "path"), CASES)
+@rows("mode, method, path", CASES)
 def test_nothing_that_the_document_allows_or_forbids_breaks_the_server(served, schema, method, path, mode):
     """No 5xx, and every answer has a status, a type and a shape that the document names."""
     operation = schema[path][method]
@@ -113,7 +114,7 @@ HOSTILE = st.one_of(
 @given(agent=HOSTILE, namespace=HOSTILE, key=HOSTILE, tag=HOSTILE)
 def test_hostile_names_are_kept_or_refused(http, agent, namespace, key, tag):
     """What is kept is read back by the same names; whatever else is refused with 400."""
-    body = {"agent": agent, "namespace": namespace, "key": key, "tags": [tag], "value": 1, "tier": "episodic"}
+    body = {"agent_id": agent, "namespace": namespace, "key": key, "tags": [tag], "value": 1, "tier": "episodic"}
     try:
         kept = http.post("/v1/intents/store", json=body)
     except UnicodeEncodeError:  # half a character does not leave this process
@@ -121,5 +122,5 @@ def test_hostile_names_are_kept_or_refused(http, agent, namespace, key, tag):
     assert kept.status_code in (200, 400), kept.text
     if kept.status_code == 200:
         entry = kept.json()
-        named = {"agent": agent, "namespace": namespace, "key": key}
+        named = {"agent_id": agent, "namespace": namespace, "key": key}
         assert http.post("/v1/intents/get", json=named).json()["id"] == entry["id"]

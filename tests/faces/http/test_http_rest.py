@@ -193,8 +193,8 @@ def test_a_value_has_at_most_64_kb(calls):
 def test_a_full_task_says_how_full(calls):
     """429, with what there is and what there may be."""
     task = f"t-{calls.agent}"
-    begun = {"task": task, "agent": calls.agent, "policy": {"max_entries": 2}}
-    assert calls.http.post("/v1/intents/tasks/begin", json=begun).json()["status"] == "active"
+    begun = {"task": task, "agent_id": calls.agent, "policy": {"max_entries": 2}}
+    assert calls.http.post("/v1/intents/begin_task", json=begun).json()["status"] == "active"
     for key in ("a", "b"):
         calls.keep(key, memory_type="working", scope={"task_id": task})
     body = {"agent_id": calls.agent, "key": "c", "value": 1, "memory_type": "working", "scope": {"task_id": task}}
@@ -210,7 +210,7 @@ def test_a_foreign_agent_sees_nothing(bound, agent):
     owner, thief = bound(f"{agent}-owner"), bound(f"{agent}-thief")
     secret = owner.keep("plan", {"text": "the secret plan"})
     by_id, by_key = f"/api/v1/memory/{secret['id']}", f"/api/v1/agents/{owner.agent}/memory/n/plan"
-    question = {"agent": owner.agent, "query": "secret plan"}
+    question = {"agent_id": owner.agent, "query": "secret plan"}
 
     for path in (by_id, by_key):
         assert thief.http.get(path).json()["error"] == "ENTRY_NOT_FOUND"
@@ -221,7 +221,7 @@ def test_a_foreign_agent_sees_nothing(bound, agent):
         assert thief.http.get(path).json() == []
     page = thief.http.get("/api/v1/memory", params={"agent_id": owner.agent}).json()
     assert (page["entries"], page["total"]) == ([], 0)
-    assert thief.http.post("/v1/intents/recall", json=question).json()["entries"] == []
+    assert thief.http.post("/v1/intents/recall", json=question).json() == []
     assert thief.http.get(f"/api/v1/agents/{owner.agent}/memory/summary").status_code == 403
     assert owner.http.get(by_id).json()["version"] == 1
 
@@ -240,42 +240,42 @@ def test_what_is_foreign_and_what_is_not_there_look_the_same(bound, agent):
 
 def test_the_verbs_have_their_own_names_too(calls):
     """What our remote client calls: store, get, recall, pin, list, batch, forget."""
-    body = {"agent": calls.agent, "key": "owl", "value": "owls hunt at night", "tier": "episodic", "tags": ["bird"]}
+    body = {"agent_id": calls.agent, "key": "owl", "value": "owls hunt at night", "tier": "episodic", "tags": ["bird"]}
 
     def verb(name, **given):
         response = calls.http.post(f"/v1/intents/{name}", json=given)
         assert response.status_code == 200, response.text
         return response.json()
 
-    named = {"agent": calls.agent, "key": "owl"}
+    named = {"agent_id": calls.agent, "key": "owl"}
     assert verb("store", **body)["version"] == 1
     assert verb("store", **body, version=1)["version"] == 2
     assert verb("get", **named)["value"] == "owls hunt at night"
-    assert [one["key"] for one in verb("recall", agent=calls.agent, query="night hunters")["entries"]] == ["owl"]
+    assert [one["key"] for one in verb("recall", agent_id=calls.agent, query="night hunters")] == ["owl"]
     assert verb("pin", **named)["pinned"] is True
     assert verb("unpin", **named)["pinned"] is False
-    assert verb("list", agent=calls.agent, tags=["bird"])["total"] == 1
-    assert [one["key"] for one in verb("batch", items=[body, body | {"key": "jay"}])["entries"]] == ["owl", "jay"]
-    assert verb("forget", **named) == {"forgotten": True}
+    assert verb("list", agent_id=calls.agent, tags=["bird"])["total"] == 1
+    assert [one["key"] for one in verb("batch", items=[body, body | {"key": "jay"}])] == ["owl", "jay"]
+    assert verb("forget", **named) is None
 
 
 def test_a_task_is_taken_over_and_ended(bound, calls, agent):
     """Who takes it over reads what was noted, and at its end nothing of it is left in lists."""
     first, second, task = bound(f"{agent}-1"), bound(f"{agent}-2"), f"t-{agent}"
-    calls.http.post("/v1/intents/tasks/begin", json={"task": task, "agent": first.agent})
+    calls.http.post("/v1/intents/begin_task", json={"task": task, "agent_id": first.agent})
     first.keep("step", 1, memory_type="working", scope={"task_id": task})
-    asked = {"agent": second.agent, "task": task, "tier": "working"}
+    asked = {"agent_id": second.agent, "task": task, "tier": "working"}
     before = second.http.post("/v1/intents/list", json=asked).json()["total"]
-    assigned = calls.http.post("/v1/intents/tasks/assign", json={"task": task, "agent": second.agent}).json()
+    assigned = calls.http.post("/v1/intents/assign_task", json={"task": task, "agent_id": second.agent}).json()
     after = second.http.post("/v1/intents/list", json=asked).json()["entries"]
-    ended = second.http.post("/v1/intents/tasks/finish", json={"task": task, "outcome": "completed"}).json()
+    ended = second.http.post("/v1/intents/finish_task", json={"task": task, "outcome": "completed"}).json()
 
     assert before == 0
     assert (assigned["assigned"], assigned["former"]) == (second.agent, [first.agent])
     assert [(entry["key"], entry["agent"]) for entry in after] == [("step", first.agent)]
     assert ended["status"] == "completed"
     assert second.http.post("/v1/intents/list", json=asked).json()["total"] == 0
-    archive = second.http.post("/v1/intents/tasks/archive", json={"task": task}).json()["archives"]
+    archive = second.http.post("/v1/intents/task_archive", json={"task": task}).json()
     assert [(one["agent"], one["entries"][0]["key"]) for one in archive] == [(first.agent, "step")]
-    assert calls.http.post("/v1/intents/tasks/erase", json={"task": task}).json() == {"forgotten": True}
-    assert calls.http.post("/v1/intents/tasks/archive", json={"task": task}).status_code == 404
+    assert calls.http.post("/v1/intents/erase_task", json={"task": task}).json() is None
+    assert calls.http.post("/v1/intents/task_archive", json={"task": task}).status_code == 404

@@ -9,6 +9,8 @@ import pytest
 from openintent.exceptions import ConflictError, NotFoundError, OpenIntentError, ValidationError
 from openintent.models import MemoryPriority, MemoryType
 
+from stands import rows
+
 FIELDS = {
     "id", "agent_id", "namespace", "key", "value", "memory_type", "version", "scope", "tags", "ttl", "pinned",
     "priority", "sensitivity", "curated_by", "created_at", "updated_at", "expires_at",
@@ -149,7 +151,7 @@ def test_if_match_takes_every_form(http, agent, form):
     assert http.patch(f"/api/v1/memory/{entry['id']}", json={}, headers={"If-Match": "*"}).status_code == 400
 
 
-@pytest.mark.parametrize(
+@rows(
     "wrong", [{"memory_type": "long"}, {"priority": "urgent"}, {"sensitivity": "top"}, {"ttl": "soon"}, {"tag": ["a"]}]
 )
 def test_what_could_not_be_read_back_is_refused(sdk, agent, wrong):
@@ -189,7 +191,7 @@ def test_a_change_keeps_what_it_does_not_name(sdk, kept):
     assert (empty.version, empty.value, empty.pinned) == (3, kept.value, True)
 
 
-@pytest.mark.parametrize("field", ["key", "agent_id", "namespace", "memory_type", "id"])
+@rows("field", ["key", "agent_id", "namespace", "memory_type", "id"])
 def test_what_cannot_change_is_refused(sdk, kept, field):
     """A change of identity is a mistake, and the entry stays as it is."""
     with pytest.raises(ValidationError):

@@ -16,7 +16,8 @@ import pytest
 
 from commonplace.mcp import http as face
 from commonplace.model.errors import InvalidInput
-from commonplace.records.mcp_surface import records_surface
+from commonplace.records import records_surface
+from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 KEY = "a-key-for-these-tests"
@@ -54,7 +55,7 @@ def test_whoever_has_the_key_is_answered(listening):
     assert json.loads(body)["result"]["tools"][0]["name"] == "recall"
 
 
-@pytest.mark.parametrize(
+@rows(
     "said",
     [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic " + KEY, KEY, "Bearer a-key-for-these-test", "Bearer \xe9"],
 )
@@ -66,7 +67,7 @@ def test_whoever_has_no_key_is_not(listening, said):
     assert KEY not in body
 
 
-@pytest.mark.parametrize(
+@rows(
     "host", ["evil.example", "evil.example:80", "127.0.0.1", "127.0.0.1.evil.example", "localhost:1", "[::1]:1", None]
 )
 def test_a_page_that_gives_this_machine_another_name_is_refused(listening, host):
@@ -96,7 +97,7 @@ def test_a_body_beyond_the_limit_is_refused(listening):
     assert post(listening.port, "x" * (face.BODY_BYTES + 1))[0] == 413
 
 
-@pytest.mark.parametrize("body", ["nonsense", "{", "5", "{}", '{"jsonrpc":"1.0"}'])
+@rows("body", ["nonsense", "{", "5", "{}", '{"jsonrpc":"1.0"}'])
 def test_what_is_no_message_is_refused(listening, body):
     """The client's fault is a client's error, and nothing breaks."""
     assert post(listening.port, body)[0] == 400
@@ -136,11 +137,8 @@ def test_another_address_needs_a_key():
         face.serve(records_surface(), host="0.0.0.0", port=0, key=None, tell=print)
 
 
-@pytest.mark.parametrize(
-    ("host", "is_own"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
-     ("::", False), ("192.168.1.5", False), ("example.com", False), ("localhost.evil.example", False)],
-)  # fmt: skip
+@rows("host, is_own", [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
+     ("::", False), ("192.168.1.5", False), ("example.com", False), ("localhost.evil.example", False)])  # fmt: skip
 def test_what_only_this_machine_reaches_is_known(host, is_own):
     """Loopback is an address, not a prefix of a name."""
     assert face.is_loopback(host) is is_own
@@ -201,8 +199,8 @@ def test_on_this_machine_a_key_can_be_done_without(cli):
         assert post(server.port, Authorization=None, Origin="https://evil.example")[0] == 403
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@rows(
+    "options, said",
     [
         (["--port", "8127"], "are for --http"),
         (["--host", "::1"], "are for --http"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from stands import rows
+
 TRANSCRIPT = (
     '{"role": "user", "content": "We always deploy with make ship, never by hand."}\n'
     '{"role": "assistant", "content": "Understood: make ship."}\n'
@@ -67,13 +69,10 @@ def test_a_record_is_read_by_its_address(talk, pnpm):
         assert "Use pnpm, not npm" in read(talk, uri).text
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
+@rows("uri", [
         "memory://root/../config.yaml", "memory://root/%2e%2e/config.yaml", "memory://root/config.yaml",
         "memory://record/0000000000", "memory://record/", "memory://other", "file:///etc/passwd", "",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_is_no_address_of_memory_is_refused(talk, uri):
     """Nothing outside of memory can be read, and the client hears why."""
     with pytest.raises(MCPError) as refused:
@@ -109,7 +108,7 @@ def test_a_host_extracts_what_was_learned_without_a_key(talk, cli):
         encoding="utf-8",
     )
     assert cli.ok("extract", "--commit", folder, "--json").json["records"]
-    assert "Deploy with make ship" in talk.text("recall", query="how do we deploy?", category="principles")
+    assert "Deploy with make ship" in talk.text("recall", query="how do we deploy?", categories=["principles"])
 
 
 def test_nothing_to_extract_is_said(talk, cli):

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from commonplace.mcp.stdio import LINE_BYTES
+from stands import rows
 
 
 def code(answer):
@@ -42,14 +43,10 @@ def test_the_sdk_settles_on_the_newest_revision_with_a_handshake(cli, over_stdio
         assert talk.list_tools().tools
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+@rows("line", [
         b"nonsense\n", b"{\n", b'{"jsonrpc": "2.0"\xff}\n', b"[" * 100_000 + b"\n", b'{"jsonrpc":"2.0","id":NaN}\n',
         b"\xef\xbb\xbf\n",
-    ],
-    ids=["word", "half", "not-utf8", "deep", "nan", "bom"],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_is_no_json_is_said_to_be_none(raw, line):
     """The error has no id, and the next request is answered."""
     raw.say(line)
@@ -58,16 +55,12 @@ def test_what_is_no_json_is_said_to_be_none(raw, line):
     assert raw.ask("ping", id=7) == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+@rows("message", [
         5, "ping", None, [], {}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 1},
         {"jsonrpc": "2.0", "id": None, "method": "ping"}, {"jsonrpc": "2.0", "id": True, "method": "ping"},
         {"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, {"jsonrpc": "2.0", "id": 1, "method": 5},
         {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": [1]},
-    ],
-    ids=json.dumps,
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_is_no_request_is_said_to_be_none(raw, message):
     """Shapes that the protocol does not know are refused, and the next request is answered."""
     raw.say(message)
@@ -75,7 +68,7 @@ def test_what_is_no_request_is_said_to_be_none(raw, message):
     assert raw.ask("ping", id=7)["result"] == {}
 
 
-@pytest.mark.parametrize("method", ["server/discover", "logging/setLevel", "completion/complete", "tools/drop", ""])
+@rows("method", ["server/discover", "logging/setLevel", "completion/complete", "tools/drop", ""])
 def test_an_unknown_method_is_refused_by_name(raw, method):
     """The client hears which method it was."""
     answer = raw.ask(method)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import click
 
-from commonplace.app import here
-from commonplace.cli.commands import Told
-from commonplace.cli.session import Session, json_too
-from commonplace.cli.terminal import near
-from commonplace.learning.brief import Injection, described, ticket_task
-from commonplace.learning.receipts import kept_quietly
+from commonplace.app import open_app
+from commonplace.cli.commands import Command
+from commonplace.cli.session import Session, json_option
+from commonplace.cli.terminal import short_path
+from commonplace.learning.brief import Injection, injection_json, ticket_task
+from commonplace.learning.opening import session_brief
+from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.errors import InvalidInput
-from commonplace.records.commands.recall import hints
 
 TICKET_BYTES = 1_048_576  # a description and notes; not a log
 NOTHING = "there is nothing to say yet: no summary, no procedures, no notes"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--task", metavar="TEXT", help="What the session is about; memory is asked for it.")
 @click.option("--ticket", metavar="FILE", help="A Markdown file with the task: its title and its words are asked for.")
 @click.option("--budget", metavar="TOKENS", type=click.IntRange(min=1), help="Fill at most so many tokens with all.")
 @click.option("--session", "name", metavar="ID", help="The session that is shown it; `commonplace used ID` reports.")
 @click.option("--peek", is_flag=True, help="Only look: keep no receipt.")
-@json_too
+@json_option
 def brief(
     *, task: str | None, ticket: str | None, budget: int | None, name: str | None, peek: bool, as_json: bool
 ) -> None:
@@ -40,21 +40,17 @@ def brief(
     if task is not None and ticket is not None:
         raise InvalidInput("--task and --ticket both say what the session is about; give one of them")
     question = _read(ticket) if ticket is not None else task or ""
-    with here() as place:
+    with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        injection = place.inject(question, budget=budget, session=name)
-        session.tell(*hints(place), *map(near, injection.notes), *([] if injection.text else [NOTHING]))
-        receipt = None if peek or not injection.text else _receipt(session, injection, name)
-        session.answer(injection.text, described(injection) | {"session": name, "receipt": receipt})
+        injection = session_brief(place, question, budget=budget, session=name)
+        session.add_notes(*place.where.hints, *map(short_path, injection.notes), *([] if injection.text else [NOTHING]))
+        receipt = None if peek else _receipt(session, injection, name)
+        session.answer(injection.text, injection_json(injection) | {"session": name, "receipt": receipt})
 
 
 def _receipt(session: Session, injection: Injection, name: str | None) -> str | None:
-    place = session.place
-    kept, notes = kept_quietly(
-        place.store, injection, session=name, scope=place.memory.binding.reads[0], secret=place.secret(),
-        now=place.clock(),
-    )  # fmt: skip
-    session.tell(*notes)
+    kept, notes = save_brief_receipt(session.place, injection, session=name)
+    session.add_notes(*notes)
     return kept
 
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from commonplace.app import App, here, learning_place, workplace
-from commonplace.cli.commands import Told
+from commonplace.app import App, open_app
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, counted, json_too, progress
-from commonplace.cli.terminal import near
+from commonplace.cli.session import Session, json_option, plural, progress
+from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
 from commonplace.learning.consolidate import ConsolidateReport, committed, described, prepared
 from commonplace.learning.consolidate import consolidate as run
 from commonplace.learning.consolidate_receipts import undo as take_back
+from commonplace.learning.opening import open_learning_workspace, open_workspace
 from commonplace.model.errors import InvalidInput
 
 MANIFEST = "consolidate.json"  # what a folder of work was made from
@@ -24,13 +25,13 @@ NOTHING_NEW = ("up to date",)  # reasons to skip that need nobody
 ANSWER_BYTES = 4_194_304
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Show what would change, as a diff, and change nothing.")
 @click.option("--force", is_flag=True, help="Also if nothing is new; with --undo also over what was edited since.")
 @click.option("--undo", is_flag=True, help="Take the last consolidation back.")
 @click.option("--prepare", metavar="DIR", help="Write the work as files for a coding agent to think about.")
 @click.option("--commit", metavar="DIR", help="Check and keep the answers that an agent has put there.")
-@json_too
+@json_option
 def consolidate(
     *, dry_run: bool, force: bool, undo: bool, prepare: str | None, commit: str | None, as_json: bool
 ) -> int:
@@ -48,7 +49,7 @@ def consolidate(
         raise InvalidInput("--undo, --prepare and --commit are three commands; give one of them")
     if dry_run and (undo or prepare is not None):
         raise InvalidInput("--dry-run shows what a consolidation would change; --undo and --prepare are done at once")
-    with here() as place:
+    with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
         if undo:
             return _undone(session, force=force)
@@ -58,14 +59,14 @@ def consolidate(
             if commit is not None:
                 report = _committed(place, commit, dry_run=dry_run)
             else:
-                report = run(learning_place(place), dry_run=dry_run, force=force, tell=tell)
+                report = run(open_learning_workspace(place), dry_run=dry_run, force=force, tell=tell)
         return told(session, report)
 
 
 def told(session: Session, report: ConsolidateReport) -> int:
     """Tell what came of it; the exit code says whether somebody has to look."""
     left = (f"{name} was edited meanwhile, or cannot be read, and was left as it is" for name in report.left)
-    session.tell(*report.redactions, *left)
+    session.add_notes(*report.redactions, *left)
     session.answer(_text(report), report_json(report))
     needs = report.status == "failed" or (report.status == "skipped" and report.reason.startswith(_TROUBLE))
     return ATTENTION if needs else OK
@@ -103,11 +104,11 @@ def report_json(report: ConsolidateReport) -> dict[str, Any]:
 
 
 def _undone(session: Session, *, force: bool) -> int:
-    done = take_back(workplace(session.place), force=force)
-    session.tell(*(f"your own words in {name} stay" for name in done.theirs))
+    done = take_back(open_workspace(session.place), force=force)
+    session.add_notes(*(f"your own words in {name} stay" for name in done.theirs))
     text = (
-        f"Took {done.receipt} back: {counted(len(done.written), 'artifact')} as before, "
-        f"{len(done.removed)} removed, {counted(len(done.restored), 'record')} live again"
+        f"Took {done.receipt} back: {plural(len(done.written), 'artifact')} as before, "
+        f"{len(done.removed)} removed, {plural(len(done.restored), 'record')} live again"
     )
     fields = ("written", "removed", "restored", "unmarked", "theirs")
     session.answer(text, {"receipt": done.receipt} | {name: list(getattr(done, name)) for name in fields})
@@ -118,15 +119,15 @@ def _undone(session: Session, *, force: bool) -> int:
 
 
 def _prepared(session: Session, folder: str) -> int:
-    made_from, questions = prepared(learning_place(session.place))
+    made_from, questions = prepared(open_learning_workspace(session.place))
     manifest = {"made_from": made_from, "parts": len(questions)}
     for number, question in enumerate(questions, start=1):
         body = f"{question.system}\n\n---\n\n{question.prompt}\n\n---\n\nWrite the answer to {answer_name(number)}.\n"
         files.replace(folder, f"consolidate-{number}.md", body.encode())
     files.replace(folder, MANIFEST, f"{json.dumps(manifest)}\n".encode())
     text = (
-        f"Wrote {counted(len(questions), 'prompt')} to {near(os.path.abspath(folder))}; answer each consolidate-N.md "
-        f"in consolidate-N.json, then `commonplace consolidate --commit {folder}`"
+        f"Wrote {plural(len(questions), 'prompt')} to {short_path(os.path.abspath(folder))}; answer each "
+        f"consolidate-N.md in consolidate-N.json, then `commonplace consolidate --commit {folder}`"
     )
     session.answer(text, {"folder": folder, "parts": len(questions)})
     return OK
@@ -140,7 +141,9 @@ def answer_name(number: int) -> str:
 def _committed(place: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
     manifest = _manifest(folder)
     answers = [_read(folder, answer_name(number)) for number in range(1, manifest["parts"] + 1)]
-    return committed(learning_place(place), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run)
+    return committed(
+        open_learning_workspace(place), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run
+    )
 
 
 def _manifest(folder: str) -> dict[str, Any]:

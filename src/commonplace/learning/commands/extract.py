@@ -8,22 +8,22 @@ from typing import Any
 
 import click
 
-from commonplace.app import learning_place
-from commonplace.cli.commands import Told
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import counted, json_too, opened, progress
-from commonplace.cli.terminal import near
+from commonplace.cli.session import json_option, open_session, plural, progress
+from commonplace.cli.terminal import short_path
 from commonplace.learning.extract import ExtractReport, Left
 from commonplace.learning.extract import extract as extract_sessions
 from commonplace.learning.extract_host import commit as commit_answers
 from commonplace.learning.extract_host import prepare as prepare_work
+from commonplace.learning.opening import open_learning_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.model.jobs import Reason
 
 NAMES_SHOWN = 5
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option(
     "--session", "names", metavar="ID", multiple=True, help="Only this one, however new or old; may be repeated."
 )
@@ -31,7 +31,7 @@ NAMES_SHOWN = 5
 @click.option("--force", is_flag=True, help="Also what is up to date, too new or too old.")
 @click.option("--prepare", metavar="DIR", help="Write the work as files, for a coding agent to think about.")
 @click.option("--commit", metavar="DIR", help="Check and keep what the agent has answered there.")
-@json_too
+@json_option
 def extract(
     *, names: Sequence[str], exclude: str | None, force: bool, prepare: str | None, commit: str | None, as_json: bool
 ) -> int:
@@ -51,8 +51,8 @@ def extract(
         raise InvalidInput("--prepare writes the work and --commit takes the answers; give one of them")
     if commit is not None and (names or exclude or force):
         raise InvalidInput("--commit takes what is in its folder; --session, --exclude and --force are for the others")
-    with opened(as_json=as_json) as session:
-        place = learning_place(session.place)
+    with open_session(as_json=as_json) as session:
+        place = open_learning_workspace(session.place)
         given: dict[str, Any] = {"only": names or None, "exclude": exclude, "force": force}
         written: tuple[str, ...] = ()
         with progress("Extracting sessions") as tell:
@@ -63,26 +63,26 @@ def extract(
                 report, written = prepared.report, prepared.sessions
             else:
                 report = extract_sessions(place, tell=tell, **given)
-        session.tell(*report.notes, *(f"{left.session}: {left.reason}" for left in report.failed))
+        session.add_notes(*report.notes, *(f"{left.session}: {left.reason}" for left in report.failed))
         session.answer("\n".join(_lines(report, prepare, written)), _json(report) | {"prepared": list(written)})
     return OK if report.is_well else ATTENTION
 
 
 def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) -> Iterator[str]:
     if folder is not None:
-        yield f"Prepared {counted(len(written), 'session')}" + (
-            f" in {near(folder)}; see README.md there" if written else ""
+        yield f"Prepared {plural(len(written), 'session')}" + (
+            f" in {short_path(folder)}; see README.md there" if written else ""
         )
     else:
         sessions = len(report.done) + len(report.empty)
-        yield f"Extracted {counted(len(report.records), 'record')} from {counted(sessions, 'session')}"
+        yield f"Extracted {plural(len(report.records), 'record')} from {plural(sessions, 'session')}"
     for taken in report.done:
         beside = [
             *([f"{taken.held} held for review"] if taken.held else []),
             *([f"{len(taken.replaced)} replaced"] if taken.replaced else []),
             *([f"{len(taken.left_out)} left out: {', '.join(sorted(set(taken.left_out)))}"] if taken.left_out else []),
         ]
-        yield f"  {taken.session}: {counted(len(taken.records), 'record')}" + (
+        yield f"  {taken.session}: {plural(len(taken.records), 'record')}" + (
             f" ({'; '.join(beside)})" if beside else ""
         )
     if report.empty:
@@ -92,7 +92,7 @@ def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) ->
     if report.failed:
         yield f"  failed: {_some([left.session for left in report.failed])}"
     for kind, count in sorted(report.redactions.items()):
-        yield f"  {counted(count, 'secret')} ({kind}) taken out"
+        yield f"  {plural(count, 'secret')} ({kind}) removed"
 
 
 def _by_reason(skipped: Sequence[Left]) -> Mapping[str, list[str]]:

@@ -8,20 +8,22 @@ import sys
 
 import click
 
-from commonplace.app import here, workplace
-from commonplace.cli.commands import Told
+from commonplace.app import open_app
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import OK
-from commonplace.cli.session import json_too
-from commonplace.cli.terminal import note, say, say_json
-from commonplace.learning.commands.log import LOG_BYTES, log_path
+from commonplace.cli.session import json_option
+from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.files.disk import open_log
 from commonplace.learning.learn import OFF, Learned, why_not
 from commonplace.learning.learn import learn as learn_here
+from commonplace.learning.opening import open_workspace
+from commonplace.learning.status import log_path
 from commonplace.model.errors import CommonplaceError
 
 _CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.option("--background", is_flag=True, help="Return at once; a process of its own does the work.")
 @click.option("--session-active", "active", metavar="ID", help="The session that is starting; it is left alone.")
 @click.option(
@@ -32,7 +34,7 @@ _CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     help="Above 0: a subagent, which learns nothing.",
 )
 @click.option("--unsaved", is_flag=True, help="The session is not saved, so nothing is learned.")
-@json_too
+@json_option
 def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_json: bool) -> int:
     """Learn from sessions that are over: extract what is worth keeping, then consolidate it.
 
@@ -47,17 +49,17 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
         report = _learned(background=background, active=active, depth=depth, saved=not unsaved)
     except (CommonplaceError, OSError) as error:
         trouble = str(error) or type(error).__name__
-        note(f"nothing was learned: {trouble}")
+        print_note(f"nothing was learned: {trouble}")
         report = Learned(skipped=trouble, troubles=(trouble,))
     _tell(report, started=background and report.skipped is None, as_json=as_json)
     return OK
 
 
 def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -> Learned:
-    with here() as place:
+    with open_app() as place:
         if place.where.place is None or not place.where.learning.enabled:
             return Learned(skipped=OFF)
-        work = workplace(place)
+        work = open_workspace(place)
         if not background:
             return learn_here(work, active=active, depth=depth, saved=saved)
         reason = why_not(work, depth=depth, saved=saved)
@@ -68,11 +70,7 @@ def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -
 
 def _start(home: str, arguments: list[str]) -> None:
     """Start a process in a session of its own: it outlives whoever started this one, and whoever is left reaps it."""
-    path = log_path(home)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES:
-        flags |= os.O_TRUNC
-    log = os.open(path, flags, 0o600)
+    log = open_log(log_path(home))
     try:
         subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _CHILD, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -84,9 +82,11 @@ def _start(home: str, arguments: list[str]) -> None:
 
 def _tell(report: Learned, *, started: bool, as_json: bool) -> None:
     for trouble in report.troubles if not report.skipped else ():
-        note(trouble)
+        print_note(trouble)
     lines = ["learning goes on in the background"] if started else report.lines
     if as_json:
-        say_json({"lines": lines, "skipped": report.skipped, "troubles": list(report.troubles), "background": started})
+        print_json(
+            {"lines": lines, "skipped": report.skipped, "troubles": list(report.troubles), "background": started}
+        )
     else:
-        say("\n".join(line[:1].upper() + line[1:] for line in lines))
+        print_text("\n".join(line[:1].upper() + line[1:] for line in lines))

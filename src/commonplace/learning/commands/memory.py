@@ -6,16 +6,18 @@ from typing import Any
 
 import click
 
-from commonplace.app import App, here, workplace
-from commonplace.cli.commands import Told, as_written
+from commonplace.app import App, open_app
+from commonplace.cli.commands import Command, keep_example_lines
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirmed, counted, json_too, opened
-from commonplace.learning.artifacts import SUMMARY, present, publish
-from commonplace.learning.brief import described
+from commonplace.cli.session import Session, confirm, json_option, open_session, plural
+from commonplace.files.artifacts import SUMMARY, publish
+from commonplace.learning.artifacts import present
+from commonplace.learning.brief import injection_json
 from commonplace.learning.learn import clear as clear_all
 from commonplace.learning.learn import enqueue as ask_for
+from commonplace.learning.opening import open_workspace, session_brief
 from commonplace.model.errors import InvalidInput
-from commonplace.roles.memory_command import ROLE_COMMANDS, clear_role
+from commonplace.roles.commands.memory import ROLE_COMMANDS, clear_role
 
 CLEARED = "Memory data cleared and system prompt refreshed."
 ENQUEUED = "Memory consolidation enqueued."
@@ -40,7 +42,7 @@ class _Verbs(click.Group):
 @click.group(
     cls=_Verbs,
     invoke_without_command=True,
-    help=as_written("""What this project learned from its sessions; without a word `view`.
+    help=keep_example_lines("""What this project learned from its sessions; without a word `view`.
 
     With a ROLE, such as role.yaml, it is the memory of that agent: list, clear, export, import, consolidate, reembed.
 
@@ -58,43 +60,43 @@ def memory(context: click.Context) -> Any:
     return None
 
 
-@memory.command(cls=Told)
-@json_too
+@memory.command(cls=Command)
+@json_option
 def view(as_json: bool) -> None:
     """Show what is injected when a session starts.
 
     Example:
       commonplace memory view
     """
-    with here() as place:
+    with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        work = workplace(place)
+        work = open_workspace(place)
         publish(work)  # what a process that died had stored and not written
         summary = present(work).get(SUMMARY)
         if not work.learning.enabled or summary is None or not summary.text.strip():
-            session.tell(EMPTY)
+            session.add_notes(EMPTY)
             session.answer("", {"text": "", "tokens": 0})
             return
         session.answer(*_payload(place))
 
 
 def _payload(place: App) -> tuple[str, dict[str, Any]]:
-    injection = place.inject("")
-    return injection.text, {"text": injection.text, **described(injection)}
+    injection = session_brief(place, "")
+    return injection.text, {"text": injection.text, **injection_json(injection)}
 
 
 def _clear(yes: bool, records: str, as_json: bool) -> int:
-    with opened(as_json=as_json) as session:
+    with open_session(as_json=as_json) as session:
         every = records == "all"
         what = "every record" if every else "records made of sessions"
         question = f"Erase what this project learned for good: {what}, extractions, artifacts, receipts?"
-        if not yes and not confirmed(question):
+        if not yes and not confirm(question):
             return ATTENTION
-        done = clear_all(workplace(session.place), every=every)
-        session.erased(pending=done.pending)
+        done = clear_all(open_workspace(session.place), every=every)
+        session.note_remains(pending=done.pending)
         stays = [] if every else ["records that people wrote, and"]
-        session.tell(
-            f"{counted(len(done.records), 'record')} and {counted(done.documents, 'document')} were erased; "
+        session.add_notes(
+            f"{plural(len(done.records), 'record')} and {plural(done.documents, 'document')} were erased; "
             + " ".join([*stays, "indexed sessions stay"])
             + (f"; your own words in {', '.join(done.kept)} too" if done.kept else "")
         )
@@ -104,11 +106,11 @@ def _clear(yes: bool, records: str, as_json: bool) -> int:
 
 
 def _enqueue(as_json: bool) -> None:
-    with here() as place:
+    with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        ask_for(workplace(place))
+        ask_for(open_workspace(place))
         if not place.where.learning.enabled:
-            session.tell("learning is switched off here, so it waits until `memories.enabled` is true")
+            session.add_notes("learning is switched off here, so it waits until `memories.enabled` is true")
         session.answer(ENQUEUED, {"enqueued": True})
 
 
@@ -119,14 +121,14 @@ _records = click.option(
 )  # fmt: skip
 
 
-@memory.command(cls=Told)
+@memory.command(cls=Command)
 @click.argument("role", required=False, metavar="[ROLE]")
 @click.option("--what", metavar="WHAT", help="With a ROLE: sessions, memories or all (the default).")
 @click.option("--type", "kind", metavar="TYPE", help="With a ROLE: only episodic, semantic or procedural memories.")
 @click.option("--force", is_flag=True, help="With a ROLE: do not ask.")
 @_yes
 @_records
-@json_too
+@json_option
 def clear(
     *, role: str | None, what: str | None, kind: str | None, force: bool, yes: bool, records: str, as_json: bool
 ) -> int:
@@ -148,10 +150,10 @@ def clear(
     return _clear(yes, records, as_json)
 
 
-@memory.command(cls=Told)
+@memory.command(cls=Command)
 @_yes
 @_records
-@json_too
+@json_option
 def reset(yes: bool, records: str, as_json: bool) -> int:
     """Do the same as `clear`.
 
@@ -161,8 +163,8 @@ def reset(yes: bool, records: str, as_json: bool) -> int:
     return _clear(yes, records, as_json)
 
 
-@memory.command(cls=Told)
-@json_too
+@memory.command(cls=Command)
+@json_option
 def enqueue(as_json: bool) -> None:
     """Let consolidation run at the next start-up, even if nothing has changed.
 
@@ -172,8 +174,8 @@ def enqueue(as_json: bool) -> None:
     _enqueue(as_json)
 
 
-@memory.command(cls=Told)
-@json_too
+@memory.command(cls=Command)
+@json_option
 def rebuild(as_json: bool) -> None:
     """Do the same as `enqueue`.
 

@@ -6,20 +6,20 @@ from typing import Any
 
 import click
 
-from commonplace.app import here
-from commonplace.cli.commands import Told
-from commonplace.cli.session import Session, counted, json_too
+from commonplace.app import open_app
+from commonplace.cli.commands import Command
+from commonplace.cli.session import Session, json_option, plural
 from commonplace.engine.rendering import iso
-from commonplace.learning.receipts import INJECTION, RECALL, Fate, Shown, Used
-from commonplace.learning.receipts import used as used_in
+from commonplace.learning.receipts import INJECTION, RECALL, ItemUse, Receipt, SessionUse
+from commonplace.learning.receipts import session_use as used_in
 from commonplace.text.cleaning import plain_line
 
 LINE_LETTERS = 80  # of what an item says
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("session", metavar="SESSION")
-@json_too
+@json_option
 def used(session: str, as_json: bool) -> None:
     """Say what a session was shown, by `commonplace brief --session` or when it recalled, and what of it was used.
 
@@ -29,15 +29,15 @@ def used(session: str, as_json: bool) -> None:
     Example:
       commonplace used 0b1c
     """
-    with here() as place:
+    with open_app() as place:
         told = Session(place, place.memory, as_json=as_json)
         report = used_in(place.memory, session.removeprefix("session:"))
         if not report.indexed:
-            told.tell(f"session {report.session!r} is not indexed, so what it used is not known")
+            told.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
         told.answer(_text(report), _described(report))
 
 
-def _text(report: Used) -> str:
+def _text(report: SessionUse) -> str:
     counts = _counts(report)
     recalls = _times(report, RECALL, "recall")
     head = f"Session {report.session}: " + "; ".join(
@@ -49,20 +49,20 @@ def _text(report: Used) -> str:
     return "\n".join([head, *lines, summed])
 
 
-def _times(report: Used, what: str, name: str) -> str:
+def _times(report: SessionUse, what: str, name: str) -> str:
     """How often, when and how much; recalls only if there were any."""
     found = _of(report, what)
     if not found and what == RECALL:
         return ""
     shown = ", ".join(f"{receipt.at:%Y-%m-%d} ({receipt.tokens} tokens)" for receipt in found)
-    return counted(len(found), name) + (f": {shown}" if shown else "")
+    return plural(len(found), name) + (f": {shown}" if shown else "")
 
 
-def _of(report: Used, what: str) -> list[Shown]:
+def _of(report: SessionUse, what: str) -> list[Receipt]:
     return [receipt for receipt in report.shown if receipt.what == what]
 
 
-def _line(fate: Fate) -> str:
+def _line(fate: ItemUse) -> str:
     item = fate.item
     version = f" version {item.version}" if item.version is not None else ""
     now = "" if item.kind != "record" else _since(fate)
@@ -72,25 +72,25 @@ def _line(fate: Fate) -> str:
     return f"{item.id}{version}{now}" + (f"  {said}" if said else "") + (f"  (turn {turns})" if turns else "")
 
 
-def _since(fate: Fate) -> str:
+def _since(fate: ItemUse) -> str:
     if fate.current is None:
         return ", since forgotten"
     return "" if fate.current == fate.item.version else f", now {fate.current}"
 
 
-def _state(fate: Fate, report: Used) -> str:
+def _state(fate: ItemUse, report: SessionUse) -> str:
     if not report.indexed:
         return "shown"
     return "cited" if fate.cited else "echoed" if fate.echoed else "unused"
 
 
-def _counts(report: Used) -> dict[str, int]:
+def _counts(report: SessionUse) -> dict[str, int]:
     states = [_state(fate, report) for fate in report.fates]
     known = {state: states.count(state) for state in ("cited", "echoed", "unused")} if report.indexed else {}
     return {"shown": len(states), **known, "cited_unshown": len(report.others)}
 
 
-def _described(report: Used) -> dict[str, Any]:
+def _described(report: SessionUse) -> dict[str, Any]:
     return {
         "session": report.session,
         "indexed": report.indexed,

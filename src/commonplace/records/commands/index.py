@@ -8,29 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.app import here, workplace
-from commonplace.cli.commands import Told
+from commonplace.app import open_app
+from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, counted, json_too, progress
-from commonplace.cli.terminal import near
+from commonplace.cli.session import Session, json_option, plural, progress
+from commonplace.cli.terminal import short_path
+from commonplace.learning import open_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.records.index import IndexReport
 from commonplace.records.index import index as index_files
 
 if TYPE_CHECKING:
-    from commonplace.hosts.capture import Past
+    from commonplace.hosts import HistoryReport
 
 TROUBLES_SHOWN = 20
 
 
-@click.command(cls=Told)
+@click.command(cls=Command)
 @click.argument("paths", metavar="[PATH...]", nargs=-1)
 @click.option("--session", metavar="ID", help="What the session is called; for one file.")
 @click.option(
     "--host", metavar="NAME", help="What an agent has kept on disk: claude-code, codex, pi, gemini, opencode."
 )
 @click.option("--all", "every", is_flag=True, help="With --host: of every project, each into its own memory.")
-@json_too
+@json_option
 def index(paths: Sequence[str], session: str | None, host: str | None, every: bool, as_json: bool) -> int:
     """Make session transcripts and tickets searchable in this project.
 
@@ -52,46 +53,45 @@ def index(paths: Sequence[str], session: str | None, host: str | None, every: bo
         raise InvalidInput(
             "--all goes with --host" if every else "Missing argument: give a file or a folder, or an agent with --host"
         )
-    with here() as place:
+    with open_app() as place:
         heard = Session(place, place.memory, as_json=as_json)
         with progress("Indexing messages") as tell:
-            report = index_files(workplace(place), paths, session=session, tell=tell)
-        heard.tell(*_told(report))
+            report = index_files(open_workspace(place), paths, session=session, tell=tell)
+        heard.add_notes(*_told(report))
         heard.answer(_summary(report), _json(report))
     return ATTENTION if report.troubles else OK
 
 
 def _history(name: str, paths: Sequence[str], session: str | None, *, every: bool, as_json: bool) -> int:
     """Index what a coding agent has kept."""
-    from commonplace.hosts.capture import index_history  # noqa: PLC0415 - files need no host
-    from commonplace.hosts.registry import host_named  # noqa: PLC0415 - likewise
+    from commonplace.hosts import get_host, index_history  # noqa: PLC0415 - files need no host
 
     if paths or session is not None:
         raise InvalidInput("--host reads what the agent has kept; it goes with neither PATH nor --session")
-    host = host_named(name)
+    host = get_host(name)
     if not host.KEEPS_LOGS:
         raise InvalidInput(f"{host.TITLE} keeps no sessions that can be read")
-    with here() as place:
+    with open_app() as place:
         heard = Session(place, place.memory, as_json=as_json)
         with progress(f"Looking for sessions of {host.TITLE}") as look, progress("Indexing messages") as tell:
             past = index_history(place, host, every=every, tell=tell, look=lambda seen: look(seen, 0))
         for report in past.reports.values():
-            heard.tell(*_told(report))
+            heard.add_notes(*_told(report))
         heard.answer(_past_text(host.TITLE, past), _past_json(past))
     return ATTENTION if past.troubles else OK
 
 
-def _past_text(title: str, past: Past) -> str:
-    lines = [f"Found {counted(past.sessions, 'session')} of {title}"]
+def _past_text(title: str, past: HistoryReport) -> str:
+    lines = [f"Found {plural(past.sessions, 'session')} of {title}"]
     lines += [f"{name}: {_summary(report)}" for name, report in past.reports.items()]
-    lines += [f"{counted(past.elsewhere, 'session')} of other projects; --all takes them too"] if past.elsewhere else []
-    lines += [f"{counted(count, 'session')} left out that {why}" for why, count in past.homeless.items()]
+    lines += [f"{plural(past.elsewhere, 'session')} of other projects; --all takes them too"] if past.elsewhere else []
+    lines += [f"{plural(count, 'session')} left out that {why}" for why, count in past.homeless.items()]
     if any(file.state != "unchanged" for report in past.reports.values() for file in report.files):
         lines.append("`commonplace learn` makes records of them, where learning is on")
     return "\n".join(lines)
 
 
-def _past_json(past: Past) -> Mapping[str, Any]:
+def _past_json(past: HistoryReport) -> Mapping[str, Any]:
     return {
         "sessions": past.sessions,
         "projects": {name: _json(report) for name, report in past.reports.items()},
@@ -102,18 +102,17 @@ def _past_json(past: Past) -> Mapping[str, Any]:
 
 def _told(report: IndexReport) -> list[str]:
     """What people should know besides: what could not be read, and what was taken out."""
-    said = [near(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
+    said = [short_path(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
     if more := len(report.troubles) - TROUBLES_SHOWN:
-        said += [f"and {counted(more, 'more line')} like these; --json has them all"] if more > 0 else []
-    return said + [
-        f"{counted(count, 'secret')} ({kind}) taken out" for kind, count in sorted(report.redactions.items())
-    ]
+        said += [f"and {plural(more, 'more line')} like these; --json has them all"] if more > 0 else []
+    said += [f"{plural(count, 'secret')} ({kind}) removed" for kind, count in sorted(report.redactions.items())]
+    return [*said, *report.notes]
 
 
 def _summary(report: IndexReport) -> str:
     states = Counter(file.state for file in report.files)
     kinds = Counter(file.kind for file in report.files if file.state != "unchanged")
-    taken = " and ".join(counted(kinds[kind], kind) for kind in kinds) or "nothing new"
+    taken = " and ".join(plural(kinds[kind], kind) for kind in kinds) or "nothing new"
     shown = ", ".join(f"{count} {state}" for state, count in states.items())
     chunks = sum(file.chunks for file in report.files)
     beside = [
@@ -122,9 +121,9 @@ def _summary(report: IndexReport) -> str:
             if report.injected
             else []
         ),
-        *([f"{counted(report.filtered, 'tool result')} left out"] if report.filtered else []),
+        *([f"{plural(report.filtered, 'tool result')} left out"] if report.filtered else []),
     ]
-    return "\n".join([f"Indexed {taken}: {counted(chunks, 'chunk')} ({shown or 'no files'})", *beside])
+    return "\n".join([f"Indexed {taken}: {plural(chunks, 'chunk')} ({shown or 'no files'})", *beside])
 
 
 def _json(report: IndexReport) -> Mapping[str, Any]:

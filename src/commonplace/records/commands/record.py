@@ -11,14 +11,13 @@ from typing import Any
 import click
 
 from commonplace.cli import dates as moments
-from commonplace.cli.commands import Listed
-from commonplace.cli.session import F, Session, confirmed, json_too, opened, scoped
-from commonplace.cli.terminal import near
+from commonplace.cli.commands import Group
+from commonplace.cli.session import F, Session, confirm, json_option, open_session, scope_option
+from commonplace.cli.terminal import short_path
 from commonplace.engine.rendering import record_json
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, Record
-from commonplace.records.commands.recall import hints
 from commonplace.text.cleaning import one_line
 
 BELOW = "<!-- What stands below this line is not kept. -->"
@@ -28,7 +27,7 @@ _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
 _id = click.argument("id", metavar="ID")
 
 
-@click.group(cls=Listed)
+@click.group(cls=Group)
 def record() -> None:
     """Add, change, list and erase records.
 
@@ -64,8 +63,8 @@ def _described(command: F) -> F:
 @click.option("--key", metavar="KEY", help="A name of which there is one: adding it again makes a new version.")
 @click.option("--source", "ref", metavar="REF", help="Where it comes from: a ticket, an address, a commit.")
 @click.option("--supersedes", metavar="ID", help="The record that it replaces; that one is kept as history.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> None:
     """Keep something new.
 
@@ -75,13 +74,13 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
       commonplace record add "Use pnpm, not npm" --category decisions --tag js
       git log -1 --format=%B | commonplace record add - --category incidents --expires 2w
     """
-    with opened(as_json=as_json) as session:
-        target = session.place.where.writable(scope or session.place.where.default)
-        session.tell(*([] if scope else hints(session.place)))
+    with open_session(as_json=as_json) as session:
+        target = session.place.where.writable_scope(scope or session.place.where.default)
+        session.add_notes(*([] if scope else session.place.where.hints))
         content = _text(text)
         kept = session.memory.remember(content, scope=target, **_admitted(given, session.place.clock()))
-        data = session.kept(kept)
-        said = f"{'Already kept' if kept.deduped else 'Kept'} {kept.record.id} ({session.spot(kept.record)})"
+        data = session.saved_json(kept)
+        said = f"{'Already kept' if kept.deduped else 'Kept'} {kept.record.id} ({session.location(kept.record)})"
         session.answer(said + (f" in the place of {kept.superseded.short}" if kept.superseded else ""), data)
 
 
@@ -129,8 +128,8 @@ def _edited(before: str) -> str:
 @click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="One tag less.")
 @click.option("--no-expiry", is_flag=True, help="Let it not lapse any more.")
 @click.option("--expect", metavar="VERSION", type=int, help="Only if the record is at this version.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def update(id: str, scope: str | None, as_json: bool, expect: int | None, **given: Any) -> None:
     """Change what is named and keep the rest.
 
@@ -141,7 +140,7 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
       commonplace record update 1m7gmb4480 "Use yarn, not npm" --expect 1
       commonplace record update 1m7gmb4480 --add-tag js --alias "package manager"
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         before = session.memory.get(id)
         changes = _changes(before, given, session.place.clock())
         if not changes:
@@ -149,7 +148,7 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
         derived = given["edit"] or changes.keys() & {"tags", "metadata"}  # then it holds for this version only
         based = before.version if derived and expect is None else expect
         kept = session.memory.update(before.id, expect=based, **changes)
-        data = session.kept(kept)
+        data = session.saved_json(kept)
         said = "Nothing changed in {}, which is at" if kept.deduped else "Updated {} to"
         session.answer(f"{said.format(kept.record.id)} version {kept.record.version}", data)
 
@@ -178,8 +177,8 @@ def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, 
 @record.command()
 @_id
 @click.argument("category")
-@scoped
-@json_too
+@scope_option
+@json_option
 def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None:
     """Move a record to another category.
 
@@ -188,31 +187,31 @@ def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None
     Example:
       commonplace record reclassify 1m7gmb4480 principles
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         kept = session.memory.reclassify(id, category)
-        data = session.kept(kept)
-        session.answer(f"Moved {kept.record.id} ({session.spot(kept.record)})", data)
+        data = session.saved_json(kept)
+        session.answer(f"Moved {kept.record.id} ({session.location(kept.record)})", data)
 
 
 @record.command()
 @_ids
-@scoped
-@json_too
+@scope_option
+@json_option
 def archive(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
     """Take records out of recall and keep them.
 
     Example:
       commonplace record archive 1m7gmb4480 1m7gmb4481
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         _each(session, ids, "Archived", session.memory.archive)
 
 
 @record.command()
 @_ids
 @click.option("--version", metavar="N", type=int, help="Bring this version's words back, as a new version.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def restore(ids: Sequence[str], version: int | None, scope: str | None, as_json: bool) -> None:
     """Bring archived records back, or an earlier version of one.
 
@@ -220,56 +219,56 @@ def restore(ids: Sequence[str], version: int | None, scope: str | None, as_json:
       commonplace record restore 1m7gmb4480
       commonplace record restore 1m7gmb4480 --version 1
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         _each(session, ids, "Restored", lambda meant: session.memory.restore(meant, version=version))
 
 
 @record.command()
 @_ids
-@scoped
-@json_too
+@scope_option
+@json_option
 def pin(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
     """Exempt records from eviction; they rank a little higher.
 
     Example:
       commonplace record pin 1m7gmb4480
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         _each(session, ids, "Pinned", session.memory.pin)
 
 
 @record.command()
 @_ids
-@scoped
-@json_too
+@scope_option
+@json_option
 def unpin(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
     """Let pinned records be evicted again.
 
     Example:
       commonplace record unpin 1m7gmb4480
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         _each(session, ids, "Unpinned", session.memory.unpin)
 
 
 @record.command()
 @_ids
-@scoped
-@json_too
+@scope_option
+@json_option
 def hold(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
     """Take records out of recall until somebody looks at them.
 
     Example:
       commonplace record hold 1m7gmb4480
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         _each(session, ids, "Held", session.memory.hold)
 
 
 @record.command()
 @_ids
-@scoped
-@json_too
+@scope_option
+@json_option
 def release(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
     """Let held records be recalled.
 
@@ -277,22 +276,22 @@ def release(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
       commonplace record list --state held
       commonplace record release 1m7gmb4480
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         _each(session, ids, "Released", session.memory.release)
 
 
 def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str], Record]) -> None:
     """Do the same to every record meant; a mistyped id stops all of it before it begins."""
-    done = [verb(record.id) for record in session.found(ids)]
-    text = "\n".join(f"{said} {record.id} ({session.spot(record)})" for record in done)
-    session.answer(text, {"records": session.listed(done)})
+    done = [verb(record.id) for record in session.get_records(ids)]
+    text = "\n".join(f"{said} {record.id} ({session.location(record)})" for record in done)
+    session.answer(text, {"records": session.list_json(done)})
 
 
 @record.command()
 @_ids
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> int:
     """Erase records for good.
 
@@ -302,13 +301,13 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     Example:
       commonplace record delete 1m7gmb4480 --yes
     """
-    with opened(scope, as_json=as_json) as session:
-        meant = session.found(ids)
+    with open_session(scope, as_json=as_json) as session:
+        meant = session.get_records(ids)
         shown = ", ".join(f"{record.short} ({_shortened(record.content, 40)})" for record in meant)
-        if not yes and not confirmed(f"Erase {shown} for good?"):
+        if not yes and not confirm(f"Erase {shown} for good?"):
             return 1
         done = [session.memory.forget(record.id) for record in meant]
-        session.erased(pending=any(forgotten.pending for forgotten in done))
+        session.note_remains(pending=any(forgotten.pending for forgotten in done))
         erased = [gone for forgotten in done for gone in forgotten.ids]
         session.answer("\n".join(f"Erased {gone}" for gone in erased), {"erased": erased})
     return 0
@@ -325,8 +324,8 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     help="Only in this state.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
-@scoped
-@json_too
+@scope_option
+@json_option
 def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: Any) -> None:
     """List records, newest first.
 
@@ -334,26 +333,26 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
       commonplace record list --category decisions
       commonplace record list --state all --json
     """
-    with opened(scope, as_json=as_json) as session:
-        session.tell(*([] if scope else hints(session.place)))
+    with open_session(scope, as_json=as_json) as session:
+        session.add_notes(*([] if scope else session.place.where.hints))
         states = ANY_STATE if state == "all" else [State(state)]
         found = session.memory.list(
             categories=given["categories"] or None, tags=given["tags"], states=states, limit=limit + 1
         )
         if len(found) > limit:
-            session.tell(f"there are more than these {limit}; --limit shows more")
+            session.add_notes(f"there are more than these {limit}; --limit shows more")
         if not found:
-            session.tell("No records.")
+            session.add_notes("No records.")
         shown = found[:limit]
         lines = [_line(session, record) for record in shown]
-        session.answer("\n".join(lines), {"records": session.listed(shown)})
+        session.answer("\n".join(lines), {"records": session.list_json(shown)})
 
 
 def _line(session: Session, record: Record) -> str:
     state = record.state(session.place.clock())
     marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
     marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
-    where = f"{record.category:<11}  {session.place.named(record.scope):<9}"
+    where = f"{record.category:<11}  {session.place.where.label(record.scope):<9}"
     words = [_shortened(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
     return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"
 
@@ -365,8 +364,8 @@ def _shortened(text: str, letters: int) -> str:
 
 @record.command()
 @_id
-@scoped
-@json_too
+@scope_option
+@json_option
 def get(id: str, scope: str | None, as_json: bool) -> None:
     """Show a record: content, source, versions, use.
 
@@ -374,10 +373,10 @@ def get(id: str, scope: str | None, as_json: bool) -> None:
       commonplace record get 1m7gmb4480
       commonplace record get 1m7g --json
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         found = session.memory.get(id)
         versions = session.memory.history(found.id)
-        data = session.described(found) | {"versions": [record_json(version) for version in versions]}
+        data = session.to_json(found) | {"versions": [record_json(version) for version in versions]}
         session.answer(_sheet(session, found, versions), data)
 
 
@@ -386,7 +385,7 @@ def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:
     facts = {
         "id": record.id,
         "category": f"{record.category} ({record.kind})",
-        "scope": f"{session.place.named(record.scope)} ({record.scope.name})",
+        "scope": f"{session.place.where.label(record.scope)} ({record.scope.name})",
         "state": record.state(session.place.clock()).value + (", pinned" if record.pinned else ""),
         "superseded by": record.superseded_by,
         "key": record.key,
@@ -399,7 +398,7 @@ def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:
         "expires": _date(record.expires_at),
         "versions": "; ".join(f"{past.version} ({_date(past.updated_at)}, {past.source.channel})" for past in versions),
         "used": _use(record),
-        "file": near(path) if path else None,
+        "file": short_path(path) if path else None,
     }
     return "\n".join([*(f"{name:<14}{fact}" for name, fact in facts.items() if fact), "", record.content])
 
@@ -423,15 +422,15 @@ def _date(moment: datetime | None) -> str | None:
 
 @record.command()
 @_id
-@scoped
-@json_too
+@scope_option
+@json_option
 def history(id: str, scope: str | None, as_json: bool) -> None:
     """Show every version of a record, newest first.
 
     Example:
       commonplace record history 1m7gmb4480
     """
-    with opened(scope, as_json=as_json) as session:
+    with open_session(scope, as_json=as_json) as session:
         versions = session.memory.history(id)
         text = "\n\n".join(
             f"version {past.version}, {_date(past.updated_at)}, {past.category}, from {_source(past)}\n{past.content}"

@@ -1,0 +1,202 @@
+"""The Markdown folders of a memory: notice what people edited, sync it, and recall after that.
+
+To know whether people edited a folder, every file has to be checked, which for ten thousand of them costs more than the
+rest of a recall.  So a check of a large folder leaves a mark: when it began, and how many files there were.  While the
+mark is fresh only the folders themselves are checked: their times change with every file that is added, removed or
+replaced.  A file that was written in place, in a large folder, within that time, is noticed when its record is recalled
+(``is_edited``), else with the next whole check.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from commonplace.engine.memory import Memory
+from commonplace.engine.recall import Recall
+from commonplace.engine.rendering import redaction_notes
+from commonplace.files import disk
+from commonplace.files.mirror import MirroredStore
+from commonplace.model.binding import Binding
+from commonplace.model.errors import StoreError
+from commonplace.model.ports import Clock, Tell, silent
+from commonplace.model.queries import Hit
+from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
+
+if TYPE_CHECKING:
+    from commonplace.files.sync import Report, Syncer
+
+FEW = 1_000  # files that are checked one by one before every recall: a few milliseconds
+FRESH_SECONDS = 60  # how long a mark is valid
+COARSE_NS = 20_000_000  # folders' times have ticks of a few milliseconds
+RECALL_WAIT_SECONDS = 0.5  # how long a recall waits for another process that syncs the same files
+SYNC_WAIT_SECONDS = 10.0
+
+
+class RecallAnswer(Value):
+    """What was recalled, with the file of each record."""
+
+    recall: Recall
+    references: Mapping[str, str]  #: by the hit's id
+    notes: tuple[str, ...] = ()  #: what the caller should know, as sentences
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits, best first."""
+        return self.recall.hits
+
+
+class Folders:
+    """The folders of a mirrored store, as one caller may read and sync them."""
+
+    def __init__(
+        self, store: MirroredStore, binding: Binding, *, clock: Clock, secret: Callable[[], bytes], marks: str,
+        label: Callable[[Scope], str], on_change: Callable[[], object],
+    ) -> None:  # fmt: skip
+        """``marks`` is a folder for marks; ``label`` names a scope; a sync that changed records calls ``on_change``."""
+        self.store = store
+        self.binding = binding
+        self.marks = marks
+        self._clock = clock
+        self._secret = secret
+        self._label = label
+        self._on_change = on_change
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """The scopes that have files here."""
+        return [scope for scope in self.binding.reads if scope in self.store.folders]
+
+    # Recall and sync
+
+    def recall(self, memory: Memory, query: str, **options: Any) -> RecallAnswer:
+        """Recall after a check of the files: fresh edits are found; ``options`` are those of ``Memory.recall``."""
+        mirrored = [scope for scope in memory.binding.reads if scope in self.store.folders]
+        fresh = [scope for scope in mirrored if self.is_fresh(scope)]
+        changed = [scope for scope in mirrored if scope not in fresh and self.is_changed(scope)]
+        notes = [note for scope in changed for note in self._sync_quietly(scope)]
+        recall = memory.recall(query, **options)
+        if edited := [scope for scope in fresh if self.is_edited(scope, _ids(recall))]:
+            notes += [note for scope in edited for note in self._sync_quietly(scope)]
+            recall = memory.recall(query, **options)
+        references = self.store.references(_ids(recall))
+        return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
+
+    def refresh(self, *, tell: Tell = silent) -> list[str]:
+        """Sync what people have edited, before their files are written to; returns what they should know."""
+        edited = [scope for scope in self.scopes if self.is_changed(scope)]
+        return [note for scope in edited for note in self.sync_notes(scope, self.sync(scope, tell=tell))]
+
+    def sync(
+        self, scope: Scope, *, accept_missing: bool = False, tell: Tell = silent, wait: float = SYNC_WAIT_SECONDS
+    ) -> Report:
+        """Bring one scope's files and records together; ``tell`` is called with the progress."""
+        began = time.time_ns()
+        report = self._syncer(scope).run(accept_missing=accept_missing, tell=tell, wait=wait)
+        self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
+        if report.added or report.changed or report.restored:
+            self._on_change()
+        return report
+
+    def preview(self, scope: Scope) -> tuple[Report, int]:
+        """What a sync of the scope would report, and how many files and records it would change."""
+        return self._syncer(scope).foreseen()
+
+    def sync_notes(self, scope: Scope, report: Report) -> Iterator[str]:
+        """What people should know of a sync, as sentences."""
+        folder = self.store.folders[scope]
+        for trouble in report.troubles:
+            yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
+        if report.missing:
+            yield (
+                f"{len(report.missing)} files of the {self._label(scope)} memory are gone at once; "
+                "their records were kept. "
+                "`commonplace sync --accept-missing` archives them"
+            )
+        for path, finding in report.redactions:
+            found = os.path.join(folder, path)
+            yield from (f"{found}: {note}" for note in redaction_notes([finding]))
+
+    def _sync_quietly(self, scope: Scope) -> Iterable[str]:
+        try:
+            report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+        except StoreError as error:  # what is stored can be recalled all the same
+            return [f"the files of the {self._label(scope)} memory were not looked at: {error}"]
+        return self.sync_notes(scope, report)
+
+    def _syncer(self, scope: Scope) -> Syncer:
+        from commonplace.files.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
+
+        return Syncer(self.store, scope, self.binding, clock=self._clock, secret=self._secret)
+
+    # Checks
+
+    def is_changed(self, scope: Scope) -> bool:
+        """Whether a file of the scope differs from what was last noted; checks every file."""
+        began = time.time_ns()
+        folder = self.store.folders[scope]
+        known = {state.path: state.stamp for state in self.store.files(folder)}
+        try:
+            seen = dict(disk.listed(folder))
+        except StoreError:  # the sync then reports why it cannot be read
+            return True
+        if not os.path.isdir(folder) or seen != known:
+            return True
+        self.mark(scope, began, len(seen))
+        return False
+
+    def is_edited(self, scope: Scope, ids: Collection[str]) -> bool:
+        """Whether the file of one of these records differs from what was last noted."""
+        folder = self.store.folders[scope]
+        return any(disk.stamp(folder, state.path) != state.stamp for state in self.store.files(folder, records=ids))
+
+    def is_fresh(self, scope: Scope) -> bool:
+        """Whether the last whole check holds: the folder is large, and neither time passed nor a file changed."""
+        try:
+            with open(self._mark_path(scope), encoding="utf-8") as file:
+                count = int(file.read() or 0)
+            began = os.stat(self._mark_path(scope)).st_mtime_ns
+            return (
+                count > FEW
+                and 0 <= time.time_ns() - began < FRESH_SECONDS * 1_000_000_000
+                and _newest(self.store.folders[scope]) < began - COARSE_NS
+            )
+        except (OSError, ValueError):
+            return False
+
+    def checked_at(self, scope: Scope) -> float | None:
+        """When every file of the scope was last checked, in seconds since 1970."""
+        try:
+            return os.stat(self._mark_path(scope)).st_mtime
+        except OSError:
+            return None
+
+    def mark(self, scope: Scope, began: int, count: int) -> None:
+        """Note a whole check after which files and records agree; without its mark the next recall is only slower."""
+        try:
+            path = self._mark_path(scope)
+            os.makedirs(self.marks, mode=0o700, exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(str(count))
+            os.utime(path, ns=(began, began))
+        except OSError:
+            return
+
+    def _mark_path(self, scope: Scope) -> str:
+        """Named after the folder's place on disk: a folder that is made anew is newer than any mark."""
+        place = os.stat(self.store.folders[scope])
+        return os.path.join(self.marks, f"{place.st_dev:x}-{place.st_ino:x}")
+
+
+def _ids(recall: Recall) -> list[str]:
+    return [hit.id for hit in recall.hits if hit.record]
+
+
+def _newest(folder: str) -> int:
+    """When a file of the folder was last added, removed or replaced."""
+    inside = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+    return max(os.stat(path).st_mtime_ns for path in (folder, *inside))

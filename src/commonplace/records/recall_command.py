@@ -1,0 +1,170 @@
+"""``commonplace recall``: the command that runs on every prompt, so it starts without a command-line library.
+
+Its options are declared once, below.  ``simple`` reads ordinary calls by that table; whatever it does not understand,
+help and mistakes included, goes to the click command that ``asking`` builds from the same table.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commonplace.app import App, open_app
+from commonplace.cli.terminal import print_note, print_text, short_path
+from commonplace.config.project import ASSISTANT, PROJECT
+from commonplace.engine import rendering as render
+from commonplace.files.folders import RecallAnswer
+from commonplace.model.values import Value
+
+
+class Option(Value):
+    """One option of the command."""
+
+    name: str  #: as it is typed, without the dashes
+    help: str
+    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+    number: bool = False
+    flag: bool = False
+    many: bool = False  #: may be given several times
+    default: str | None = None
+
+    @property
+    def field(self) -> str:
+        """Its name as a field."""
+        return self.name.replace("-", "_")
+
+    @property
+    def empty(self) -> Any:
+        """What it is when it was not given."""
+        return [] if self.many else False if self.flag else self.default
+
+    def read(self, text: str) -> Any:
+        """The value in a text; None if it is none."""
+        if self.number:
+            return int(text) if text.isascii() and text.isdecimal() else None
+        return None if self.choices and text not in self.choices else text
+
+
+OPTIONS = (
+    Option(
+        name="format", choices=("snippets", "prompt", "json"), default="snippets", help="How the answer is written."
+    ),
+    Option(name="scope", choices=(PROJECT, ASSISTANT), many=True, help="Ask this memory only; both unless given."),
+    Option(name="category", metavar="CATEGORY", many=True, help="Records of this category only; may be repeated."),
+    Option(name="tag", metavar="TAG", many=True, help="Records with this tag only; repeated: with all of them."),
+    Option(
+        name="limit", metavar="N", number=True, help="Bring back at most so many; see recall_limit in the settings."
+    ),
+    Option(name="budget", metavar="TOKENS", number=True, help="Fill at most so many tokens."),
+    Option(name="as-of", metavar="DATE", help="Ask the past: a date, whose whole day counts, or a time ago (7d)."),
+    Option(name="explain", flag=True, help="Say why each thing stands where it stands."),
+)
+QUESTION = "question"
+
+HELP = """Ask memory a question in plain words; the best answers come first.
+
+The project's memory and your own are asked together.  Files that were edited by hand are read first.  `-` reads the
+question from standard input; a question without words gives what is newest.
+
+Examples:
+  commonplace recall "how do we deploy?"
+  commonplace recall "package manager" --format prompt --budget 500
+  commonplace recall "which database" --as-of 2026-03-01 --explain
+"""
+
+
+def simple(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """The question and the options of an ordinary call; None if it is not one."""
+    known = {f"--{option.name}": option for option in OPTIONS}
+    asked: dict[str, Any] = {option.field: option.empty for option in OPTIONS}
+    words: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            words += rest
+        elif not argument.startswith("-") or argument == "-":
+            words.append(argument)
+        elif not _option(argument, known, rest, asked):
+            return None
+    return {**asked, QUESTION: words} if words else None
+
+
+def _option(argument: str, known: Mapping[str, Option], rest: Any, asked: dict[str, Any]) -> bool:
+    name, equals, attached = argument.partition("=")
+    option = known.get(name)
+    if option is None or (option.flag and equals):
+        return False
+    value = True if option.flag else option.read(attached if equals else next(rest, ""))
+    if value is None:
+        return False
+    asked[option.field] = [*asked[option.field], value] if option.many else value
+    return True
+
+
+def quick(arguments: Sequence[str]) -> int | None:
+    """Run an ordinary call and return its exit code; None if it is not one."""
+    asked = simple(arguments)
+    return None if asked is None else run(asked)
+
+
+def run(asked: Mapping[str, Any]) -> int:
+    """Recall and write down what was found."""
+    question = _question(asked[QUESTION])
+    with open_app() as place:
+        brief = place.recall(question, **_options(asked, place))
+        notes = [*place.where.hints, *map(short_path, brief.notes)]
+        _SHOWN[asked["format"]](brief, place, notes, explain=asked["explain"])
+    return 0
+
+
+def _question(words: Sequence[str]) -> str:
+    return sys.stdin.buffer.read().decode(errors="replace") if list(words) == ["-"] else " ".join(words)
+
+
+def _options(asked: Mapping[str, Any], place: App) -> dict[str, Any]:
+    settings, as_of = place.where.project_settings, None
+    if asked["as_of"] is not None:
+        from commonplace.cli.dates import since  # noqa: PLC0415 - few questions are about the past
+
+        as_of = since(asked["as_of"], place.clock())
+    return {
+        "scopes": [place.where.scope(name) for name in asked["scope"]] or None,
+        "categories": asked["category"] or None,
+        "tags": asked["tag"],
+        "limit": settings["recall_limit"] if asked["limit"] is None else asked["limit"],
+        "budget": settings["recall_budget"] if asked["budget"] is None else asked["budget"],
+        "as_of": as_of,
+    }
+
+
+def _snippets(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+    references = {key: short_path(path) for key, path in brief.references.items()}
+    lines = [
+        render.snippets([hit], references) + (f"\n      {render.explanation(hit)}" if explain else "")
+        for hit in brief.hits
+    ]
+    if lines:
+        print_text("\n".join(lines))
+    _tell(notes if brief.hits else [*notes, "Nothing found."])
+
+
+def _prompt(brief: RecallAnswer, place: App, notes: Sequence[str], *, explain: bool) -> None:
+    references = {key: short_path(path) for key, path in brief.references.items()}
+    if brief.hits:
+        print_text(render.prompt(brief.hits, references, secret=place.secret()))
+    _tell([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
+
+
+def _json(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+    print_text(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
+    _tell(notes)
+
+
+_SHOWN = {"snippets": _snippets, "prompt": _prompt, "json": _json}
+
+
+def _tell(notes: Sequence[str]) -> None:
+    for sentence in notes:
+        print_note(sentence)

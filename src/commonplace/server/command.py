@@ -1,0 +1,161 @@
+"""``commonplace serve`` and ``commonplace keys``: the HTTP server, and the keys that open it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from commonplace.app import machine_name, open_store
+from commonplace.cli.commands import Command, Group
+from commonplace.cli.session import F, json_option
+from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.config.project import context
+from commonplace.engine.rendering import iso
+from commonplace.model.errors import InvalidInput
+from commonplace.model.events import EVENT_DAYS, EVENT_DAYS_MOST
+from commonplace.server.keys import Key, Keys
+from commonplace.server.settings import PORT_MAX, read_settings
+
+ANY = "any agent"
+MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} is missing)"
+
+
+@click.command(cls=Command)
+@click.option("--host", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
+@click.option("--port", metavar="N", type=click.IntRange(0, PORT_MAX), help="Port (default 8000; 0 = any free port).")
+@click.option("--store", metavar="PATH", help="File or postgresql:// address (default: the store of this directory).")
+@click.option("--no-keys", is_flag=True, help="Require no key. Only for a server that other machines cannot reach.")
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Accept requests for this host name, too.")
+@click.option(
+    "--allow-origin",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="Accept web pages of this origin, too.",
+)
+@click.option(
+    "--event-days",
+    metavar="N",
+    type=click.IntRange(0, EVENT_DAYS_MOST),
+    help=f"Days to keep events (default {EVENT_DAYS}; 0 = forever).",
+)
+@click.option("--quiet", is_flag=True, help="Do not log requests.")
+def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
+    """Serve memory over HTTP: the API of intent memory, and the verbs of entries and records.
+
+    Every request needs a key made by `commonplace keys create`, or the one in COMMONPLACE_SERVE_KEY.  SIGTERM and
+    Ctrl-C finish the requests in progress.  /openapi.json describes every route.
+
+    Examples:
+      commonplace keys create laptop
+      commonplace serve
+      commonplace serve --no-keys --port 8765
+    """
+    settings = read_settings(os.environ, **given, keys=False if no_keys else None)
+    try:
+        from commonplace.server.run import serve as run  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "msgspec", "h11", "anyio"):
+            raise
+        raise InvalidInput(MISSING.format(name=error.name)) from error
+    return run(settings, os.environ, notify=print_note, quiet=quiet)
+
+
+@click.group(cls=Group)
+def keys() -> None:
+    """Make, list and revoke the keys of the server.
+
+    A key is shown once, when it is made; the store holds only its SHA-256.  A key without an agent is an operator's and
+    acts for any agent; a key with one sees what that agent may see.
+
+    Examples:
+      commonplace keys create laptop
+      commonplace keys create researcher --agent research-agent
+      commonplace keys revoke 3v9k2m4p7q
+    """
+
+
+def _store_option(command: F) -> F:
+    """Give a command ``--store``."""
+    text = "File or postgresql:// address (default: the store of this directory)."
+    return click.option("--store", metavar="PATH", help=text)(command)
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--agent", metavar="ID", help="The one agent that the key acts for (default: any agent).")
+@_store_option
+@json_option
+def create(name: str, agent: str | None, store: str | None, as_json: bool) -> None:
+    """Make a key and show it, once.
+
+    NAME is for your own orientation.  Only the key is written to standard output, so that you can pipe it.
+
+    Example:
+      commonplace keys create researcher --agent research-agent
+    """
+    with _open_keys(store) as known:
+        key, token = known.create(name, agent=agent)
+    if as_json:
+        print_json(_shown(key) | {"key": token})
+        return
+    print_note(f"made key {key.id} ({key.name}) for {key.agent or ANY}; it is shown only this once")
+    print_text(token)
+
+
+@keys.command("list")
+@_store_option
+@json_option
+def list_(store: str | None, as_json: bool) -> None:
+    """List the ids, dates, agents and names of the keys, oldest first.
+
+    Example:
+      commonplace keys list
+    """
+    with _open_keys(store) as known:
+        found = known.list()
+    if as_json:
+        print_json({"keys": [_shown(key) for key in found]})
+    elif found:
+        print_text("\n".join(f"{key.id}  {key.created_at:%Y-%m-%d}  {key.agent or ANY}  {key.name}" for key in found))
+    else:
+        print_note("there are no keys; `commonplace keys create NAME` makes one")
+
+
+@keys.command()
+@click.argument("id")
+@_store_option
+@json_option
+def revoke(id: str, store: str | None, as_json: bool) -> None:
+    """Revoke a key.  Takes effect with the next request, in every server on the store.
+
+    ID is the first column of `commonplace keys list`.
+
+    Example:
+      commonplace keys revoke 3v9k2m4p7q
+    """
+    with _open_keys(store) as known:
+        key = known.revoke(id)
+    if as_json:
+        print_json({"revoked": _shown(key)})
+    else:
+        print_text(f"Revoked {key.id} ({key.name})")
+
+
+@contextmanager
+def _open_keys(place: str | None) -> Iterator[Keys]:
+    """Open the keys of a store; by default of the store of the working directory."""
+    where = context(os.getcwd(), os.environ)
+    store = open_store(place or where.database, machine=lambda: machine_name(where.home))
+    try:
+        yield Keys(store)
+    finally:
+        store.close()
+
+
+def _shown(key: Key) -> dict[str, Any]:
+    return {"id": key.id, "name": key.name, "agent": key.agent, "created_at": iso(key.created_at)}
