@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.scopes import Scope
@@ -24,6 +24,7 @@ from commonplace.model.values import QUOTED, UNSET, Value
 
 Schema: TypeAlias = Mapping[str, Any]
 Prepared: TypeAlias = "tuple[Any, bool, Any, list[Mark], Codec]"  # a type, taken apart for the decoder
+V = TypeVar("V", bound=Value)
 PREVIEW_CHARS = 60  # of a value in a sentence about it
 
 
@@ -128,6 +129,13 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
     Without a name the sentence is about the fields alone, for callers that say themselves where the value stands.
     """
     return _decode(_prepare(hint), value, name)
+
+
+def decode_known(kind: type[V], value: Any) -> V:
+    """Return JSON as one of our values; fields of other programs and of later versions are passed over."""
+    known = {field: value[field] for field in kind.fields if field in value} if isinstance(value, Mapping) else value
+    found: V = decode(kind, known)
+    return found
 
 
 def _prepare(hint: Any) -> Prepared:
