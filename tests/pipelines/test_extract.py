@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from learners import lines, message
 
-from commonplace.engine.rendering import fenced
+from commonplace.engine.rendering import fence
 from commonplace.engine.transcripts import Turn
 from commonplace.learning import open_workspace
 from commonplace.learning.extract import JOB, extract, watermark
@@ -181,7 +181,7 @@ def test_no_output_removes_what_was_extracted_before(learn, extraction, job, pla
 
 def test_what_memory_injected_is_not_extracted(opened, learn):
     """A recalled fact is never learned again."""
-    learn("a", lines(message("user", fenced("Use yarn, not npm, in this repo.", seal="00ff"))))
+    learn("a", lines(message("user", fence(["Use yarn, not npm, in this repo."], b"a key"))))
 
     assert opened.memory.list() == []
 

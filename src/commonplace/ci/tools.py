@@ -14,6 +14,7 @@ from typing import Any
 
 from commonplace.agents.tool import Tool
 from commonplace.engine.memory import Memory
+from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Record
@@ -104,8 +105,7 @@ def save_memory(memory: Memory | None, content: str | None = None, tags: Sequenc
         kept = held.remember(text, tags=labels)
     answer: dict[str, Any] = {"saved": True, "deduped": kept.deduped}
     if kept.redactions:
-        said = "a secret ({0.kind}) was taken out; {0.mark} stands in its place"
-        answer["redacted"] = [said.format(finding) for finding in kept.redactions]
+        answer["redacted"] = redaction_notes(kept.redactions)
     return answer
 
 

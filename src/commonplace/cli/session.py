@@ -14,10 +14,9 @@ from commonplace.app import App, open_app
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import Kept, Memory
-from commonplace.engine.rendering import record_json
+from commonplace.engine.rendering import record_json, redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
-from commonplace.redact.redaction import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,11 +92,6 @@ class Session:
 def plural(count: int, what: str) -> str:
     """A number of things, as people say it."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
-def redaction_notes(findings: Sequence[Finding]) -> list[str]:
-    """What was redacted, as sentences that do not repeat it."""
-    return [f"a secret ({finding.kind}) was taken out; {finding.mark} stands in its place" for finding in findings]
 
 
 @contextmanager

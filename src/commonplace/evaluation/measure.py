@@ -177,7 +177,7 @@ def _index(memory: Memory, name: str, passages: Sequence[Passage], origins: dict
         Turn(ref=str(at), text=one.text, speaker=one.speaker or "", occurred_at=one.date)
         for at, one in enumerate(passages)
     ]
-    work.redactions += len(memory.index(DocumentKind.SESSION, name, turns))
+    work.redactions += len(memory.index(DocumentKind.SESSION, name, turns).redactions)
     for at, passage in enumerate(passages):
         origins[f"{DocumentKind.SESSION}:{name}#{at}"] = [passage.id]
     work.step()

@@ -13,7 +13,7 @@ from typing import Any
 
 from commonplace.app import redaction_key_in
 from commonplace.config.paths import home
-from commonplace.engine.rendering import STANDING, fenced, iso, keyed_digest, quoted_line
+from commonplace.engine.rendering import STANDING, fence, iso, quoted_line
 from commonplace.intents.entries import Caller, Entry, agent_scope, namespace_named
 from commonplace.intents.intents import Intents
 from commonplace.intents.opening import open_intents
@@ -179,8 +179,7 @@ def _block(entries: Sequence[Entry]) -> str:
     """Entries as data between marks, one a line."""
     if not entries:
         return ""
-    text = "\n".join([STANDING, *map(_line, entries)])
-    return fenced(text, seal=keyed_digest(text, redaction_key_in(home(os.environ))()))
+    return fence([STANDING, *map(_line, entries)], redaction_key_in(home(os.environ))())
 
 
 def _line(entry: Entry) -> str:

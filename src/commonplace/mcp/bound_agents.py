@@ -18,7 +18,7 @@ from commonplace.ci import dialect as pipelines
 from commonplace.ci import tools as pipeline_tools
 from commonplace.ci.registry import ledger
 from commonplace.config.paths import home
-from commonplace.engine.rendering import STANDING, fenced, keyed_digest
+from commonplace.engine.rendering import STANDING, fence
 from commonplace.mcp.types import Offer, Surface, Told, fields
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.roles import dialect as roles
@@ -153,5 +153,4 @@ def _offer(tool: Tool, output: Mapping[str, Any], call: Callable[[Mapping[str, A
 
 def _marked(text: str, secret: bytes) -> str:
     """A text from memory as data between marks."""
-    inner = f"{STANDING}\n{text}"
-    return fenced(inner, seal=keyed_digest(inner, secret))
+    return fence([STANDING, text], secret)

@@ -14,6 +14,7 @@ from typing import Any
 
 from commonplace.agents.tool import Tool
 from commonplace.engine.memory import Kept, Memory
+from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.records import Kind, Record
@@ -203,10 +204,8 @@ def _wrote(memory: Memory, content: str, category: str, kind: Kind) -> str:
 
 def _confirmed(what: str, kept: Kept, place: str = "") -> str:
     """The document's words, and after them whatever the model should know."""
-    said = "; a secret ({0.kind}) was taken out, {0.mark} stands in its place"
-    secrets = "".join(said.format(finding) for finding in kept.redactions)
-    notes = "".join(f"; {note}" for note in kept.notes)
-    return f"{what} (id={kept.record.id}, category={kept.record.category}){place}{secrets}{notes}"
+    notes = "".join(f"; {note}" for note in (*redaction_notes(kept.redactions), *kept.notes))
+    return f"{what} (id={kept.record.id}, category={kept.record.category}){place}{notes}"
 
 
 # What a model sends, checked

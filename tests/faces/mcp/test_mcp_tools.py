@@ -92,7 +92,7 @@ def test_a_secret_is_taken_out_before_it_is_kept(talk, cli):
     """A token that a model wants to keep is not, and it is told."""
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"  # made up, in parts
     kept = talk.call("remember", content=f"The deploy token is {token}", category="decisions")
-    assert "was taken out" in kept.content[0].text
+    assert "was removed" in kept.content[0].text
     assert token not in cli.get(kept.structured_content["id"])["content"]
 
 
