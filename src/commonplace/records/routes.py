@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from commonplace.engine import memory as engine
 from commonplace.engine.rendering import as_json, record_json
-from commonplace.learning import SCHEME
+from commonplace.learning import SCHEME, injection_json
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Kind, Record
 from commonplace.records.access import MemoryAccess
@@ -231,7 +231,7 @@ class WireBrief(msgspec.Struct, kw_only=True):
 def recall(access: MemoryAccess, call: Call) -> Hits:
     """Find what bears on a question; it travels in the body, since query strings end up in logs."""
     asked: Asked = call.body
-    scopes = [scope for name in asked.scope if (scope := access.scope(name))]
+    scopes = [access.scope(name) for name in asked.scope]
     found = access.recall(
         asked.query, scopes=scopes or None, kinds=[Kind(kind) for kind in asked.kinds] or None,
         categories=asked.categories or None, tags=asked.tags, limit=min(asked.limit, LIMIT_MAX), budget=asked.budget,
@@ -245,7 +245,8 @@ def recall(access: MemoryAccess, call: Call) -> Hits:
 def brief(access: MemoryAccess, call: Call) -> WireBrief:
     """What a session should be shown before it starts on a task."""
     asked: Task = call.body
-    return msgspec.convert(access.brief(asked.task, budget=asked.budget, session=asked.session), WireBrief)
+    shown = access.brief(asked.task, budget=asked.budget, session=asked.session)
+    return msgspec.convert(injection_json(shown.injection) | {"notes": list(shown.notes)}, WireBrief)
 
 
 def listed(access: MemoryAccess, call: Call) -> Records:
@@ -266,7 +267,7 @@ def create(access: MemoryAccess, call: Call) -> KeptRecord:
     given: NewRecord = call.body
     notes = access.refresh()
     kept = access.memory.remember(
-        given.content, scope=access.scope(given.scope), category=given.category,
+        given.content, scope=access.target(given.scope), category=given.category,
         kind=Kind(given.kind) if given.kind else None, key=given.key, value=given.value, tags=given.tags,
         metadata=given.metadata, ref=given.source, pinned=given.pinned, occurred_at=aware(given.occurred_at),
         expires_at=aware(given.expires_at), supersedes=given.supersedes,

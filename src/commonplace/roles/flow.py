@@ -14,7 +14,7 @@ from commonplace.model.errors import ConfigError, ProviderError
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.memory import RoleMemory
-from commonplace.roles.tools import BREAK
+from commonplace.roles.verbs import BREAK
 
 Ask = Callable[[str, str], Awaitable[str]]  #: an agent's name and its prompt; returns its answer
 

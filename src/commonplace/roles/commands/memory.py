@@ -20,8 +20,8 @@ from commonplace.model.records import Channel, Kind
 from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
-from commonplace.roles.tools import NOTHING_FOUND, when
 from commonplace.roles.transfer import KINDS, export_entries, to_entry
+from commonplace.roles.verbs import NOTHING_FOUND, format_time
 from commonplace.text.cleaning import one_line, slug
 
 WHAT = ("sessions", "memories", "all")
@@ -83,7 +83,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
     else:
         for one in found:
             shown = one_line(one.content)[:SHOWN_CHARS]
-            print_text(f"#{one.short} [{one.kind}:{one.category}] ({when(one.created_at)}) {shown}")
+            print_text(f"#{one.short} [{one.kind}:{one.category}] ({format_time(one.created_at)}) {shown}")
         print_text(f"{len(found)} memories shown.")
     return OK
 
