@@ -74,7 +74,7 @@ class App:
     def _erase_in_artifacts(self, erasure: Erasure) -> None:
         """Erase words in the project's artifacts as well; those of other projects follow when they learn."""
         project = self.where.project
-        if project is None or not self.where.on(PROJECT) or project not in self.where.folders:
+        if project is None or not self.where.is_enabled(PROJECT) or project not in self.where.folders:
             return
         from commonplace.files.artifacts import ArtifactFolder, erase  # noqa: PLC0415 - no recall erases
 

@@ -179,7 +179,7 @@ class Run:
 
     def _steps(self, job: str | None, *, allow_tasks: bool) -> list[tuple[str, Step]]:
         """Return the steps with their jobs' names; refused as a whole if one of them may not run."""
-        chosen = [(one.name, step) for one in self._described.chosen(job) for step in one.plan]
+        chosen = [(one.name, step) for one in self._described.select_jobs(job) for step in one.plan]
         for name, step in chosen:
             if isinstance(step, TaskStep) and not allow_tasks:
                 reason = f"task {step.name!r} of job {name!r} would run {step.config.run.path!r} on this machine"

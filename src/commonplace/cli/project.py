@@ -109,7 +109,7 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """
     with open_app() as place:
         session = Session(place, place.memory, as_json=as_json)
-        meant = [place.where.writable(scope)] if scope else place.folders.scopes
+        meant = [place.where.writable_scope(scope)] if scope else place.folders.scopes
         reports = {}
         for one in meant:
             with progress(f"Syncing {place.where.label(one)}") as tell:
@@ -174,7 +174,7 @@ def _switch(scope: str, *, on: bool, as_json: bool) -> None:
             text = file.read()
     except FileNotFoundError:
         text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
-    files.replace(os.path.dirname(path), os.path.basename(path), settings.changed(text, "enabled", on).encode())
+    files.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
     if as_json:
         print_json({"scope": scope, "enabled": on, "settings": path})
     else:
@@ -196,7 +196,7 @@ def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     if yes and not force and not sys.stdin.isatty():
         raise InvalidInput("--yes does not clear a memory where there is no terminal; --force does")
     with open_session(scope, as_json=as_json) as session:
-        target = session.place.where.writable(scope)
+        target = session.place.where.writable_scope(scope)
         count = sum(tally.count for tally in session.place.store.census() if tally.scope == target)
         question = f"Erase the {plural(count, 'thing')} in the {scope} memory for good?"
         if not (yes or force) and not confirm(question, otherwise="--force"):

@@ -173,7 +173,7 @@ def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
     """Import an export of ours."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
-        into = place.where.writable(scope) if scope else None
+        into = place.where.writable_scope(scope) if scope else None
         done = transfer.import_items(place.memory, read_export(read_lines(file), file), into=into, tell=tell)
         session.add_notes(*redaction_notes(done.redactions), *done.notes)
         text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."

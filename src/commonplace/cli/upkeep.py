@@ -67,7 +67,7 @@ def _scope_json(place: App, name: str, checks: Mapping[str, Sequence[Problem]]) 
         return None
     folder = place.store.folders.get(scope)
     described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
-    described |= {"enabled": place.where.on(name), "folder": folder}
+    described |= {"enabled": place.where.is_enabled(name), "folder": folder}
     if folder:
         last = place.folders.checked_at(scope)
         described |= {"files": len(place.store.files(folder)), "in_step": not checks[_FILES.format(name)]}

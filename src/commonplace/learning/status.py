@@ -27,7 +27,7 @@ _NOTHING = "Nothing was learned: "
 
 def learning_status(place: App, *, every: bool = False) -> dict[str, Any]:
     """Every job, what the last run skipped and why, and what went wrong; for programs."""
-    project = place.where.project if place.where.on(PROJECT) else None
+    project = place.where.project if place.where.is_enabled(PROJECT) else None
     scopes = _scopes(place) if every else [project] if project else []
     states = [_job(place, state) for state in place.store.jobs(scopes, now=place.clock())] if scopes else []
     run = last(open_workspace(place)) if project else None
@@ -116,7 +116,7 @@ def _detail(job: Mapping[str, Any]) -> str:
 def learning_notes(place: App) -> list[str]:
     """One sentence for the plain status, if learning needs somebody."""
     project = place.where.project
-    if project is None or not place.where.on(PROJECT) or not place.where.learning.enabled:
+    if project is None or not place.where.is_enabled(PROJECT) or not place.where.learning.enabled:
         return []
     seen = learning_status(place)
     bad = [job for job in seen["jobs"] if job["state"] in ("failed", "exhausted")]

@@ -113,7 +113,7 @@ class AppAccess(MemoryAccess):
 
     def target(self, name: str | None) -> Scope | None:
         """Return the scope to write to: by default the project's, without a project the user's own."""
-        return self.app.where.writable(name or self.app.where.default)
+        return self.app.where.writable_scope(name or self.app.where.default)
 
     def name_of(self, scope: Scope) -> str:
         """Return what people call a scope."""

@@ -553,5 +553,6 @@ def _saved(caller: MemoryAccess, kept: Kept, notes: Sequence[str]) -> Saved:
         record=kept.record, uri=_address(kept.record), state=kept.record.state(caller.memory.clock()),
         deduped=kept.deduped,
         superseded=kept.superseded.id if kept.superseded else None,
-        redactions=tuple(one.kind for one in kept.redactions), notes=(*redaction_notes(kept.redactions), *kept.notes), file_notes=tuple(notes),
+        redactions=tuple(one.kind for one in kept.redactions),
+        notes=(*redaction_notes(kept.redactions), *kept.notes), file_notes=tuple(notes),
     )  # fmt: skip

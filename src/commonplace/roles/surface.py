@@ -22,7 +22,7 @@ INSTRUCTIONS = (
 def role_surface(file: str) -> Surface:
     """Return the memory tools of a role, as its file switches them on; its store is made if there is none."""
     role = load(file)
-    role.remembering()
+    role.memory_settings()
 
     @contextmanager
     def open_memory() -> Iterator[Memory]:

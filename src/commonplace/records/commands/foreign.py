@@ -30,7 +30,7 @@ def import_foreign(
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         place = session.place
-        into = place.where.writable(scope or (PROJECT if place.where.project else ASSISTANT))
+        into = place.where.writable_scope(scope or (PROJECT if place.where.project else ASSISTANT))
         files = find_files(form, path)
         items = read_files(form, files, path)
         if dry_run:

@@ -75,7 +75,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
       git log -1 --format=%B | commonplace record add - --category incidents --expires 2w
     """
     with open_session(as_json=as_json) as session:
-        target = session.place.where.writable(scope or session.place.where.default)
+        target = session.place.where.writable_scope(scope or session.place.where.default)
         session.add_notes(*([] if scope else session.place.where.hints))
         content = _text(text)
         kept = session.memory.remember(content, scope=target, **_admitted(given, session.place.clock()))

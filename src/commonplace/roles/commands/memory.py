@@ -17,7 +17,7 @@ from commonplace.files import disk as files
 from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind
-from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
+from commonplace.roles.dialect import EPHEMERAL, NO_MEMORY, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.transfer import KINDS, export_entries, to_entry
@@ -39,9 +39,9 @@ def remembering(file: str) -> Role:
     if file == EPHEMERAL and not os.path.exists(file):
         return ephemeral(None, prompt="")
     described = load(file)
-    role = described.commons() if isinstance(described, Flow) else described
+    role = described.shared_role() if isinstance(described, Flow) else described
     if role.memory is None:
-        raise NotFound(f"{role.file}: {role.path('memory')}: {UNREMEMBERING}")
+        raise NotFound(f"{role.file}: {role.path('memory')}: {NO_MEMORY}")
     return role
 
 
