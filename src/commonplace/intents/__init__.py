@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from commonplace.intents.opening import open_intents
     from commonplace.intents.rfc_routes import RFC_ROUTES
     from commonplace.intents.sdk_routes import SDK_ROUTES
+    from commonplace.intents.surface import intent_surface
     from commonplace.intents.verbs import VERBS, IntentAccess
 
 COMMANDS = {
@@ -36,6 +37,7 @@ __getattr__ = lazy_names(
         "opening": "open_intents",
         "rfc_routes": "RFC_ROUTES",
         "sdk_routes": "SDK_ROUTES",
+        "surface": "intent_surface",
         "verbs": "VERBS IntentAccess",
     },
 )
@@ -55,6 +57,7 @@ __all__ = [
     "Memory",
     "Runner",
     "assign",
+    "intent_surface",
     "on_assignment",
     "open_intents",
     "runner",
