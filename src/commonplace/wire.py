@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.scopes import Scope
@@ -24,6 +24,7 @@ from commonplace.model.values import QUOTED, UNSET, Value
 
 Schema: TypeAlias = Mapping[str, Any]
 Prepared: TypeAlias = "tuple[Any, bool, Any, list[Mark], Codec]"  # a type, taken apart for the decoder
+V = TypeVar("V", bound=Value)
 PREVIEW_CHARS = 60  # of a value in a sentence about it
 
 
@@ -136,14 +137,19 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
     return decoded
 
 
-def without_unknown(hint: Any, value: Any) -> Any:
-    """Return JSON without the fields that a type does not know: those that a newer server has added."""
+def decode_known(kind: type[V], value: Any) -> V:
+    """Return JSON as a value of a type; fields of other programs and of later versions are passed over."""
+    found: V = decode(kind, _known(kind, value))
+    return found
+
+
+def _known(hint: Any, value: Any) -> Any:
     base = _prepare(hint)[2]
     if isinstance(value, list):
-        return [without_unknown(_item(base), item) for item in value]
+        return [_known(_item(base), item) for item in value]
     if isinstance(value, Mapping) and isinstance(base, type) and issubclass(base, Value):
         hints = field_hints(base)
-        return {key: without_unknown(hints[key], item) for key, item in value.items() if key in hints}
+        return {key: _known(hints[key], item) for key, item in value.items() if key in hints}
     return value
 
 
