@@ -34,7 +34,7 @@ ALLOWED = {
     "engine": {"model", "text", "redact", "wire"},
     "stores": {"model"},
     "providers": {"model"},
-    "config": {"model", "text"},
+    "config": {"model", "text", "files"},
     "files": {"model", "text", "redact", "engine"},
     "app": CORE,
     "agents": CORE,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from commonplace.app import App, open_app
-from commonplace.cli.commands import Command, keep_example_lines
+from commonplace.cli.commands import Command, Group
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session, plural
 from commonplace.files.artifacts import SUMMARY, publish
@@ -27,7 +27,7 @@ USAGE = (
 )
 
 
-class _MemoryGroup(click.Group):
+class _MemoryGroup(Group):
     """A group that answers an unknown subcommand with its usage."""
 
     def resolve_command(
@@ -42,7 +42,7 @@ class _MemoryGroup(click.Group):
 @click.group(
     cls=_MemoryGroup,
     invoke_without_command=True,
-    help=keep_example_lines("""Show, clear or rebuild what this project learned (default: view).
+    help="""Show, clear or rebuild what this project learned (default: view).
 
     With a ROLE, such as role.yaml, the memory of that agent: list, clear, export, import, consolidate, reembed.
 
@@ -50,7 +50,7 @@ class _MemoryGroup(click.Group):
       commonplace memory
       commonplace memory rebuild
       commonplace memory list role.yaml
-    """),
+    """,
 )
 @click.pass_context
 def memory(context: click.Context) -> Any:
