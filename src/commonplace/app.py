@@ -74,7 +74,7 @@ class App:
     def _erase_in_artifacts(self, erasure: Erasure) -> None:
         """Erase words in the project's artifacts as well; those of other projects follow when they learn."""
         project = self.where.project
-        if project is None or not self.where.on(PROJECT) or project not in self.where.folders:
+        if project is None or not self.where.is_enabled(PROJECT) or project not in self.where.folders:
             return
         from commonplace.files.artifacts import ArtifactFolder, erase  # noqa: PLC0415 - no recall erases
 
@@ -249,13 +249,9 @@ def keeper_of(store: Database) -> Keeper:
 
 def mover_of(store: Database) -> Mover:
     """What carries a store to another one, row by row."""
-    if isinstance(store, SqliteStore):
-        from commonplace.stores.sqlite.items import SqliteMover  # noqa: PLC0415 - no recall needs it
+    from commonplace.stores.sql.items import SqlMover  # noqa: PLC0415 - no recall needs it
 
-        return SqliteMover(store)
-    from commonplace.stores.postgres.items import PostgresMover  # noqa: PLC0415 - likewise
-
-    return PostgresMover(store)
+    return SqlMover(store)
 
 
 def machine_name(folder: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_type_hints
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.values import UNSET
-from commonplace.wire import Schema, admits_null, decode, encode_as, object_schema, preview, schema_of
+from commonplace.wire import Mark, Schema, admits_null, decode, encode_as, object_schema, preview, schema_of
 
 C = TypeVar("C")
 P = ParamSpec("P")
@@ -41,11 +41,11 @@ class Argument:
     @property
     def nullable(self) -> bool:
         """Whether null means something else than leaving the argument out."""
-        return self.default is UNSET or (self.required and admits_null(self.hint))
+        return (self.required or self.default is UNSET) and admits_null(self.hint)
 
-    def schema(self) -> Schema:
+    def schema(self, *, for_models: bool = False) -> Schema:
         """Return its JSON Schema."""
-        schema = dict(schema_of(self.hint, nullable=self.nullable))
+        schema = schema_of(self.hint, nullable=self.nullable, for_models=for_models)
         if self.description:
             schema["description"] = self.description
         if not self.required and isinstance(self.default, bool | int | float | str) and self.default != "":
@@ -66,6 +66,7 @@ class Verb(Generic[C, P, R]):
         guide: str = "",
         title: str = "",
         offers: Collection[str] | None = None,
+        requires: Collection[str] = (),
         text: Callable[[Any, Any], str] | None = None,
     ) -> None:
         """Declare a verb.
@@ -78,6 +79,7 @@ class Verb(Generic[C, P, R]):
             guide: What a model reads about it: when to use it and when not.  Default: the docstring's first paragraphs.
             title: The name that people see.  Default: its name, capitalised.
             offers: The arguments that a model may set.  Default: all; an empty collection: the verb is no tool.
+            requires: Arguments that a model must set although programs may leave them out.
             text: Renders a result for a model, from caller and result.
         """
         self.function = function
@@ -89,7 +91,7 @@ class Verb(Generic[C, P, R]):
         self.reads, self.destroys, self.repeats = reads, destroys, repeats or reads
         self.text = text
         self._documented = rest
-        self._offers = offers
+        self._offers, self._requires = offers, requires
         self._arguments: tuple[Argument, ...] | None = None
 
     def __call__(self, caller: C, /, *args: P.args, **given: P.kwargs) -> R:
@@ -116,31 +118,36 @@ class Verb(Generic[C, P, R]):
         """Whether models are offered it."""
         return self._offers is None or len(self._offers) > 0
 
-    def offered(self) -> tuple[Argument, ...]:
-        """Return the arguments that a model may set."""
-        names = self._offers
-        return tuple(argument for argument in self.arguments if names is None or argument.name in names)
+    def offered(self, *, for_models: bool = True) -> tuple[Argument, ...]:
+        """Return the arguments that a model may set, or those that a program may."""
+        if not for_models or self._offers is None:
+            return self.arguments
+        return tuple(argument for argument in self.arguments if argument.name in self._offers)
+
+    def required(self, *, for_models: bool = False) -> list[str]:
+        """Return the names of the arguments that a call must give."""
+        extra = self._requires if for_models else ()
+        return [one.name for one in self.offered(for_models=for_models) if one.required or one.name in extra]
 
     def parameters(self, *, for_models: bool = False) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
-        arguments = self.offered() if for_models else self.arguments
-        required = [argument.name for argument in arguments if argument.required]
-        return object_schema({argument.name: argument.schema() for argument in arguments}, required)
+        properties = {one.name: one.schema(for_models=for_models) for one in self.offered(for_models=for_models)}
+        return object_schema(properties, self.required(for_models=for_models))
 
     def check(self, sent: object, *, for_models: bool = False) -> dict[str, Any]:
         """Return what was sent as Python values; raise ``InvalidInput`` with a sentence that says what would be right.
 
         Null counts as leaving the argument out, except where null is a value of its own.
         """
-        arguments = {argument.name: argument for argument in (self.offered() if for_models else self.arguments)}
+        arguments = {argument.name: argument for argument in self.offered(for_models=for_models)}
         if not isinstance(sent, Mapping):
             raise InvalidInput(f"the arguments of {self.name} should be an object, not {preview(sent)}")
         if unknown := [name for name in sent if name not in arguments]:
             takes = f"it takes {', '.join(arguments)}" if arguments else "it takes nothing"
             raise InvalidInput(f"{self.name} takes no {preview(unknown[0])}; {takes}")
         given = {name: item for name, item in sent.items() if item is not None or arguments[name].nullable}
-        if missing := [name for name, argument in arguments.items() if argument.required and name not in given]:
-            raise InvalidInput(f"{self.name} needs {', '.join(map(repr, missing))}")
+        if missing := [name for name in self.required(for_models=for_models) if name not in given]:
+            raise InvalidInput(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} required")
         return {name: decode(arguments[name].hint, item, name=name) for name, item in given.items()}
 
     def encode(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,15 +165,15 @@ class Verb(Generic[C, P, R]):
         return found
 
 
-class ArgumentsOf:
+class ArgumentsOf(Mark):
     """Marks a mapping as the arguments of a verb: ``Sequence[Annotated[Mapping[str, Any], ArgumentsOf(store)]]``."""
 
     def __init__(self, verb: Verb[Any, ..., Any]) -> None:
         self._verb = verb
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self, *, for_models: bool) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
-        return self._verb.parameters()
+        return self._verb.parameters(for_models=for_models)
 
     def allows(self, _value: Any) -> bool:
         """Leave it to the verb to check its arguments."""
@@ -188,6 +195,7 @@ def verb(
     guide: str = "",
     title: str = "",
     offers: Collection[str] | None = None,
+    requires: Collection[str] = (),
     text: Callable[[Any, Any], str] | None = None,
 ) -> Callable[[Callable[Concatenate[C, P], R]], Verb[C, P, R]]: ...
 def verb(function: Any = None, /, **options: Any) -> Any:

@@ -2,6 +2,10 @@
 
 A table of codecs knows strings, numbers, booleans, dates, durations, enums, literals, scopes, lists, mappings and our
 own values; any other type is any JSON.  Faces use it for the arguments and results of verbs.
+
+What is made for models differs in three ways: fields that are ``QUOTED`` are left out, because models read words of
+memory between the marks of a quotation only; fields that have their default are left out, because every token counts;
+and ``Choices`` are the only words that a model may choose from.
 """
 
 from __future__ import annotations
@@ -12,64 +16,81 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ForwardRef, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.scopes import Scope
-from commonplace.model.values import UNSET, Value
+from commonplace.model.values import QUOTED, UNSET, Value
 
 Schema: TypeAlias = Mapping[str, Any]
-Marks: TypeAlias = tuple[Any, ...]  # what stands beside a type in ``Annotated``
-Prepared: TypeAlias = "tuple[Any, bool, Any, Marks, Codec]"  # a type, taken apart for the decoder
+Prepared: TypeAlias = "tuple[Any, bool, Any, list[Mark], Codec]"  # a type, taken apart for the decoder
+V = TypeVar("V", bound=Value)
 PREVIEW_CHARS = 60  # of a value in a sentence about it
 
 
-class Range:
+class Mark:
+    """A limit that stands beside a type in ``Annotated``."""
+
+    def schema(self, *, for_models: bool) -> dict[str, Any]:
+        """Return the limit as JSON Schema."""
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether a value is within the limit."""
+
+
+class Range(Mark):
     """The least and the greatest number allowed: ``Annotated[int, Range(1, 50)]``."""
 
     def __init__(self, low: float | None = None, high: float | None = None) -> None:
         self.low = low
         self.high = high
 
-    def schema(self) -> dict[str, Any]:
-        """Return the limits as JSON Schema."""
+    def schema(self, *, for_models: bool) -> dict[str, Any]:  # noqa: ARG002, D102 - see Mark
         limits = {"minimum": self.low, "maximum": self.high}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
-    def allows(self, value: Any) -> bool:
-        """Tell whether a number is within the limits."""
+    def allows(self, value: Any) -> bool:  # noqa: D102 - see Mark
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-class Length:
+class Length(Mark):
     """The greatest number of characters allowed: ``Annotated[str, Length(512)]``; ``least`` is the smallest."""
 
     def __init__(self, most: int, *, least: int = 0) -> None:
         self.most = most
         self.least = least
 
-    def schema(self) -> dict[str, Any]:
-        """Return the limits as JSON Schema."""
+    def schema(self, *, for_models: bool) -> dict[str, Any]:  # noqa: ARG002, D102 - see Mark
         return {"maxLength": self.most} | ({"minLength": self.least} if self.least else {})
 
-    def allows(self, value: Any) -> bool:
-        """Tell whether a text has an allowed length."""
+    def allows(self, value: Any) -> bool:  # noqa: D102 - see Mark
         return self.least <= len(value) <= self.most
 
 
-class Items:
+class Items(Mark):
     """The greatest number of items allowed: ``Annotated[Sequence[str], Items(1000)]``."""
 
     def __init__(self, most: int) -> None:
         self.most = most
 
-    def schema(self) -> dict[str, Any]:
-        """Return the limit as JSON Schema."""
+    def schema(self, *, for_models: bool) -> dict[str, Any]:  # noqa: ARG002, D102 - see Mark
         return {"maxItems": self.most}
 
-    def allows(self, value: Any) -> bool:
-        """Tell whether a list is short enough."""
+    def allows(self, value: Any) -> bool:  # noqa: D102 - see Mark
         return len(value) <= self.most
+
+
+class Choices(Mark):
+    """The words that models choose from; a program may use others: ``Annotated[str, Choices("red", "blue")]``."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def schema(self, *, for_models: bool) -> dict[str, Any]:  # noqa: D102 - see Mark
+        return {"enum": list(self.words)} if for_models else {}
+
+    def allows(self, value: Any) -> bool:  # noqa: ARG002, D102 - the verb refuses words that mean nothing to it
+        return True
 
 
 def object_schema(properties: Mapping[str, Schema], required: Collection[str]) -> dict[str, Any]:
@@ -88,13 +109,13 @@ def preview(value: object) -> str:
     return text if len(text) <= PREVIEW_CHARS else f"{text[:PREVIEW_CHARS]}..."
 
 
-def schema_of(hint: Any, *, nullable: bool = False) -> dict[str, Any]:
+def schema_of(hint: Any, *, nullable: bool = False, for_models: bool = False) -> dict[str, Any]:
     """Return the JSON Schema of a type.  An optional type admits null only where ``nullable`` says so."""
     inner, optional = _without_none(hint)
     base, marks = _unannotated(inner)
-    schema = codec_of(base).schema(base)
-    for mark in marks:
-        schema |= mark.schema()
+    schema = codec_of(base).schema(base, for_models)
+    for mark in _limits(marks):
+        schema |= mark.schema(for_models=for_models)
     if optional and nullable and "type" in schema:
         schema["type"] = [schema["type"], "null"]
         if "enum" in schema:
@@ -110,10 +131,17 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
     return _decode(_prepare(hint), value, name)
 
 
+def decode_known(kind: type[V], value: Any) -> V:
+    """Return JSON as one of our values; fields of other programs and of later versions are passed over."""
+    known = {field: value[field] for field in kind.fields if field in value} if isinstance(value, Mapping) else value
+    found: V = decode(kind, known)
+    return found
+
+
 def _prepare(hint: Any) -> Prepared:
     inner, optional = _without_none(hint)
     base, marks = _unannotated(inner)
-    return inner, optional, base, marks, codec_of(base)
+    return inner, optional, base, _limits(marks), codec_of(base)
 
 
 def _decode(prepared: Prepared, value: Any, name: str) -> Any:
@@ -126,10 +154,10 @@ def _decode(prepared: Prepared, value: Any, name: str) -> Any:
     return decoded
 
 
-def encode(value: Any) -> Any:
+def encode(value: Any, *, for_models: bool = False) -> Any:
     """Return a value as JSON: fields by name, dates as ISO 8601, enums by their words, sets in order."""
     kind: Any = type(value)
-    return codec_of(kind).encode(value)
+    return codec_of(kind).encode(value, for_models)
 
 
 def encode_as(hint: Any, value: Any) -> Any:
@@ -145,16 +173,23 @@ def encode_as(hint: Any, value: Any) -> Any:
     return encode(value)
 
 
+def value_schema(kind: type[Value], for_models: bool = False) -> dict[str, Any]:
+    """Return the schema of a value: every field, required unless it has a default."""
+    hints = field_hints(kind)
+    names = [name for name in hints if not (for_models and is_quoted(hints[name]))]
+    properties = {name: schema_of(hints[name], nullable=True, for_models=for_models) for name in names}
+    return object_schema(properties, [name for name in names if name not in kind.defaults])
+
+
 def admits_null(hint: Any) -> bool:
     """Tell whether null is a value of a type."""
     inner, optional = _without_none(hint)
     return optional or codec_of(_unannotated(inner)[0]) is _ANY
 
 
-def value_schema(kind: type[Value]) -> dict[str, Any]:
-    """Return the schema of a value: every field, required unless it has a default."""
-    properties = {name: schema_of(hint, nullable=True) for name, hint in field_hints(kind).items()}
-    return object_schema(properties, [name for name in kind.fields if name not in kind.defaults])
+def is_quoted(hint: Any) -> bool:
+    """Tell whether a field holds words of memory."""
+    return QUOTED in _unannotated(hint)[1]
 
 
 def field_hints(kind: type[Value]) -> dict[str, Any]:
@@ -184,16 +219,16 @@ class Codec:
 
     def __init__(
         self,
-        schema: Callable[[Any], dict[str, Any]],
+        schema: Callable[[Any, bool], dict[str, Any]],
         decode: Callable[[Any, Any, str], Any],
-        encode: Callable[[Any], Any],
+        encode: Callable[[Any, bool], Any],
     ) -> None:
         """Join the three functions of a family.
 
         Args:
-            schema: From the type to its JSON Schema.
+            schema: From the type, and whether it is for models, to its JSON Schema.
             decode: From type, JSON and the argument's name to a value; ``_UNFIT`` where the JSON is of another type.
-            encode: From a value to JSON.
+            encode: From a value, and whether it is for models, to JSON.
         """
         self.schema = schema
         self.decode = decode
@@ -213,7 +248,7 @@ def codec_of(base: Any) -> Codec:
     return _ANY
 
 
-def _same(value: Any) -> Any:
+def _same(value: Any, _for_models: bool) -> Any:
     return value
 
 
@@ -228,7 +263,7 @@ def _plain(name: str) -> Codec:
         fits = isinstance(value, base) and (base is bool or not isinstance(value, bool))
         return value if fits else _UNFIT
 
-    return Codec(lambda _: {"type": name}, fit, _same)
+    return Codec(lambda _base, _for_models: {"type": name}, fit, _same)
 
 
 def _literal(base: Any, value: Any, _: str) -> Any:
@@ -251,7 +286,7 @@ def _moment(_base: Any, value: Any, name: str) -> datetime:
         raise InvalidInput(f"{name} must be a date such as 2026-05-31T12:00:00Z, not {preview(value)}") from None
 
 
-def _moment_json(moment: datetime) -> str:
+def _moment_json(moment: datetime, _for_models: bool) -> str:
     if moment.tzinfo is None:
         raise InvalidInput(f"{moment.isoformat()} has no time zone; use an aware datetime")
     return moment.isoformat().replace("+00:00", "Z")
@@ -283,9 +318,16 @@ def _value(base: type[Value], value: Any, name: str) -> Any:
     return base(**{key: _decode(fields[key], item, f"{inside}{key}") for key, item in value.items()})
 
 
-def _value_json(value: Value) -> dict[str, Any]:
-    fields = ((name, getattr(value, name)) for name in type(value).fields)
-    return {name: encode(item) for name, item in fields if item is not UNSET}
+def _value_json(value: Value, for_models: bool) -> dict[str, Any]:
+    fields = {name: item for name in type(value).fields if (item := getattr(value, name)) is not UNSET}
+    if for_models:
+        hints, defaults = field_hints(type(value)), type(value).defaults
+        fields = {
+            name: item
+            for name, item in fields.items()
+            if not is_quoted(hints[name]) and (name not in defaults or item != defaults[name])
+        }
+    return {name: encode(item, for_models=for_models) for name, item in fields.items()}
 
 
 def _item(base: Any) -> Any:
@@ -302,8 +344,8 @@ def _mapping(base: Any, value: Any, name: str) -> Any:
     return {str(key): decode(_item(base), item, name=f"{name}.{key}") for key, item in value.items()}
 
 
-def _mapping_json(value: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(key): encode(item) for key, item in value.items() if item is not UNSET}
+def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
+    return {str(key): encode(item, for_models=for_models) for key, item in value.items() if item is not UNSET}
 
 
 def _many(base: Any, value: Any, name: str) -> Any:
@@ -314,36 +356,43 @@ def _many(base: Any, value: Any, name: str) -> Any:
     return kind(items) if issubclass(kind, tuple | frozenset | set) else items
 
 
-def _many_json(value: Collection[Any]) -> list[Any]:
-    items = [encode(item) for item in value]
+def _many_json(value: Collection[Any], for_models: bool) -> list[Any]:
+    items = [encode(item, for_models=for_models) for item in value]
     return sorted(items) if isinstance(value, set | frozenset) else items
 
 
-_ANY = Codec(lambda _: {}, lambda _base, value, _name: value, _same)
-_LITERAL = Codec(lambda base: {"type": "string", "enum": list(get_args(base))}, _literal, _same)
+def _of_items(kind: str, key: str) -> Callable[[Any, bool], dict[str, Any]]:
+    return lambda base, for_models: {
+        "type": kind,
+        key: schema_of(_item(base), nullable=True, for_models=for_models),
+    }
+
+
+_ANY = Codec(lambda _base, _for_models: {}, lambda _base, value, _name: value, _same)
+_LITERAL = Codec(lambda base, _: {"type": "string", "enum": list(get_args(base))}, _literal, _same)
 _CODECS: Mapping[type, Codec] = {  # the first that fits: an enum of words is a string too
-    Enum: Codec(lambda base: {"type": "string", "enum": [_word(member) for member in base]}, _member, _word),
+    Enum: Codec(
+        lambda base, _: {"type": "string", "enum": [_word(member) for member in base]},
+        _member,
+        lambda member, _: _word(member),
+    ),
     bool: _plain("boolean"),
     int: _plain("integer"),
     float: _plain("number"),
     str: _plain("string"),
     datetime: Codec(
-        lambda _: {"type": "string", "format": "date-time"},
+        lambda _base, _: {"type": "string", "format": "date-time"},
         _moment,
         _moment_json,
     ),
-    timedelta: Codec(lambda _: {"type": "number"}, _duration, timedelta.total_seconds),
-    Scope: Codec(lambda _: {"type": "string"}, _scope, str),
+    timedelta: Codec(lambda _base, _: {"type": "number"}, _duration, lambda span, _: span.total_seconds()),
+    Scope: Codec(lambda _base, _: {"type": "string"}, _scope, lambda scope, _: str(scope)),
     Value: Codec(value_schema, _value, _value_json),
-    Mapping: Codec(
-        lambda base: {"type": "object", "additionalProperties": schema_of(_item(base), nullable=True)},
-        _mapping,
-        _mapping_json,
+    Mapping: Codec(_of_items("object", "additionalProperties"), _mapping, _mapping_json),
+    Collection: Codec(_of_items("array", "items"), _many, _many_json),
+    type(None): Codec(
+        lambda _base, _: {"type": "null"}, lambda _base, value, _name: _UNFIT if value is not None else None, _same
     ),
-    Collection: Codec(
-        lambda base: {"type": "array", "items": schema_of(_item(base), nullable=True)}, _many, _many_json
-    ),
-    type(None): Codec(lambda _: {"type": "null"}, lambda _base, value, _name: _UNFIT if value else None, _same),
 }
 
 
@@ -375,7 +424,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return inner, optional
 
 
-def _unannotated(hint: Any) -> tuple[Any, Marks]:
+def _unannotated(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if isinstance(hint, str | ForwardRef):  # an alias such as Json, whose text is not evaluated: any JSON
         return Any, ()
     if get_origin(hint) is not Annotated:
@@ -385,13 +434,18 @@ def _unannotated(hint: Any) -> tuple[Any, Marks]:
     return inner, (*more, *marks)
 
 
+def _limits(marks: Collection[Any]) -> list[Mark]:
+    return [mark for mark in marks if isinstance(mark, Mark)]
+
+
 def _expected(schema: Schema) -> str:
     """Return what a schema allows, in words."""
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
     kind = schema["type"]
     if kind == "string" and "maxLength" in schema:
-        return f"a string of {schema.get('minLength', 0)} to {schema['maxLength']} characters"
+        between = f"{schema['minLength']} to" if "minLength" in schema else "at most"
+        return f"a string of {between} {schema['maxLength']} characters"
     if kind in _WORDS:
         return _WORDS[kind]
     low, high = schema.get("minimum"), schema.get("maximum")

@@ -21,9 +21,9 @@ class Shared:
 
     def __init__(self, folder, clock):
         binding = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: OWN}, reads=(OWN,))
-        self.folder, self.wait_for_event, self.rounds = folder, [], []
+        self.folder, self.erasures, self.rounds = folder, [], []
         self.store = Counting(SqliteStore(str(folder / "memory.db")), self.rounds)
-        self.memory = Memory(self.store, binding, clock=clock, erased=self.wait_for_event.append)
+        self.memory = Memory(self.store, binding, clock=clock, erased=self.erasures.append)
 
     def records(self, scope):
         """Everything that is in a scope."""

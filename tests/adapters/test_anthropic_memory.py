@@ -133,7 +133,7 @@ def test_a_deleted_folder_leaves_no_byte_and_takes_few_rounds(shared):
     assert len(shared.rounds) <= 10
     assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
     assert shared.left("Tea is at four") != []
-    assert len(shared.wait_for_event) == 1
+    assert len(shared.erasures) == 1
 
 
 def test_a_cleared_memory_leaves_no_byte(shared):
@@ -143,7 +143,7 @@ def test_a_cleared_memory_leaves_no_byte(shared):
     shared.tell(SCOPE)
     shared.archive(SCOPE)
     tool.clear_all_memory()
-    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.wait_for_event)) == ([], [], 1)
+    assert (shared.left(TOKEN), shared.records(SCOPE), len(shared.erasures)) == ([], [], 1)
 
 
 def test_an_archived_file_is_out_of_the_way_until_its_path_is_deleted(shared):

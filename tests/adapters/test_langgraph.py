@@ -221,7 +221,7 @@ def test_deleted_items_leave_no_byte_and_take_few_rounds(shared):
     assert len(shared.rounds) <= 10
     assert (shared.left(TOKEN), shared.left("Tunnel")) == ([], [])
     assert shared.left("Tea is at four") != []
-    assert len(shared.wait_for_event) == 1
+    assert len(shared.erasures) == 1
 
 
 def test_an_expired_item_can_be_deleted(shared):

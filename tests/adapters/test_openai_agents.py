@@ -133,7 +133,7 @@ def test_what_is_taken_back_leaves_no_byte(shared):
     assert shared.left(TOKEN) == []
     assert shared.left("Tea is at four") != []
     assert asyncio.run(session.get_items()) == SAID[:1]
-    assert len(shared.wait_for_event) == 1  # whoever keeps files that repeat it is told
+    assert len(shared.erasures) == 1  # whoever keeps files that repeat it is told
 
 
 def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
@@ -147,7 +147,7 @@ def test_a_cleared_session_leaves_no_byte_and_takes_few_rounds(shared):
 
     assert len(shared.rounds) <= 3
     assert (shared.left(TOKEN), shared.left("Tea is at four"), shared.records(SCOPE)) == ([], [], [])
-    assert len(shared.wait_for_event) == 1
+    assert len(shared.erasures) == 1
 
 
 def test_a_picture_is_kept_bit_for_bit():

@@ -99,4 +99,4 @@ def test_a_secret_in_an_execution_is_told():
     """It is taken out before anything is kept."""
     execution = executed("deploy", "the password is hunter2-Tr0ub4dor", session="s1")
 
-    assert any("was taken out of the session" in note for note in execution.notes)
+    assert any("was removed from the session" in note for note in execution.notes)

@@ -177,12 +177,13 @@ WRITER = """
 import sys
 from commonplace.roles.memory import role_memory
 from commonplace.roles.flow_dialect import load
-from commonplace.roles.tools import answered, tools
+from commonplace.agents import answer_call
+from commonplace.roles import role_tools
 file, name = sys.argv[1:]
 with role_memory(load(file).member(name).role) as held:
-    offered = tools(held.memory())
+    offered = role_tools(held.memory())
     for number in range(10):
-        said = answered(offered, "remember", {"content": f"fact {number} of {name} {sys.argv}"})
+        said = answer_call(offered, "remember", {"content": f"fact {number} of {name} {sys.argv}"})
         assert said.startswith("Remembered (id="), said
 """
 

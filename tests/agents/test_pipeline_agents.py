@@ -123,7 +123,7 @@ def test_a_call_shows_counts_and_never_contents(run, watched):
     """A quiet line for each call; a secret that was taken out is said there."""
     run(scripted([("save_memory", {"content": "the password is hunter22 for the wiki"})], [("recall_memory", {})]))
     first, second = map(call_line, watched)
-    assert first.startswith("reviewer called save_memory: saved; a secret (password) was taken out; [secret:password:")
+    assert first.startswith("reviewer called save_memory: saved; a secret (password) was removed; [secret:password:")
     assert second == "reviewer called recall_memory: 1 memory"
     assert "hunter22" not in first + second
 

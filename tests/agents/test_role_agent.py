@@ -232,7 +232,7 @@ def test_a_spoiled_session_is_said_to_be_so(place):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"query": "tea", "memory_types": ["semantics"]}, "'semantics' is not a memory type"),
+        ({"query": "tea", "memory_types": ["semantics"]}, "each of memory_types must be one of semantic"),
         ({"query": "tea", "top_k": 0}, "top_k must be a whole number"),
         ({"query": "tea", "depth": 3}, "takes no 'depth'"),
     ],

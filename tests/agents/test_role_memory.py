@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from commonplace.agents import answer_call
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import (
     ConfigError,
@@ -26,11 +27,11 @@ from commonplace.model.jobs import Job
 from commonplace.model.ports import Answer, EmbedderIdentity
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Kind
+from commonplace.roles import role_tools
 from commonplace.roles.consolidate import JOB, LEASE, parsed
 from commonplace.roles.dialect import KindSettings, MemorySettings, load
 from commonplace.roles.embedders import check_embedder, embedder_for
 from commonplace.roles.memory import consolidation_model, has_store, role_memory
-from commonplace.roles.tools import answered, tools
 from commonplace.roles.transfer import export_entries
 from loopback import LoopbackServer
 from stands import rows
@@ -124,7 +125,7 @@ def test_a_custom_address_is_asked_in_openais_protocol(role, env):
     with LoopbackServer() as server:
         memory = embeddings(provider="openai", model="own", base_url=server.base_url, api_key_env="OWN_KEY")
         with role_memory(role(memory), env=env | {"OWN_KEY": "k1"}) as held:
-            answered(tools(held.memory()), "remember", {"content": "the sky is blue"})
+            answer_call(role_tools(held.memory()), "remember", {"content": "the sky is blue"})
     assert server.embedded[-1].texts == ["the sky is blue"]
     assert {request.headers["authorization"] for request in server.embedded} == {"Bearer k1"}
 
@@ -260,7 +261,7 @@ def test_two_roles_with_one_store_share_their_memories(role, env, clock):
             "0123456789ab", [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}]
         )
     with role_memory(role(shared, name="reader"), env=env, clock=clock) as reader:
-        assert "Friday" in answered(tools(reader.memory()), "recall", {"query": "when is the release?"})
+        assert "Friday" in answer_call(role_tools(reader.memory()), "recall", {"query": "when is the release?"})
         assert reader.sessions.all() == []
 
 
@@ -529,10 +530,10 @@ def test_an_embedder_that_fails_does_not_lose_an_import(role, env):
 
 def test_four_threads_write_one_memory_without_losing_anything(held):
     """Frameworks call tools from threads of their own."""
-    offered = tools(held.memory())
+    offered = role_tools(held.memory())
 
     def write(who):
-        return [answered(offered, "remember", {"content": f"{who} fact {number}"}) for number in range(25)]
+        return [answer_call(offered, "remember", {"content": f"{who} fact {number}"}) for number in range(25)]
 
     with ThreadPoolExecutor(4) as pool:
         said = [answer for answers in pool.map(write, "abcd") for answer in answers]

@@ -9,11 +9,12 @@ import sys
 
 import pytest
 
+from commonplace.agents import answer_call
 from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel, Kind
+from commonplace.roles import role_tools
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import has_store, role_memory
-from commonplace.roles.tools import answered, tools
 from commonplace.roles.transfer import export_entries
 from commonplace.stores.lance.store import LanceStore
 from stands import POSTGRES
@@ -59,10 +60,10 @@ def role(request, tmp_path):
 def test_what_is_remembered_is_recalled_by_the_next_process(role, env):
     """The tools answer in the document's words, whatever keeps the memories."""
     with role_memory(role(), env=env) as held:
-        said = answered(tools(held.memory()), "remember", {"content": "The user prefers dark mode."})
+        said = answer_call(role_tools(held.memory()), "remember", {"content": "The user prefers dark mode."})
     assert said.startswith("Remembered (id=")
     with role_memory(role(), env=env) as held:
-        found = answered(tools(held.memory()), "recall", {"query": "The user prefers dark mode."})
+        found = answer_call(role_tools(held.memory()), "recall", {"query": "The user prefers dark mode."})
     assert found.startswith("[Type: semantic | Category: general | Score: 1.000 | ")
     assert has_store(role(), env=env)
 

@@ -117,9 +117,9 @@ def test_who_is_reached_is_whoever_comes_after(flow):
     """From the middle only the rest; from the start everybody, each after those before it."""
     read = flow(agents(d=[], a=["b", "c"], b=["d"], c=["d"], alone=[]))
     assert read.starts() == ["a", "alone"]
-    assert read.reached("b") == ["b", "d"]
-    assert read.reached("a") == ["a", "b", "c", "d"]
-    assert read.before("d") == ["b", "c"]
+    assert read.reachable_from("b") == ["b", "d"]
+    assert read.reachable_from("a") == ["a", "b", "c", "d"]
+    assert read.predecessors("d") == ["b", "c"]
 
 
 @rows(

@@ -173,10 +173,10 @@ def test_a_job_is_chosen_by_its_name(written):
         "- {name: a, plan: [{agent: b, prompt: c, model: test}]}\n"
         "- {name: d, plan: [{agent: e, prompt: f, model: test}]}\n"
     )
-    assert [job.name for job in pipeline.chosen(None)] == ["a", "d"]
-    assert [job.name for job in pipeline.chosen("d")] == ["d"]
+    assert [job.name for job in pipeline.select_jobs(None)] == ["a", "d"]
+    assert [job.name for job in pipeline.select_jobs("d")] == ["d"]
     with pytest.raises(InvalidInput, match="has no job 'x'; it has a, d"):
-        pipeline.chosen("x")
+        pipeline.select_jobs("x")
 
 
 @rows(

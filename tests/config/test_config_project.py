@@ -145,7 +145,7 @@ def test_each_memory_can_be_switched_off(around, shop, tmp_path, name):
     where = around(shop)
     other = where.assistant if name == "project" else where.project
 
-    assert (where.on(name), where.bind(Channel.USER).reads, list(where.folders)) == (False, (other,), [other])
+    assert (where.is_enabled(name), where.bind(Channel.USER).reads, list(where.folders)) == (False, (other,), [other])
     with pytest.raises(Forbidden, match=f"the {name} memory is switched off; `commonplace enable --scope {name}`"):
         where.scope(name)
 
@@ -191,8 +191,8 @@ def test_nothing_is_kept_in_a_project_that_was_not_made(around, repository):
     assert where.project in where.bind(Channel.USER).reads
     assert not where.bind(Channel.USER).may_write(where.project)
     with pytest.raises(ConfigError, match="`commonplace init` makes one"):
-        where.writable("project")
-    assert where.writable("assistant") == where.assistant
+        where.writable_scope("project")
+    assert where.writable_scope("assistant") == where.assistant
 
 
 def everything(folder):

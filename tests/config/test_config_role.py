@@ -101,7 +101,7 @@ def test_one_nested_key_enables_everything(role):
     assert (memory.max_sessions, memory.max_resume_messages, memory.store_backend) == (10, 20, "sqlite")
     assert (memory.consolidation.enabled, memory.consolidation.interval) == (True, "after_session")
     assert (memory.consolidation.max_episodes_per_run, memory.consolidation.model_override) == (20, None)
-    assert not memory.embeddings.said
+    assert not memory.embeddings.is_set
 
 
 @rows(
@@ -174,7 +174,7 @@ def test_a_file_that_is_not_there_is_told_as_such(tmp_path):
 def test_a_role_without_a_memory_section_says_how_to_get_one(role):
     """It loads and runs; whoever asks for its memory gets a hint."""
     with pytest.raises(ConfigError, match=r"memory: is missing, so this role has no memory; add `memory:`"):
-        role(FLAT).remembering()
+        role(FLAT).memory_settings()
 
 
 def test_a_custom_address_takes_any_provider(role):
@@ -246,8 +246,8 @@ def test_a_binding_writes_only_the_kinds_that_are_on_each_within_its_limit(role)
 def test_sharing_moves_the_store_and_the_limit_and_nothing_else(role):
     """Two roles with one shared store have one scope; a role without a memory gets one."""
     shared = SharedMemory(store_path="memory/team.db", max_memories=9)
-    own = role(FLAT + "memory:\n  max_sessions: 3\n").sharing(shared)
-    other = ephemeral(None, prompt="hi", memory=False).sharing(shared)
+    own = role(FLAT + "memory:\n  max_sessions: 3\n").with_shared_memory(shared)
+    other = ephemeral(None, prompt="hi", memory=False).with_shared_memory(shared)
     assert own.scope("/data") == other.scope("/data")
     assert (own.memory.semantic.keep, own.memory.max_sessions) == (9, 3)
 

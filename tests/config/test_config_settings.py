@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commonplace.config import settings
-from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, changed, flat, load, template
+from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, load, parse_flat, template, with_switch
 from commonplace.model.errors import ConfigError
 from stands import rows
 
@@ -225,9 +225,9 @@ SWITCHED = {
 @rows("before, after", SWITCHED.values())
 def test_turning_a_switch_leaves_the_rest_alone(loaded, before, after):
     """Comments, order and other keys stay as their writer left them."""
-    assert changed(before, "enabled", value=False) == after
-    assert loaded(changed(before, "enabled", value=False))["enabled"] is False
-    assert loaded(changed(after, "enabled", value=True))["enabled"] is True
+    assert with_switch(before, "enabled", value=False) == after
+    assert loaded(with_switch(before, "enabled", value=False))["enabled"] is False
+    assert loaded(with_switch(after, "enabled", value=True))["enabled"] is True
 
 
 def test_every_setting_explains_itself():
@@ -241,8 +241,8 @@ def test_every_setting_explains_itself():
 )
 def test_what_we_write_ourselves_needs_no_parser(text):
     """The fast reader takes what the template and the switch produce."""
-    assert flat(text) is not None
-    assert flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
+    assert parse_flat(text) is not None
+    assert parse_flat(template(PROJECT, {"project": "github.com/acme/shop"}, title="Settings.")) is not None
 
 
 @rows("text, said", [
@@ -254,7 +254,7 @@ def test_what_we_write_ourselves_needs_no_parser(text):
     ])  # fmt: skip
 def test_one_level_of_nesting_needs_no_parser(text, said):
     """A block is read as quickly as a line."""
-    assert flat(text) == said
+    assert parse_flat(text) == said
 
 
 @rows(
@@ -263,4 +263,4 @@ def test_one_level_of_nesting_needs_no_parser(text, said):
 )
 def test_what_is_odd_is_left_to_the_parser(text):
     """Deeper or uneven nesting, and numbers that could be text, are not guessed at."""
-    assert flat(text) is None
+    assert parse_flat(text) is None

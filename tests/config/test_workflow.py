@@ -84,7 +84,7 @@ def test_the_documents_example_is_read_as_it_stands():
     assert workflow.memory == MemoryBlock(namespace="project-alpha", tier="episodic", ttl=2592000, max_entries=5000)
     assert (research.assign, research.memory) == ("researcher", MemoryBlock(tier="working", handoff=True))
     assert (synthesis.depends_on, synthesis.memory) == (("research",), MemoryBlock(tier="episodic"))
-    assert workflow.handed_to(synthesis) == (research,)
+    assert workflow.handoffs_to(synthesis) == (research,)
 
 
 def test_the_block_of_the_rfc_is_read_as_it_stands():

@@ -83,9 +83,9 @@ def test_a_long_turn_is_cut_and_numbered(memory):
 
 def test_secrets_never_reach_a_chunk(memory):
     """A password told in a session is taken out, reported, and nowhere to be found."""
-    findings = memory.index(SESSION, "s", [Turn(ref="1", text="the password is hunter2secretX, remember it")])
+    done = memory.index(SESSION, "s", [Turn(ref="1", text="the password is hunter2secretX, remember it")])
 
-    assert [finding.kind for finding in findings] == ["password"]
+    assert [finding.kind for finding in done.redactions] == ["password"]
     assert not memory.recall("hunter2secretX").hits
     assert "[secret:password:" in memory.recall("remember")[0].text
 

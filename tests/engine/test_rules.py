@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.engine.rendering import fenced
+from commonplace.engine.rendering import fence
 from commonplace.engine.transcripts import Turn
 from commonplace.learning.rules import extract
 from commonplace.model.records import CEILING, Channel, Trust
@@ -145,7 +145,7 @@ def test_only_the_two_of_a_session_are_read(speaker):
 
 def test_what_memory_put_into_a_session_is_not_learned_again():
     """Text between the marks of memory is skipped; what follows them is read."""
-    block = fenced("- [decisions] We use yarn in this repo. (record 1)", seal="ab12")
+    block = fence(["- [decisions] We use yarn in this repo. (record 1)"], b"a key")
     assert contents(("user", f"{block}\nwe use pnpm here")) == ["We use pnpm here."]
     assert contents(("user", block.rpartition("\n")[0])) == []
     assert contents(("user", block.partition("\n")[2])) == []

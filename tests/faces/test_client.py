@@ -29,6 +29,7 @@ from commonplace import (
     StoreBusy,
     StoreError,
 )
+from commonplace.intents import VERBS
 from commonplace.intents import client as face
 from commonplace.server.keys import Keys
 from commonplace.stores.sqlite.store import SqliteStore
@@ -276,6 +277,44 @@ def test_the_asynchronous_twin_has_every_verb(plain, awaited):
     assert inspect.signature(plain.__init__).parameters.keys() - {"backend"} == (
         inspect.signature(awaited.__init__).parameters.keys() - {"plain"}
     )
+
+
+def test_every_verb_is_a_method_of_the_client():
+    """A new verb that no client has would be one that nobody can call from Python."""
+    methods = [*vars(face.Entries).values(), *vars(face.Tasks).values()]
+    assert {method.__wrapped__ for method in methods if hasattr(method, "__wrapped__")} == {
+        verb.function for verb in VERBS
+    }
+
+
+TYPED = """
+from typing import assert_type
+from commonplace import AsyncClient, Client
+from commonplace.intents.client import Entry, Page
+
+def plain(client: Client) -> None:
+    assert_type(client.memory.store("a", "k", {"v": 1}, "working", ["t"], task="x"), Entry)
+    assert_type(client.memory.list("a", limit=5), Page)
+    client.memory.store("a", "k", 1, tier="long")  # E: arg-type
+    client.memory.get("a")  # E: call-arg
+    client.memory.recall("a", colour="red")  # E: call-arg
+
+async def awaited(client: AsyncClient) -> None:
+    assert_type(await client.memory.recall("a", "why?"), list[Entry])
+    await client.tasks.begin("t")  # E: call-arg
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_see_every_argument(tmp_path):
+    """The methods are derived, and still a wrong name or type is found before anything runs."""
+    (tmp_path / "typed.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--strict", os.fspath(tmp_path / "typed.py")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    found = re.findall(r"typed.py:(\d+): error: .*\[([a-z-]+)\]", done.stdout)
+    lines = enumerate(TYPED.splitlines(), start=1)
+    wanted = [(str(number), line.partition("# E: ")[2]) for number, line in lines if "# E: " in line]
+    assert found == wanted, done.stdout
 
 
 def test_a_client_without_a_path_uses_the_commands_own_store(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ def test_the_demo_does_what_it_says(outside):
         "commonplace status",
     ):
         assert shown in done.out
-    assert "a secret (password) was taken out" in done.err
+    assert "a secret (password) was removed" in done.err
     now, then = re.findall(r"--limit 1.*\n.*  Use (\w+), not", done.out)
     assert (now, then) == ("bun", "pnpm")
     assert not list(outside.folder.glob("commonplace-demo-*"))

@@ -54,7 +54,7 @@ def test_the_figures_are_shown_for_each_category(cli, tea):
         ["times", "1", "1.000", "1.000", "1.000"],
     ]
     assert rows[7][:3] == ["category", "n", "hit@1"]
-    assert lines[-1].startswith("Keeping a document took ")
+    assert lines[-1].startswith("Storing a document took ")
 
 
 def test_programs_get_everything(cli, tea):
@@ -112,16 +112,19 @@ def test_longmemeval_can_be_asked_question_by_question(cli):
     assert cli.ok(*asked, "longmemeval", "--per-question").json["scopes"] == 2
     refused = cli(*asked, "locomo", "--per-question")
     assert (refused.code, refused.out) == (2, "")
-    assert "--per-question is for --format longmemeval" in refused.err
+    assert "--per-question goes with --format longmemeval" in refused.err
 
 
 @rows(
     "written, told",
     [
-        (b'{"id": "d1"}', ":1: 'text' is missing"),
+        (b'{"id": "d1"}', ":1: it needs 'text'"),
         (b'\n{"id": "d1", ', ":2: not JSON: "),
         (b"\xff", ":1: not UTF-8"),
-        (b'[{"sample_id": "x"}]', ":1: a list, not an object; if this is a file of LoCoMo or LongMemEval, --format"),
+        (
+            b'[{"sample_id": "x"}]',
+            ":1: a list, not an object; if this is a file of LoCoMo or LongMemEval",
+        ),
         (b"", " asks nothing"),
     ],
 )

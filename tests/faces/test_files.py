@@ -127,7 +127,7 @@ def test_a_secret_in_a_file_is_taken_out_and_told(cli, folder):
     (folder / "procedures").mkdir()
     (folder / "procedures/login.md").write_text(f"Log in with {secret}\n")
     done = cli.ok("sync")
-    assert ".commonplace/procedures/login.md: a secret (github-pat) was taken out" in done.err
+    assert ".commonplace/procedures/login.md: a secret (github-pat) was removed" in done.err
     assert secret not in (folder / "procedures/login.md").read_text()
 
 

@@ -223,7 +223,7 @@ def test_a_secret_does_not_come_over(outside, lance, role):
     key = "AKIA" + "IOSFODNN7EXAMPLE"
     row = (1, f"The key is {key}", "x", "2025-06-01T10:30:00+00:00", "semantic", "", "")
     done = outside.ok("import", "--from", "lance", lance([row], []), "--role", role)
-    assert "was taken out" in done.err
+    assert "was removed" in done.err
     assert key not in held(role)[0].content
 
 

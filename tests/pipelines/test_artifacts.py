@@ -157,7 +157,7 @@ def test_a_secret_that_a_person_writes_is_taken_out(shop):
     report = shop.run()
 
     assert "hunter2" not in shop.text() + repr(shop.artifacts)
-    assert any("was taken out of MEMORY.md" in one for one in report.redactions)
+    assert any("was removed from MEMORY.md" in one for one in report.redactions)
 
 
 def test_a_file_that_nobody_got_to_write_is_no_edit(shop):

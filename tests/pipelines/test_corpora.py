@@ -10,13 +10,12 @@ import pytest
 from commonplace.evaluation.datasets import (
     Passage,
     Question,
-    decoded,
     jsonl,
     locomo,
     longmemeval,
-    longmemeval_apart,
     sample,
 )
+from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput
 from stands import rows
 
@@ -81,33 +80,34 @@ def test_what_may_be_left_out_has_a_default():
     assert corpus.questions[0] == Question(scope="main", id="q", text="x?", gold=("d",), category="general")
 
 
-def test_a_question_may_come_before_its_documents_and_blank_lines_do_no_harm():
+def test_a_question_may_come_before_its_documents_and_blank_lines_do_no_harm(tmp_path):
     """Order is free; line ends of Windows and a byte order mark are no matter."""
-    text = decoded(b"\xef\xbb\xbf" + lines("", WHEN, "  ", TEA).replace("\n", "\r\n").encode(), "x")
-    assert len(jsonl(text, "x").questions) == 1
+    file = tmp_path / "x"
+    file.write_bytes(b"\xef\xbb\xbf" + lines("", WHEN, "  ", TEA).replace("\n", "\r\n").encode())
+    assert len(jsonl(read_text(str(file)), "x").questions) == 1
 
 
 @rows(
     "line, told",
     [
         ('{"id": "d2"', "not JSON"),
-        ("[1]", "--format says so"),
-        ('"text"', "is not an object"),
-        ({"id": "d2"}, "'text' is missing"),
-        ({"text": "x"}, "'id' is missing"),
-        ({"id": 7, "text": "x"}, "'id' is '7', which is not text"),
+        ("[1]", "use --format"),
+        ('"text"', "it must be an object, not 'text'"),
+        ({"id": "d2"}, "it needs 'text'"),
+        ({"text": "x"}, "it needs 'id'"),
+        ({"id": 7, "text": "x"}, "id must be a string, not 7"),
         ({"id": "d2", "text": " "}, "'text' is blank"),
-        ({"id": "d2", "text": "x", "sesion": "s"}, "'sesion' is not a field of a document"),
-        ({"id": "d2", "text": "x", "date": "monday"}, "'date' is 'monday'; write 2026-12-01"),
+        ({"id": "d2", "text": "x", "sesion": "s"}, "it takes no 'sesion'; it takes scope, id, text"),
+        ({"id": "d2", "text": "x", "date": "monday"}, "date must be a date such as 2026-05-31T12:00:00Z, not 'monday'"),
         ({"id": "d2", "text": "x", "scope": ""}, "cannot name a user"),
         (TEA, "document 'd1' of scope 'home' is there twice"),
-        (WHEN | {"id": "q2", "gold": "d1"}, "'gold' is 'd1', which is not a list"),
+        (WHEN | {"id": "q2", "gold": "d1"}, "gold must be a list, not 'd1'"),
         (WHEN | {"id": "q2", "gold": []}, "'gold' is empty"),
         (WHEN | {"id": "q2", "gold": ["d9"]}, "'d9' is not a document of scope 'home'"),
         (WHEN | {"id": "q2", "scope": "work"}, "'d1' is not a document of scope 'work'"),
         (WHEN, "question 'q1' of scope 'home' is there twice"),
         ('{"id": "d2", "text": "\\ud800"}', "'text' holds half a character"),
-        ("[" * 100_000, "--format says so"),
+        ("[" * 100_000, "use --format"),
         ('{"id": ' * 100_000, "nested too deeply"),
     ],
 )
@@ -118,10 +118,11 @@ def test_a_line_that_cannot_be_read_is_named(line, told):
     assert told in str(refused.value)
 
 
-def test_bytes_that_are_not_text_are_named_with_their_line():
+def test_bytes_that_are_not_text_are_named_with_their_line(tmp_path):
     """A file in another encoding is refused where it first shows."""
-    with pytest.raises(InvalidInput, match=r"^latin\.jsonl:2: not UTF-8$"):
-        decoded(b"{}\n\xe9\n", "latin.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b"{}\n\xe9\n")
+    with pytest.raises(InvalidInput, match=r"latin\.jsonl:2: not UTF-8$"):
+        read_text(str(tmp_path / "latin.jsonl"))
 
 
 def test_a_data_set_without_questions_is_refused():
@@ -176,7 +177,7 @@ def test_a_caption_that_is_no_text_is_refused():
     """It is called by its name."""
     said = conversation((4, ["D1:1"]))
     said["conversation"]["session_1"] = [turn(1, "Look!", blip_caption=7)]
-    with pytest.raises(InvalidInput, match=r"^x:1: 'blip_caption' is '7', which is not text$"):
+    with pytest.raises(InvalidInput, match=r"^x:1: blip_caption must be a string, not 7$"):
         locomo(json.dumps([said]), "x")
 
 
@@ -217,7 +218,7 @@ def test_all_sessions_are_pooled_into_one_scope():
 
 def test_each_question_can_have_a_scope_of_its_own():
     """Then it is asked of its own sessions alone."""
-    corpus = longmemeval_apart(json.dumps([asked("q1", YES), asked("q2", YES | NO)]), "x")
+    corpus = longmemeval(json.dumps([asked("q1", YES), asked("q2", YES | NO)]), "x", apart=True)
     found = [(passage.scope, passage.id) for passage in corpus.passages]
     assert found == [("q1", "s1:0"), ("q1", "s1:1"), ("q2", "s1:0"), ("q2", "s1:1"), ("q2", "s2:0")]
 
@@ -249,8 +250,8 @@ def test_blank_turns_are_passed_over():
         ("", "x:1: not an array of JSON"),
         ("[\n {\n  7\n]", "x:3: not JSON: "),
         ("[\n {}", "x:2: what begins here is followed by neither ',' nor ']'"),
-        ("[\n {},\n {}\n]", "x:2: 'question_id' is missing"),
-        ("[\n 7\n]", "x:2: '7' is not an object with 'question_id'"),
+        ("[\n {},\n {}\n]", "x:2: it needs 'question_id', "),
+        ("[\n 7\n]", "x:2: it must be an object, not 7"),
         ("[" * 100_000, "x:1: nested too deeply"),
         ("[]", "x asks nothing"),
         (json.dumps([asked("q", YES, haystack_dates=[])]), "x:1: 'haystack_sessions', 'haystack_session_ids'"),
@@ -260,7 +261,7 @@ def test_blank_turns_are_passed_over():
         ),
         (
             "[\n\n" + json.dumps(asked("q", YES, question=["?"])) + "]",
-            "x:3: 'question' is \"['?']\", which is not text",
+            "x:3: question must be a string, not ['?']",
         ),
     ],
 )

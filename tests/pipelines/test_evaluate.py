@@ -10,7 +10,7 @@ import pytest
 
 import commonplace
 from commonplace.evaluation.datasets import Corpus, Passage, Question, jsonl
-from commonplace.evaluation.measure import DEPTH, START, as_json, evaluate, figures, half_width, ranking
+from commonplace.evaluation.measure import DEPTH, START, evaluate, figures, half_width, ranking, to_json
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Filter
 from commonplace.text.cleaning import CHUNK_CHARS
@@ -206,7 +206,7 @@ def test_somebody_hears_how_far_it_is(opener):
 def test_everything_is_there_for_programs(opener):
     """Categories with their figures, and every question with the places of its answers."""
     said = {"d1": "tea at four", "d2": "cake"}
-    data = as_json(evaluate(corpus(said, ("tea", "d1"), ("cake", "d1")), opener))
+    data = to_json(evaluate(corpus(said, ("tea", "d1"), ("cake", "d1")), opener))
     assert (data["documents"], data["scopes"], data["questions"]) == (2, 1, 2)
     assert [row["category"] for row in data["categories"]] == ["all", "general"]
     assert data["categories"][0]["recall"]["R@10"] == data["categories"][0]["bm25"]["R@10"] == 0.5

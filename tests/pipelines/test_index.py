@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from learners import lines, message
 
-from commonplace.engine.rendering import fenced
+from commonplace.engine.rendering import fence
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.queries import DocumentFilter
@@ -219,7 +219,7 @@ def test_what_a_tool_said_is_the_tools_and_not_trusted(place, write, chunks):
 
 def test_what_memory_injected_is_not_indexed(place, write, chunks):
     """Text between the marks of a rendered block is taken out, wherever it stands."""
-    block = fenced("- [decisions] Use yarn everywhere", seal="0123abcd")
+    block = fence(["- [decisions] Use yarn everywhere"], b"a key")
     report = index(
         place, [write("a.jsonl", lines(message("system", f"Hello.\n{block}\nBe kind."), message("user", block)))]
     )

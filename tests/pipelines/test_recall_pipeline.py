@@ -30,7 +30,7 @@ def test_every_hit_leads_back_to_its_origin(opened, kept):
 
     assert brief.references == {record.id: str(path)}
     assert {hit.id for hit in brief.hits} == {record.id, "session:0b1c#4"}
-    for rendered in (snippets(brief.hits, brief.references), prompt(brief.hits, brief.references, seal="x")):
+    for rendered in (snippets(brief.hits, brief.references), prompt(brief.hits, brief.references, secret=b"a key")):
         assert str(path) in rendered
         assert "session:0b1c#4" in rendered
 
@@ -104,7 +104,7 @@ def test_a_secret_in_a_file_is_a_note(opened, folder):
     path.write_text("The password is hunter2secretX and stays")
     [note] = opened.recall("stays").notes
 
-    assert note.startswith(f"{path}: a secret (password) was taken out; [secret:password:")
+    assert note.startswith(f"{path}: a secret (password) was removed; [secret:password:")
     assert "hunter2secretX" not in path.read_text()
 
 

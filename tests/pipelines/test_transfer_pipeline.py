@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,11 +18,13 @@ from commonplace.model.binding import Binding
 from commonplace.model.changes import Consolidated, Load
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order
-from commonplace.model.records import Channel
+from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
+from commonplace.roles.transfer import export_entries, read_entries
 from commonplace.stores.sqlite.store import SqliteStore
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7h8"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 ELSEWHERE = Scope.of(("project", "elsewhere"))
 HEADER = json.dumps({"format": "commonplace-records", "version": 1})
 GOOD = {
@@ -369,3 +372,21 @@ def test_more_than_a_page_goes_through(empty, clock):
     assert told == [(BATCH, BATCH + 5), (BATCH + 5, BATCH + 5)]
     assert take(store, out, into=ELSEWHERE).added == BATCH + 5
     assert whole(store, [ELSEWHERE], clock()) == whole(empty, [ELSEWHERE], clock())
+
+
+def test_an_export_of_the_version_before_comes_back_byte_for_byte(empty, clock):
+    """It was written before the redesign: every field is read, and written the same again."""
+    text = (FIXTURES / "export-1.jsonl").read_text(encoding="utf-8")
+    here = Scope.of(("project", "here"))
+    assert take(empty, text.splitlines(), allowed=[here]).added == 6
+    assert "\n".join(export_lines(empty, frozenset({here}), now=clock())) + "\n" == text
+
+
+def test_a_role_export_of_the_version_before_comes_back_with_new_ids(empty):
+    """Content, category, type, metadata and dates; only ids are given anew."""
+    text = (FIXTURES / "role-export.json").read_text(encoding="utf-8")
+    binding = Binding(channel=Channel.IMPORT, writes=dict.fromkeys(Kind, ELSEWHERE), reads=(ELSEWHERE,))
+    memory = Memory(empty, binding)
+    import_items(memory, read_entries(text))
+    again = export_entries(empty, ELSEWHERE, now=memory.clock())
+    assert [one | {"id": None} for one in again] == [one | {"id": None} for one in json.loads(text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.config.settings import PROJECT, changed, checked, flat, template
+from commonplace.config.settings import PROJECT, check, parse_flat, template, with_switch
 from commonplace.model.scopes import Scope
 from commonplace.text import strict_yaml
 
@@ -125,7 +125,7 @@ NAMES = st.text(max_size=30).filter(lambda name: name.strip() and name.isprintab
 @example("a:\n  b:\n c: 1")
 def test_the_fast_reader_agrees_with_the_parser(text):
     """Whatever the fast reader accepts, the parser reads in the same way, down to the types."""
-    said = flat(text)
+    said = parse_flat(text)
 
     if said is not None:
         read = strict_yaml.load(text, file="it") or {}
@@ -141,7 +141,7 @@ def test_a_template_can_be_read_back(name, enabled, limit, budget):
     said = {"project": name, "enabled": enabled, "recall_limit": limit, "recall_budget": budget}
     text = template(PROJECT, said, title="Settings.")
 
-    read = checked(strict_yaml.load(text, file="it") or {}, PROJECT, "it")
+    read = check(strict_yaml.load(text, file="it") or {}, PROJECT, "it")
     assert {key: read[key] for key in said} == said
 
 
@@ -155,10 +155,10 @@ def test_a_template_can_be_read_back(name, enabled, limit, budget):
 def test_a_switch_turned_and_turned_back_leaves_the_file(lines, value):
     """Turning a switch changes its own line and no other."""
     text = "".join(f"{line}\n" for line in lines)
-    after = changed(text, "enabled", value=value)
+    after = with_switch(text, "enabled", value=value)
 
     assert (strict_yaml.load(after, file="it") or {})["enabled"] is value
     assert [line for line in after.split("\n") if "enabled" not in line][: len(lines)] == [
         line for line in text.split("\n") if "enabled" not in line
     ][: len(lines)] or not text.strip()
-    assert changed(changed(after, "enabled", value=not value), "enabled", value=value) == after
+    assert with_switch(with_switch(after, "enabled", value=not value), "enabled", value=value) == after

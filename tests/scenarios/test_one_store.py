@@ -76,7 +76,10 @@ def test_a_record_of_one_face_is_found_through_all_of_them(shop):
     with open_app(str(folder), env=env, channel=Channel.AGENT) as place:
         assert place.recall("name of the staging database").recall.hits[0].text == FACT
     assert FACT in json.dumps(over_mcp(commonplace, "recall", query="staging database name"))
-    assert over_http(commonplace, "/v1/recall", query="staging database name")["hits"][0]["text"] == FACT
+    assert (
+        over_http(commonplace, "/v1/records/recall", query="staging database name")["hits"][0]["record"]["content"]
+        == FACT
+    )
 
     over_mcp(commonplace, "remember", content="Deploys happen on Mondays", category="procedures")
     assert "Deploys happen on Mondays" in commonplace("recall", "when do we deploy?")

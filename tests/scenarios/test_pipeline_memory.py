@@ -520,7 +520,7 @@ def test_p27_a_secret_is_redacted_and_reported(reviewer, path):
 
     assert (answer["saved"], answer["deduped"]) == (True, False)
     assert re.fullmatch(
-        r"a secret \(github-pat\) was taken out; \[secret:.*\] stands in its place", answer["redacted"][0]
+        r"a secret \(github-pat\) was removed; \[secret:.*\] stands in its place", answer["redacted"][0]
     )
     assert secret not in str(reviewer.recall())
     for file in Path(path).parent.iterdir():

@@ -11,13 +11,13 @@ import re
 
 import pytest
 
+from commonplace.agents import answer_call
 from commonplace.app import open_app
 from commonplace.cli.main import run
 from commonplace.engine.transcripts import Turn
-from commonplace.learning.addresses import Addresses
 from commonplace.model.documents import DocumentKind
 from commonplace.model.records import Channel
-from commonplace.records.tools import RecordTools
+from commonplace.records import record_tools
 
 
 class Work:
@@ -116,10 +116,11 @@ def test_r07_every_item_carries_a_source_reference_and_a_score(work):
 def test_r39_an_agent_creates_a_record_during_a_session(work):
     """Told what to remember, the agent keeps it with the right category and scope, and the next session knows it."""
     with open_app(channel=Channel.AGENT) as place:
-        shelf = Addresses(memory=place.memory, scope=place.where.project, secret=place.secret)
-        tools = RecordTools(shelf, {"project": place.where.project, "assistant": place.where.assistant})
-        assert tools.remember("Staging is deployed from the release branch", "procedures").startswith("Kept ")
-        assert tools.remember("Prefer concise responses", "preferences", "assistant").startswith("Kept ")
+        tools = record_tools(place)
+        fact = {"content": "Staging is deployed from the release branch", "category": "procedures"}
+        wish = {"content": "Prefer concise responses", "category": "preferences", "scope": "assistant"}
+        assert answer_call(tools, "remember", fact).startswith("Kept ")
+        assert answer_call(tools, "remember", wish).startswith("Kept ")
 
     brief = work.execute("s1", "Deploy staging and give concise notes")
     assert "Staging is deployed from the release branch" in brief

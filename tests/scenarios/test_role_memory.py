@@ -12,7 +12,8 @@ import time
 import pexpect
 import pytest
 
-from commonplace.roles.tools import answered, tools
+from commonplace.agents import answer_call
+from commonplace.roles import role_tools
 from desk import COMMAND, MINIMAL, PROCEDURES, QUICK_START, RECALLED, MemoryAccess, model
 from loopback import LoopbackServer, fails, says
 
@@ -171,13 +172,13 @@ def test_as_many_sessions_stay_as_the_role_says_however_many_turns_they_have(des
 def filled(desk):
     """An assistant that knows one thing of each sort, and has talked once."""
     with desk.memory() as held:
-        offered = tools(held.memory())
+        offered = role_tools(held.memory())
         for tool, content in (
             ("remember", "The user prefers dark mode."),
             ("record_episode", "Deployed v2.1 to staging successfully."),
             ("learn_procedure", "Always run tests before deploying to production"),
         ):
-            answered(offered, tool, {"content": content, "category": "User Preferences"})
+            answer_call(offered, tool, {"content": content, "category": "User Preferences"})
         held.sessions.save(
             "0123456789ab", [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}]
         )
@@ -262,7 +263,7 @@ def test_consolidate_that_fails_says_so_with_its_exit_code(tmp_path):
     with LoopbackServer(answers=lambda _request: fails(400, "no such model"), dimensions=1536) as server:
         desk = MemoryAccess(tmp_path, server)
         with desk.memory() as held:
-            answered(tools(held.memory()), "record_episode", {"content": "Deployed v2.1 to staging."})
+            answer_call(role_tools(held.memory()), "record_episode", {"content": "Deployed v2.1 to staging."})
         for _ in range(2):
             done = desk("memory", "consolidate", "role.yaml", code=6)
             assert (done.stdout, "answered 400: no such model" in done.stderr) == ("", True)

@@ -167,7 +167,7 @@ def test_a_run_that_failed_says_how_it_is_resumed(desk):
     failed = desk.runs("fail", "--input", "topic=tea", code=1)
     [run] = desk.kept()
     line = f"commonplace workflow run launch.yml --agents team.py --store {desk.store} --resume {run}"
-    assert failed.stderr.splitlines()[-1] == f"commonplace: to go on where it stopped: {line}"
+    assert failed.stderr.splitlines()[-1] == f"commonplace: to resume it: {line}"
     assert desk.tasks(run, "", ".research", ".report") == ["active", "active", "failed"]
     done = desk.runs("go", "--resume", run)
     assert [one.partition(":")[0] for one in done.stdout.splitlines()] == ["research", "report", "post"]

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from commonplace.agents import answer_call
 from commonplace.engine.memory import Memory
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
 from commonplace.providers.local import LocalEmbedder
+from commonplace.roles import role_tools
 from commonplace.roles.dialect import KindSettings, MemorySettings, Role
-from commonplace.roles.tools import answered, tools
 from stands import rows
 
 ID = "[0-9a-z]{20}"
@@ -24,7 +25,7 @@ def held_by(store, clock):
     def held_by(**settings):
         role = Role(name="a", file="a", prompt="hi", model=None, memory=MemorySettings(**settings))
         binding = role.bind(Channel.AGENT, home="/data")
-        return tools(Memory(store, binding, clock=clock, embedder=LocalEmbedder()))
+        return role_tools(Memory(store, binding, clock=clock, embedder=LocalEmbedder()))
 
     return held_by
 
@@ -35,7 +36,7 @@ def call(held_by, clock):
     held = held_by()
 
     def call(name, **arguments):
-        answer = answered(held, name, arguments)
+        answer = answer_call(held, name, arguments)
         clock.forward()
         return answer
 
@@ -143,26 +144,30 @@ def test_twenty_are_listed_unless_another_number_is_said(call):
         (
             "recall",
             {"query": "x", "memory_types": ["facts"]},
-            "memory_types: 'facts' is not a memory type; use semantic, ",
+            "each of memory_types must be one of semantic, episodic, procedural, not 'facts'",
         ),
-        ("recall", {"query": "x", "memory_types": "semantic"}, "memory_types must be a list of semantic, "),
-        ("recall", {"query": "x", "memory_types": [3]}, "memory_types: 3 is not a memory type"),
+        ("recall", {"query": "x", "memory_types": "semantic"}, "memory_types must be a list, not 'semantic'"),
+        (
+            "recall",
+            {"query": "x", "memory_types": [3]},
+            "each of memory_types must be one of semantic, episodic, procedural, not 3",
+        ),
         ("recall", {"query": "x", "top_k": 0}, "top_k must be a whole number from 1 to 50, not 0"),
         ("recall", {"query": "x", "top_k": "many"}, "top_k must be a whole number from 1 to 50, not 'many'"),
         ("recall", {"query": "x", "top_k": True}, "top_k must be a whole number"),
         ("recall", {"query": 3}, "query must be a string, not 3"),
-        ("recall", {}, "recall needs 'query'"),
+        ("recall", {}, "query is required"),
         ("recall", {"query": "x", "k": 3}, "recall takes no 'k'; it takes query, top_k, memory_types"),
-        ("list_memories", {"memory_type": "x"}, "memory_type: 'x' is not a memory type"),
+        ("list_memories", {"memory_type": "x"}, "memory_type must be one of semantic, episodic, procedural, not 'x'"),
         ("list_memories", {"limit": -1}, "limit must be a whole number"),
         ("remember", {"content": " "}, "the content is blank"),
         ("remember", {"content": "x" * 20_000}, "the content has 20000 bytes; the limit is 16384"),
-        ("remember", {"content": None}, "content must be a string"),
+        ("remember", {"content": None}, "content is required"),
         ("forget", {"id": "nonsense!"}, "there is no record 'nonsense!'"),
         ("update", {"id": "0000000000"}, "update needs content or category"),
         ("replace", {"id": "0000000000", "content": "x"}, "there is no record '0000000000'"),
-        ("replace", {"id": "0000000000"}, "replace needs 'content'"),
-        ("list_memories", {"metadata": "cron"}, "metadata must be an object of names and values, not 'cron'"),
+        ("replace", {"id": "0000000000"}, "content is required"),
+        ("list_memories", {"metadata": "cron"}, "metadata must be an object, not 'cron'"),
         ("dream", {}, "there is no tool 'dream'; there are remember, "),
     ],
 )
@@ -174,9 +179,9 @@ def test_a_mistake_is_a_sentence_that_a_model_can_act_on(call, tool, arguments, 
 def test_arguments_may_come_as_json(held_by):
     """Function-calling APIs send text, and not always good text."""
     held = held_by()
-    assert answered(held, "remember", '{"content": "a"}').startswith("Remembered (")
-    assert answered(held, "remember", '{"content": ').startswith("Error: the arguments of remember are not JSON")
-    assert answered(held, "remember", "[]") == "Error: the arguments of remember should be an object"
+    assert answer_call(held, "remember", '{"content": "a"}').startswith("Remembered (")
+    assert answer_call(held, "remember", '{"content": ').startswith("Error: the arguments of remember are not JSON")
+    assert answer_call(held, "remember", "[]") == "Error: the arguments of remember should be an object, not []"
 
 
 def test_the_same_fact_is_kept_once(call):
@@ -189,11 +194,11 @@ def test_the_same_fact_is_kept_once(call):
 def test_each_kind_is_pruned_to_its_own_limit_oldest_first(held_by, clock):
     """Other kinds are not touched."""
     held = held_by(semantic=KindSettings(keep=2))
-    answered(held, "record_episode", {"content": "an old episode"})
+    answer_call(held, "record_episode", {"content": "an old episode"})
     for number in range(4):
         clock.forward()
-        answered(held, "remember", {"content": f"fact {number}"})
-    listed = answered(held, "list_memories", {})
+        answer_call(held, "remember", {"content": f"fact {number}"})
+    listed = answer_call(held, "list_memories", {})
     assert [line.rpartition(") ")[2] for line in listed.splitlines()] == ["fact 3", "fact 2", "an old episode"]
 
 
@@ -270,10 +275,10 @@ def test_memories_can_be_listed_by_their_metadata(held_by, store, clock):
     for number, trigger in enumerate(["cron", "webhook", "cron"]):
         memory.remember(f"Run {number}.", kind=Kind.EPISODIC, metadata={"trigger_type": trigger})
         clock.forward()
-    listed = answered(held, "list_memories", {"metadata": {"trigger_type": "cron"}})
+    listed = answer_call(held, "list_memories", {"metadata": {"trigger_type": "cron"}})
     assert [line.rpartition(") ")[2] for line in listed.splitlines()] == ["Run 2.", "Run 0."]
-    assert answered(held, "list_memories", {"metadata": {"trigger_type": "cron"}, "limit": 1}).endswith("Run 2.")
-    assert answered(held, "list_memories", {"metadata": {"trigger_type": "bell"}}) == "No memories found."
+    assert answer_call(held, "list_memories", {"metadata": {"trigger_type": "cron"}, "limit": 1}).endswith("Run 2.")
+    assert answer_call(held, "list_memories", {"metadata": {"trigger_type": "bell"}}) == "No memories found."
 
 
 def test_what_was_changed_on_the_way_is_told(call):

@@ -133,8 +133,8 @@ def test_null_leaves_an_argument_out_unless_null_is_a_value_of_its_own():
     ("sent", "sentence"),
     [
         ([], "the arguments of recall should be an object, not []"),
-        ({}, "recall needs 'query'"),
-        ({"query": None}, "recall needs 'query'"),
+        ({}, "query is required"),
+        ({"query": None}, "query is required"),
         ({"query": "x", "size": 3}, "recall takes no 'size'; it takes query, limit, tag"),
         ({"query": 3}, "query must be a string, not 3"),
         ({"query": "x", "limit": 0}, "limit must be a whole number from 1 to 50, not 0"),

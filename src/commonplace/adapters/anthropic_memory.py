@@ -10,14 +10,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
-from commonplace.adapters.erasing import erased
-from commonplace.engine.admission import Admitted, Gate, searchable
-from commonplace.engine.memory import Memory, bound
-from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.adapters.scoped import erase_records, find_records, scoped_memory, stored_key
+from commonplace.engine.admission import Admitted, searchable
+from commonplace.engine.memory import Memory
 from commonplace.model.changes import Put
 from commonplace.model.errors import Conflict, InvalidInput
-from commonplace.model.queries import ANY_STATE, Filter, Order, State
-from commonplace.model.records import Channel, Draft, Json, Kind, Record
+from commonplace.model.queries import ANY_STATE
+from commonplace.model.records import Draft, Json, Kind, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
@@ -45,8 +44,6 @@ except ImportError as error:
     raise ImportError("this adapter needs Anthropic's SDK: pip install 'commonplace[agent]'") from error
 
 ROOT = "/memories"
-ALL = -1
-LIVE = frozenset({State.LIVE})
 NUMBER_WIDTH = 6  # of a line number
 SHOWN_LEVELS = 2  # of a folder
 AROUND_LINES = 2  # that are shown before and after an edit
@@ -66,10 +63,10 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
     """The tool ``memory`` of Anthropic's models, kept in a memory under one name."""
 
     def __init__(self, memory: Memory, *, name: str = "anthropic") -> None:
-        """Keep files in the store of ``memory``; two tools of one name there share them."""
+        """Store files where ``memory`` does; two tools of one name there share them."""
         super().__init__()
-        self._memory = memory
         self._scope = Scope.of(("namespace", name))
+        self._memory = scoped_memory(memory, self._scope)
 
     # The commands
 
@@ -89,8 +86,8 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         path = self._below(command.path)
         if not path or self._inside(path):
             raise ToolError(f"File {command.path} already exists")
-        self._may_hold(path)
-        admitted = self._admitted(path, command.file_text)
+        self._check_folders(path)
+        admitted = self._admit(path, command.file_text)
         try:
             self._memory.writer.apply([admitted.put()])
         except Conflict:
@@ -99,12 +96,12 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
 
     def str_replace(self, command: Replace) -> str:
         """Replace a piece of text that occurs once."""
-        before, after = self._edited(command.path, lambda text: _replaced(text, command))
+        before, after = self._edit(command.path, lambda text: _replace(text, command))
         return _snippet(after, before[: before.find(command.old_str)].count("\n"))
 
     def insert(self, command: Insert) -> str:
         """Put lines after a line."""
-        self._edited(command.path, lambda text: _inserted(text, command))
+        self._edit(command.path, lambda text: _insert(text, command))
         return f"The file {command.path} has been edited."
 
     def delete(self, command: Remove) -> str:
@@ -114,9 +111,8 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
             raise ToolError("Cannot delete the /memories directory itself")
         if not self._at(path):
             raise ToolError(f"The path {command.path} does not exist")
-        known = map(_file_of, self._memory.store.find(self._where(states=ANY_STATE), order=Order.ID, limit=ALL))
-        there = [file.record for file in known if f"{file.path}/".startswith(f"{path}/")]
-        erased(self._memory, there, scope=self._scope)
+        every = find_records(self._memory, states=ANY_STATE)
+        erase_records(self._memory, [record for record in every if f"{record.key}/".startswith(f"{path}/")])
         return f"Successfully deleted {command.path}"
 
     def rename(self, command: Rename) -> str:
@@ -131,71 +127,62 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"The path {command.old_path} does not exist")
         if new.startswith(f"{old}/"):
             raise ToolError(f"{command.old_path} cannot be moved into itself")
-        self._may_hold(new)
+        self._check_folders(new)
         try:
-            self._memory.writer.apply([self._rewritten(file, new + file.path[len(old) :], file.text) for file in found])
+            self._memory.writer.apply([self._rewrite(file, new + file.path[len(old) :], file.text) for file in found])
         except Conflict:
-            raise ToolError(f"{command.old_path} was not renamed: somebody else has changed it meanwhile") from None
+            raise ToolError(f"{command.old_path} was not renamed: another process has changed it meanwhile") from None
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
         """Erase every file for good, and whatever memory has written of them."""
-        bound(self._memory, self._binding()).clear(self._scope)
+        self._memory.clear(self._scope)
         return "All memory cleared"
 
     # Files
 
     def _below(self, path: str) -> str:
-        """A path of the model's below the root, as it is kept; one that leads out of it is refused."""
+        """Return a path of the model below the root, as it is stored; refuse one that leads out of it."""
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             raise ToolError(f"Path must start with /memories, got: {path}")
         try:
-            plain = posixpath.normpath(Gate(self._memory.secret()).text(path, what="the path"))
+            plain = posixpath.normpath(stored_key(self._memory, path, what="the path"))
         except InvalidInput as error:
             raise ToolError(f"{path!r} is no path: {error}") from error
         if plain != ROOT and not plain.startswith(f"{ROOT}/"):
             raise ToolError(f"Path {path} would escape /memories directory")
         return plain[len(ROOT) + 1 :]
 
-    def _where(self, *, keys: frozenset[str] | None = None, states: frozenset[State] = LIVE) -> Filter:
-        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock(), states=states, keys=keys)
-
-    def _binding(self) -> Binding:
-        return Binding(
-            channel=Channel.AGENT, writes={Kind.SEMANTIC: self._scope}, reads=(self._scope,),
-            content_bytes=CONTENT_BYTES_MOST, filed=False,
-        )  # fmt: skip
-
     def _file(self, path: str) -> _File | None:
-        found = self._memory.store.find(self._where(keys=frozenset({path})), order=Order.ID, limit=1) if path else []
+        found = find_records(self._memory, [path], limit=1) if path else []
         return next(map(_file_of, found), None)
 
     def _inside(self, path: str) -> list[_File]:
-        """The files of a folder and of those in it, by path."""
-        files = map(_file_of, self._memory.store.find(self._where(), order=Order.ID, limit=ALL))
+        """Return the files of a folder and of those in it, by path."""
+        files = map(_file_of, find_records(self._memory))
         return sorted((file for file in files if not path or file.path.startswith(f"{path}/")), key=lambda f: f.path)
 
     def _at(self, path: str) -> list[_File]:
         file = self._file(path)
         return [file] if file else self._inside(path)
 
-    def _may_hold(self, path: str) -> None:
+    def _check_folders(self, path: str) -> None:
         for above in _folders(path):
             if self._file(above):
                 raise ToolError(f"{ROOT}/{above} is a file and can hold no other")
 
-    def _admitted(self, path: str, text: str) -> Admitted:
-        """A file as a record.  A record's text has no blanks around it, so those stand beside."""
+    def _admit(self, path: str, text: str) -> Admitted:
+        """Return a file as a record.  A record's text has no blanks around it; its value has those."""
         core = text.strip()
         at = text.find(core)
         value: dict[str, Json] = {"before": text[:at], "after": text[at + len(core) :], "blank": not core}
         draft = Draft(content=core or path, key=path, value=value, kind=Kind.SEMANTIC)
         try:
-            return self._memory.writer.admit(draft, self._binding())
+            return self._memory.writer.admit(draft, self._memory.binding)
         except InvalidInput as error:
             raise ToolError(f"{ROOT}/{path} was not written: {error}") from error
 
-    def _edited(self, path: str, edit: Callable[[str], str]) -> tuple[str, str]:
+    def _edit(self, path: str, edit: Callable[[str], str]) -> tuple[str, str]:
         """Write the next version of a file, made of the one that is there by then; returns both texts."""
 
         def plan() -> tuple[list[Put], tuple[str, str]]:
@@ -206,16 +193,16 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
                 reason = "does not exist. Please provide a valid path." if missing else "is not a file."
                 raise ToolError(f"The path {path} {reason}")
             text = edit(file.text)
-            return [self._rewritten(file, file.path, text)], (file.text, text)
+            return [self._rewrite(file, file.path, text)], (file.text, text)
 
         try:
             return self._memory.writer.retry(plan, tries=TRIES, busy=f"others edit {path}")[1]
         except Conflict:
             raise ToolError(f"The file {path} is being edited by others; nothing was changed") from None
 
-    def _rewritten(self, file: _File, path: str, text: str) -> Put:
-        """The next version of a file; what people have put beside it (a pin, tags) stays."""
-        new = self._admitted(path, text).record
+    def _rewrite(self, file: _File, path: str, text: str) -> Put:
+        """Return the next version of a file; what people have added to it (a pin, tags) stays."""
+        new = self._admit(path, text).record
         source, trust = new.source, min(new.trust, file.record.trust)
         if text == file.text:
             source, trust = file.record.source, file.record.trust
@@ -261,7 +248,7 @@ def _snippet(text: str, changed: int) -> str:
     return "\n".join([head, *(_line(number + 1, lines[number]) for number in range(first, last))])
 
 
-def _replaced(text: str, command: Replace) -> str:
+def _replace(text: str, command: Replace) -> str:
     count = text.count(command.old_str)
     if count == 0:
         raise ToolError(
@@ -277,7 +264,7 @@ def _replaced(text: str, command: Replace) -> str:
     return text.replace(command.old_str, command.new_str)
 
 
-def _inserted(text: str, command: Insert) -> str:
+def _insert(text: str, command: Insert) -> str:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

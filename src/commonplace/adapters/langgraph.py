@@ -14,13 +14,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
-from commonplace.adapters.erasing import erased
-from commonplace.engine.admission import Gate
-from commonplace.engine.memory import Memory, bound
-from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.adapters.scoped import ALL, LIVE, erase_records, find_records, scoped_memory, stored_key
+from commonplace.engine.memory import Memory
 from commonplace.model.errors import NotFound
-from commonplace.model.queries import ANY_STATE, Filter, Hit, Order, State
-from commonplace.model.records import Channel, Json, Kind, Record
+from commonplace.model.queries import ANY_STATE, Hit, State
+from commonplace.model.records import Json, Record
 from commonplace.model.scopes import Scope
 
 try:
@@ -46,8 +44,6 @@ Namespace = tuple[str, ...]
 
 TTL = "ttl_minutes"  # in a record's metadata: how long it lives after it was read last
 SEARCHED_MOST = 1000  # items that a filter looks through behind a question
-ALL = -1
-LIVE = frozenset({State.LIVE})
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq, "$ne": operator.ne, "$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt,
@@ -56,19 +52,19 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class CommonplaceStore(BaseStore):
-    """A ``BaseStore`` that keeps its items in a memory, under one name, apart from everything else in it."""
+    """A ``BaseStore`` whose items are records of a memory, in scopes of its own."""
 
     __slots__ = ("_memory", "_root", "ttl_config")
     supports_ttl = True
 
     def __init__(self, memory: Memory, *, name: str = "langgraph", ttl: TTLConfig | None = None) -> None:
-        """Keep items in the store of ``memory``; two stores of one name there are one."""
+        """Store items where ``memory`` does; two stores of one name there are one."""
         self._memory = memory
         self._root = ("namespace", name)
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Answer what is asked, then make the changes, the last one for each item; see ``BaseStore``."""
+        """Answer the reads, then make the changes, the last one for each item; see ``BaseStore``."""
         asked = list(ops)
         for op in asked:
             validate_op_namespace(op)
@@ -86,36 +82,21 @@ class CommonplaceStore(BaseStore):
 
     def _answer(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
         if isinstance(op, GetOp):
-            record = self._held(op.namespace, op.key)
+            record = next(iter(self._find(op.namespace, [op.key])), None)
             return Item(**self._read(record, refresh=op.refresh_ttl)) if record else None
         if isinstance(op, SearchOp):
-            return list(self._searched(op))
-        return self._listed(op)
+            return list(self._search(op))
+        return self._list_namespaces(op)
 
     # Items
 
     def _bound(self, *namespaces: Namespace) -> Memory:
-        scopes = tuple(self._scope(namespace) for namespace in namespaces)
-        binding = Binding(
-            channel=Channel.AGENT, writes={Kind.SEMANTIC: scopes[0]}, reads=scopes, also_writes=frozenset(scopes),
-            content_bytes=CONTENT_BYTES_MOST, filed=False,
-        )  # fmt: skip
-        return bound(self._memory, binding)
+        scopes = [Scope.of(self._root, *(("namespace", label) for label in namespace)) for namespace in namespaces]
+        return scoped_memory(self._memory, *scopes)
 
-    def _scope(self, namespace: Namespace) -> Scope:
-        return Scope.of(self._root, *(("namespace", label) for label in namespace))
-
-    def _key(self, key: str) -> str:
-        """A key as it is kept: it passes the gate as well, and what it is asked for by has to pass it likewise."""
-        return Gate(self._memory.secret()).text(key, what="the key")
-
-    def _at(self, namespace: Namespace, keys: Iterable[str], states: frozenset[State]) -> list[Record]:
-        scopes, asked = frozenset({self._scope(namespace)}), frozenset(map(self._key, keys))
-        where = Filter(scopes=scopes, at=self._memory.clock(), keys=asked, states=states)
-        return self._memory.store.find(where, order=Order.NEWEST, limit=ALL)
-
-    def _held(self, namespace: Namespace, key: str) -> Record | None:
-        return next(iter(self._at(namespace, [key], LIVE)), None)
+    def _find(self, namespace: Namespace, keys: Iterable[str], states: frozenset[State] = LIVE) -> list[Record]:
+        memory = self._bound(namespace)
+        return find_records(memory, [stored_key(memory, key, what="the key") for key in keys], states=states)
 
     def _put(self, op: PutOp, value: Mapping[str, Any]) -> None:
         metadata: dict[str, Json] = {TTL: op.ttl} if op.ttl is not None else {}
@@ -128,15 +109,15 @@ class CommonplaceStore(BaseStore):
         for op in ops:
             keys.setdefault(op.namespace, []).append(op.key)
         for namespace, meant in keys.items():
-            erased(self._memory, self._at(namespace, meant, ANY_STATE), scope=self._scope(namespace))
+            erase_records(self._memory, self._find(namespace, meant, ANY_STATE))
 
     def _read(self, record: Record, *, refresh: bool) -> dict[str, Any]:
-        """A record as an item's fields; being read gives one with a time to live as much time again."""
+        """Return a record as an item's fields; reading one with a time to live extends it."""
         namespace = tuple(label for _, label in record.scope.segments[1:])
         lives = record.metadata.get(TTL)
         if refresh and isinstance(lives, int | float):
             until = self._memory.clock() + timedelta(minutes=lives)
-            with suppress(NotFound):  # somebody has deleted it since it was found
+            with suppress(NotFound):  # deleted since it was found
                 self._bound(namespace).update(record.id, expires_at=until)
         return {
             "value": record.value, "key": record.key, "namespace": namespace,
@@ -145,15 +126,15 @@ class CommonplaceStore(BaseStore):
 
     # Searching
 
-    def _searched(self, op: SearchOp) -> Iterator[SearchItem]:
-        found = self._found(op)
-        fitting = ((record, score) for record, score in found if _fits(record.value, op.filter))
+    def _search(self, op: SearchOp) -> Iterator[SearchItem]:
+        found = self._matching(op)
+        fitting = ((record, score) for record, score in found if _passes_filter(record.value, op.filter))
         for record, score in list(fitting)[op.offset : op.offset + op.limit]:
             yield SearchItem(**self._read(record, refresh=op.refresh_ttl), score=score)
 
-    def _found(self, op: SearchOp) -> Iterator[tuple[Record, float | None]]:
-        """What the question finds, best first; without one everything, what was written last first."""
-        namespaces = self._below(op.namespace_prefix)
+    def _matching(self, op: SearchOp) -> Iterator[tuple[Record, float | None]]:
+        """Yield what the question finds, best first; without a question everything, last written first."""
+        namespaces = self._namespaces(op.namespace_prefix)
         if not namespaces:
             return
         memory = self._bound(*namespaces)
@@ -165,8 +146,8 @@ class CommonplaceStore(BaseStore):
         for hit in memory.recall(op.query, limit=most):
             yield from ((record, hit.score) for record in _records(memory, hit))
 
-    def _below(self, prefix: Namespace) -> list[Namespace]:
-        """The namespaces that begin so and hold anything."""
+    def _namespaces(self, prefix: Namespace) -> list[Namespace]:
+        """Return the namespaces below a prefix that hold anything."""
         own = [
             tally.scope for tally in self._memory.store.census(at=self._memory.clock()) if tally.state is State.LIVE
             and tally.scope.segments[0] == self._root
@@ -174,21 +155,23 @@ class CommonplaceStore(BaseStore):
         names = {tuple(label for _, label in scope.segments[1:]) for scope in own}
         return sorted(name for name in names if name[: len(prefix)] == prefix)
 
-    def _listed(self, op: ListNamespacesOp) -> list[Namespace]:
-        fitting = [name for name in self._below(()) if all(_matches(name, one) for one in op.match_conditions or ())]
+    def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        fitting = [
+            name for name in self._namespaces(()) if all(_matches(name, one) for one in op.match_conditions or ())
+        ]
         cut = sorted({name[: op.max_depth] for name in fitting})
         return cut[op.offset : op.offset + op.limit]
 
 
 def _records(memory: Memory, hit: Hit) -> Iterator[Record]:
-    """A hit's record, and those that say the same: items are never one because their values are."""
+    """Yield a hit's record and its duplicates: equal values do not make items one."""
     if hit.record:
         yield hit.record
     yield from (memory.get(name) for name in hit.alike)
 
 
 def _text(op: PutOp) -> str:
-    """What an item is found by: the fields that it names, else its whole value; its key alone if it wants no index."""
+    """Return the text that finds an item: the fields that it names, else its whole value; its key if not indexed."""
     if op.index is False:
         return op.key
     texts = [text for path in op.index or () for text in get_text_at_path(op.value, path)]
@@ -203,13 +186,13 @@ def _matches(name: Namespace, condition: MatchCondition) -> bool:
     return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
 
 
-def _fits(value: Json, wanted: Mapping[str, Any] | None) -> bool:
+def _passes_filter(value: Json, wanted: Mapping[str, Any] | None) -> bool:
     fields = value if isinstance(value, dict) else {}
-    return all(_compared(fields.get(name), asked) for name, asked in (wanted or {}).items())
+    return all(_compare(fields.get(name), asked) for name, asked in (wanted or {}).items())
 
 
-def _compared(value: Any, asked: Any) -> bool:
-    """Whether a field is what is asked for: a value, or conditions such as ``{"$gte": 3}``."""
+def _compare(value: Any, asked: Any) -> bool:
+    """Return whether a field is what is asked for: a value, or conditions such as ``{"$gte": 3}``."""
     if not isinstance(asked, dict) or not any(str(name).startswith("$") for name in asked):
         return cast("bool", value == asked)
     unknown = [name for name in asked if name not in _COMPARE]

@@ -10,17 +10,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from commonplace.adapters.erasing import erased
-from commonplace.engine.memory import Memory, bound
-from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
-from commonplace.model.queries import Filter, Order
+from commonplace.adapters.scoped import ALL, erase_records, find_records, scoped_memory
+from commonplace.engine.memory import Memory
+from commonplace.model.binding import CONTENT_BYTES_MOST
 from commonplace.model.records import Channel, Draft, Json, Kind
 from commonplace.model.scopes import Scope
 
 if TYPE_CHECKING:
     from agents import SessionSettings, TResponseInputItem
 
-ALL = -1
 SEARCHED_CHARS = CONTENT_BYTES_MOST // 8  # a letter has up to four bytes, and the mark of a secret more than the secret
 BLANK = "(nothing said)"  # what a record of an item without words says
 
@@ -31,14 +29,14 @@ class CommonplaceSession:
     def __init__(
         self, session_id: str, memory: Memory, *, name: str = "openai-agents", settings: SessionSettings | None = None
     ) -> None:
-        """Keep the session in the store of ``memory``; ``name`` keeps applications apart."""
+        """Store the session where ``memory`` does; ``name`` separates applications."""
         self.session_id = session_id
         self.session_settings = settings
-        self._memory = memory
         self._scope = Scope.of(("agent", name), ("task", session_id))
+        self._memory = scoped_memory(memory, self._scope, channel=Channel.CAPTURE, kind=Kind.WORKING)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items, oldest first; of many the last ``limit``."""
+        """Return the items, oldest first; of many the last ``limit``."""
         wanted = self.session_settings.limit if limit is None and self.session_settings else limit
         return await asyncio.to_thread(self._items, wanted)
 
@@ -48,45 +46,36 @@ class CommonplaceSession:
             await asyncio.to_thread(self._add, cast("Sequence[Json]", items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last item away; of two who try at once each gets another one."""
+        """Remove and return the last item; of two callers at once each gets another one."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
         """Erase the session for good, and whatever memory has written of it."""
-        await asyncio.to_thread(bound(self._memory, self._binding()).clear, self._scope)
-
-    def _where(self) -> Filter:
-        return Filter(scopes=frozenset({self._scope}), at=self._memory.clock())
+        await asyncio.to_thread(self._memory.clear, self._scope)
 
     def _items(self, limit: int | None) -> list[TResponseInputItem]:
         if limit is not None and limit <= 0:
             return []
-        newest = self._memory.store.find(self._where(), order=Order.NEWEST, limit=ALL if limit is None else limit)
+        newest = find_records(self._memory, limit=ALL if limit is None else limit)
         return [cast("TResponseInputItem", record.value) for record in reversed(newest)]
 
     def _add(self, items: Sequence[Json]) -> None:
-        writer, binding = self._memory.writer, self._binding()
+        writer, binding = self._memory.writer, self._memory.binding
         drafts = [
-            Draft(content=_searched(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id)
+            Draft(content=_search_text(item) or BLANK, kind=Kind.WORKING, value=item, ref=self.session_id)
             for item in items
         ]
         writer.apply([writer.admit(draft, binding).put() for draft in drafts])
 
     def _pop(self) -> TResponseInputItem | None:
-        while newest := self._memory.store.find(self._where(), order=Order.NEWEST, limit=1):
-            if newest[0].id in erased(self._memory, newest, scope=self._scope):
+        while newest := find_records(self._memory, limit=1):
+            if newest[0].id in erase_records(self._memory, newest):
                 return cast("TResponseInputItem", newest[0].value)
         return None
 
-    def _binding(self) -> Binding:
-        return Binding(
-            channel=Channel.CAPTURE, writes={Kind.WORKING: self._scope}, reads=(self._scope,),
-            content_bytes=CONTENT_BYTES_MOST, filed=False,
-        )  # fmt: skip
 
-
-def _searched(item: Any) -> str:
-    """The words by which an item is found: of a very long one the first, for the whole of it is the record's value."""
+def _search_text(item: Any) -> str:
+    """Return the words by which an item is found: of a very long one the first, since its value holds all of it."""
     words = _words(item).strip()
     if len(words) <= SEARCHED_CHARS:
         return words
@@ -94,7 +83,7 @@ def _searched(item: Any) -> str:
 
 
 def _words(item: Any) -> str:
-    """What an item says: its text, wherever the SDK has put it."""
+    """Return the text of an item, wherever the SDK has put it."""
     if isinstance(item, str):
         return item
     if isinstance(item, list):

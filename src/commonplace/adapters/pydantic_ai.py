@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from commonplace.agents.loop import pydantic_tool
+from commonplace.agents.verb_tools import answer_call
 from commonplace.app import App
-from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.learning import addresses_of, save_brief_receipt, session_brief
 from commonplace.model.errors import CommonplaceError
 from commonplace.model.ids import new_id
-from commonplace.records.tools import RecordTools
+from commonplace.records import AppAccess, record_tools
 
 try:
     from pydantic_ai import FunctionToolset, RunContext
@@ -27,12 +27,12 @@ RUNS_MOST = 256  # at once, of one agent, for which what they were given is kept
 
 def toolset(place: App) -> FunctionToolset[Any]:
     """The memory tools of one place, for an agent that wants nothing else of Commonplace."""
-    tools = FunctionToolset[Any](id="commonplace")
-    where = place.where
-    there = [PROJECT] * (where.project is not None and where.on(PROJECT)) + [ASSISTANT] * where.on(ASSISTANT)
-    for tool in RecordTools(addresses_of(place), {name: where.scope(name) for name in there}).all:
-        tools.add_function(tool)
-    return tools
+    tools = record_tools(place)
+
+    def function(name: str) -> Callable[..., str]:
+        return lambda **arguments: answer_call(tools, name, arguments)
+
+    return FunctionToolset([pydantic_tool(tool.to_tool(function(tool.name))) for tool in tools], id="commonplace")
 
 
 class CommonplaceMemory(AbstractCapability[Any]):
@@ -64,15 +64,13 @@ class CommonplaceMemory(AbstractCapability[Any]):
         return known
 
     def _brief(self, task: str) -> str:
-        session = new_id(self.place.clock())
         try:
-            injection = session_brief(self.place, task, budget=self.budget, session=session)
+            shown = AppAccess(self.place).brief(task, budget=self.budget, session=new_id(self.place.clock()))
         except CommonplaceError as error:
             self.notes.append(f"nothing was recalled: {error}")
             return ""
-        self.notes += injection.notes
-        self.notes += save_brief_receipt(self.place, injection, session=session)[1]
-        return injection.text
+        self.notes += shown.notes
+        return shown.injection.text
 
 
 def _task(context: RunContext[Any]) -> str:

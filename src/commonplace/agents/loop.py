@@ -142,13 +142,6 @@ class ModelLoop:
         )  # fmt: skip
 
     def _tool(self, tool: Tool, *, sequential: bool) -> PydanticTool[None]:
-        """Return a tool as PydanticAI takes it; arguments that are no object are reported to the model.
-
-        PydanticAI does not check tools that come with a schema, and would break down on a list or a null.
-        """
-        from pydantic_ai import Tool as PydanticTool  # noqa: PLC0415 - see models
-        from pydantic_core import SchemaValidator, core_schema  # noqa: PLC0415
-
         def record(arguments: Mapping[str, Any], answer: Any) -> Any:
             self._watch(ToolCall(tool=tool.name, arguments=arguments, answer=answer))
             return answer
@@ -160,11 +153,22 @@ class ModelLoop:
             return record(arguments, await tool.function(**arguments))
 
         function = call_async if inspect.iscoroutinefunction(tool.function) else call
-        made: PydanticTool[None] = PydanticTool.from_schema(
-            function, tool.name, tool.description, dict(tool.parameters), sequential=sequential
-        )
-        made.function_schema.validator = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
-        return made
+        return pydantic_tool(tool.replace(function=function), sequential=sequential)
+
+
+def pydantic_tool(tool: Tool, *, sequential: bool = True) -> PydanticTool[None]:
+    """Return a tool as PydanticAI takes it; arguments that are no object are reported to the model.
+
+    PydanticAI does not check tools that come with a schema, and would break down on a list or a null.
+    """
+    from pydantic_ai import Tool as PydanticTool  # noqa: PLC0415 - see models
+    from pydantic_core import SchemaValidator, core_schema  # noqa: PLC0415
+
+    made: PydanticTool[None] = PydanticTool.from_schema(
+        tool.function, tool.name, tool.description, dict(tool.parameters), sequential=sequential
+    )
+    made.function_schema.validator = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+    return made
 
 
 class _Finished(NamedTuple):

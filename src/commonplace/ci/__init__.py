@@ -1,5 +1,18 @@
 """Pipeline memory: agents in YAML pipelines that remember between runs, each isolated from the others."""
 
+from __future__ import annotations
+
+from commonplace.lazy import lazy_names
+
+TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
+if TYPE_CHECKING:
+    from commonplace.ci.surface import pipeline_surface
+    from commonplace.ci.verbs import VERBS, answer_call, pipeline_tools
+
 COMMANDS = {
     "pipeline": ("command:pipeline", "Run pipelines whose agents remember; see what they learned."),
 }  #: name -> where it lives in this package, what it does
+
+__getattr__ = lazy_names(__name__, {"surface": "pipeline_surface", "verbs": "VERBS answer_call pipeline_tools"})
+
+__all__ = ["COMMANDS", "VERBS", "answer_call", "pipeline_surface", "pipeline_tools"]

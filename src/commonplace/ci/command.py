@@ -37,12 +37,14 @@ def pipeline() -> None:
 
 def _stored(command: F) -> F:
     """Give a command ``--store``."""
-    return click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")(command)
+    return click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")(
+        command
+    )
 
 
 @pipeline.command()
 @click.argument("file", metavar="FILE")
-@click.option("--job", metavar="JOB", help="Run this job only; all of them unless given, one after the other.")
+@click.option("--job", metavar="JOB", help="Run only this job (default: all, one after the other).")
 @click.option("--allow-tasks", is_flag=True, help="Let `task` steps run their commands on this machine.")
 @_stored
 def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int:
@@ -92,7 +94,7 @@ def _titled(step: Step) -> str:
 @_stored
 @json_option
 def list_(store: str | None, as_json: bool) -> None:
-    """Say which pipelines there are, and how much their agents have learned.
+    """List pipelines and how many memories their agents have.
 
     Example:
       commonplace pipeline list
@@ -120,12 +122,12 @@ def _learned(one: Known) -> str:
 @click.argument("agent", metavar="[AGENT]", required=False)
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), default=MEMORY_LIMIT, show_default=True,
-    help="Show at most so many of each agent, newest first.",
+    help="Show at most N memories of each agent, newest first.",
 )  # fmt: skip
 @_stored
 @json_option
 def memory(name: str, agent: str | None, limit: int, store: str | None, as_json: bool) -> None:
-    """Show what the agents of a pipeline have learned; looking does not count as recalling.
+    """Show what the agents of a pipeline have learned. It does not count as a recall.
 
     Examples:
       commonplace pipeline memory release
@@ -172,7 +174,7 @@ def _recalled(times: int) -> str:
 @_stored
 @json_option
 def delete(name: str, yes: bool, store: str | None, as_json: bool) -> int:
-    """Erase a pipeline with everything its agents have learned, for good.  Its file stays; run again, it starts empty.
+    """Erase a pipeline and the memories of its agents.  Its file stays; the next run starts empty.
 
     Example:
       commonplace pipeline delete release

@@ -38,7 +38,7 @@ class MemoryBlock(Block):
                 force_setattr(self, name, default)
 
     def bind(self, pipeline: str, agent: str) -> Binding:
-        """What this agent of this pipeline may do: read and write its own memories, and see nobody else's."""
+        """What this agent of this pipeline may do: read and write its own memories, and no others."""
         scope = agent_scope(pipeline, agent)
         return Binding(
             channel=Channel.AGENT,
@@ -124,12 +124,12 @@ class Job(Value):
 class Pipeline(Value):
     """A file, read and checked."""
 
-    name: str  #: what its memories are kept under
+    name: str  #: what its memories are stored under
     file: str
     named: bool  #: the file says its name; else it is called after the file
     jobs: tuple[Job, ...]
 
-    def chosen(self, job: str | None) -> tuple[Job, ...]:
+    def select_jobs(self, job: str | None) -> tuple[Job, ...]:
         """The job of that name, or all of them."""
         if job is None:
             return self.jobs

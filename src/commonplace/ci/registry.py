@@ -1,4 +1,4 @@
-"""The pipelines that a store knows: entered when they first run, listed, looked into, deleted with all they hold.
+"""The pipelines of a store: registered when they first run, listed, inspected, deleted with all they hold.
 
 A pipeline is a record in its own scope; its agents' memories live in scopes below it.  No agent runs here and no
 framework is loaded, so commands that only look are quick.
@@ -16,12 +16,13 @@ from commonplace.ci.dialect import MemoryBlock, Pipeline, agent_scope, pipeline_
 from commonplace.config import settings
 from commonplace.config.paths import CONFIG, database, home
 from commonplace.engine.memory import Forgotten, Memory, now_utc
+from commonplace.engine.writer import Writer
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Change, DropScope, Outcome, Put, Require
 from commonplace.model.errors import ConfigError, Conflict, NotFound
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import ANY_STATE, Filter, Order
-from commonplace.model.records import Channel, Kind, Record
+from commonplace.model.records import Channel, Draft, Kind, Record
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
 
@@ -37,9 +38,9 @@ class Known(Value):
 
 
 class Rooted:
-    """A store that takes a record only while the pipeline it belongs to is there; one transaction decides.
+    """A store that accepts a record only while its pipeline exists; one transaction decides.
 
-    Everything else goes through.  A run that outlives its pipeline can so leave nothing for the next one of that name.
+    Everything else passes through, so a run that outlives its pipeline leaves nothing for the next one of that name.
     """
 
     def __init__(self, store: Store, pipeline: str, root: str | None, *, clock: Clock) -> None:
@@ -50,7 +51,7 @@ class Rooted:
         self._clock = clock
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Make the changes, if the pipeline is still there."""
+        """Apply the changes, if the pipeline still exists."""
         if not any(isinstance(change, Put) for change in changes):
             return self._store.apply(changes)
         missing = f"there is no pipeline {self._pipeline!r}: it was deleted, or it never ran"
@@ -66,31 +67,12 @@ class Rooted:
             raise
 
     def __getattr__(self, name: str) -> Any:
-        """Every other verb is the store's."""
-        return getattr(self._store, name)
-
-
-class Unclaimed:
-    """A store that takes a pipeline's own record only if there is none: of two that come at once, one has the name."""
-
-    def __init__(self, store: Store, pipeline: str, *, clock: Clock) -> None:
-        self._store = store
-        self._pipeline = pipeline
-        self._clock = clock
-
-    def apply(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Make the changes, if nobody came first."""
-        scopes, keys = frozenset({pipeline_scope(self._pipeline)}), frozenset({KEY})
-        none = Require(where=Filter(scopes=scopes, at=self._clock(), keys=keys), count=0)
-        return self._store.apply([none, *changes])[1:]
-
-    def __getattr__(self, name: str) -> Any:
-        """Every other verb is the store's."""
+        """Pass every other method on to the store."""
         return getattr(self._store, name)
 
 
 class Ledger:
-    """What a store knows of pipelines."""
+    """The pipelines of one store."""
 
     def __init__(
         self,
@@ -100,15 +82,15 @@ class Ledger:
         secret: Callable[[], bytes] = bytes,
         embedder: Embedder | None = None,
     ) -> None:
-        """Look at a store; ``secret`` gives the key of redaction marks."""
+        """Wrap an open store; ``secret`` returns the key of redaction marks."""
         self.store = store
         self._embedder = embedder
         self._clock = clock
         self._secret = secret
 
     def enter(self, name: str, *, file: str | None = None) -> Record:
-        """Know a pipeline from now on.  One that is called after its file keeps to that file."""
-        found = self._entry(name) or self._entered(name, file)
+        """Register a pipeline, unless it is known.  One that is named after its file belongs to that file."""
+        found = self._entry(name) or self._register(name, file)
         kept = _file(found)
         if file is not None and kept != redact(file, key=self._secret()).text:
             whose = f"belongs to {kept}" if kept else "was named by a program or another file"
@@ -117,21 +99,21 @@ class Ledger:
         return found
 
     def enter_file(self, pipeline: Pipeline) -> Record:
-        """Know the pipeline of a file from now on."""
+        """Register the pipeline of a file."""
         return self.enter(pipeline.name, file=None if pipeline.named else os.path.abspath(pipeline.file))
 
     def memory(self, pipeline: str, agent: str, block: MemoryBlock) -> Memory:
-        """What one agent of one pipeline remembers."""
+        """Return the memory of one agent of one pipeline."""
         entry = self._entry(pipeline)
         rooted = Rooted(self.store, pipeline, entry.id if entry else None, clock=self._clock)
-        # It has every verb of a store, most of them through __getattr__, which a type checker does not follow.
+        # It has every method of a store, most of them through __getattr__, which a type checker does not follow.
         return Memory(
             cast("Store", rooted), block.bind(pipeline, agent), clock=self._clock, secret=self._secret,
             embedder=self._embedder,
         )  # fmt: skip
 
     def all(self) -> list[Known]:
-        """Every pipeline, by name."""
+        """Return every pipeline, by name."""
         agents: dict[str, dict[str, int]] = {}
         for tally in self.store.census():
             [(kind, name), *below] = tally.scope.segments
@@ -142,14 +124,14 @@ class Ledger:
         return [Known(name=name, agents=agents[name], file=_file(self._entry(name))) for name in sorted(agents)]
 
     def known(self, name: str) -> Known:
-        """One pipeline by its name."""
+        """Return one pipeline.  Raises ``NotFound``."""
         found = next((one for one in self.all() if one.name == name), None)
         if found is None:
             raise NotFound(f"there is no pipeline {name!r}; `commonplace pipeline list` shows those that there are")
         return found
 
     def memories(self, pipeline: str, agent: str, *, limit: int) -> Sequence[Record]:
-        """What an agent has learned, newest first; looking does not count as recalling."""
+        """Return what an agent has learned, newest first; it does not count as a recall."""
         scopes = frozenset({agent_scope(pipeline, agent)})
         return self.store.find(Filter(scopes=scopes, at=self._clock()), order=Order.NEWEST, limit=limit)
 
@@ -159,19 +141,21 @@ class Ledger:
         [outcome] = self.store.apply([DropScope(scope=pipeline_scope(name))])
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
-    def _entered(self, name: str, file: str | None) -> Record:
-        """The record of a pipeline that nobody knew a moment ago; somebody else's, if that one was quicker."""
-        scope, unclaimed = pipeline_scope(name), Unclaimed(self.store, name, clock=self._clock)
+    def _register(self, name: str, file: str | None) -> Record:
+        """Store the record of a new pipeline; returns another process's, if that one was quicker."""
+        scope = pipeline_scope(name)
         binding = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: scope}, reads=(scope,))
-        # See ``memory`` for the cast.
-        own = Memory(cast("Store", unclaimed), binding, clock=self._clock, secret=self._secret, embedder=self._embedder)
+        writer = Writer(self.store, clock=self._clock, embedder=self._embedder, secret=self._secret)
+        draft = Draft(content=f"The pipeline {name}", kind=Kind.SEMANTIC, key=KEY, value={"file": file})
+        admitted = writer.admit(draft, binding)
         try:
-            return own.remember(f"The pipeline {name}", key=KEY, value={"file": file}).record
+            writer.apply([admitted.put(expect=0)])
         except Conflict:
             found = self._entry(name)
-            if found is None:  # and it is gone again
+            if found is None:  # it was deleted in between
                 raise
             return found
+        return admitted.record
 
     def _entry(self, name: str) -> Record | None:
         where = Filter(scopes=frozenset({pipeline_scope(name)}), at=self._clock(), keys=frozenset({KEY}))
@@ -182,7 +166,7 @@ class Ledger:
 def ledger(
     store: str | None = None, *, env: Mapping[str, str] | None = None, clock: Clock = now_utc
 ) -> Iterator[Ledger]:
-    """Open the ledger of a store: a file of its own, or the one in the data folder that all of Commonplace shares."""
+    """Open the pipelines of a store: a file of its own, or by default the database in the data folder."""
     known = os.environ if env is None else env
     data = home(known)
     file = os.path.join(data, CONFIG)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from commonplace.agents.loop import ModelLoop, ToolCall, Watch, ignore
 from commonplace.agents.models import load_model
 from commonplace.agents.scheduler import Schedule
-from commonplace.agents.tool import Tool
+from commonplace.agents.verb_tools import VerbTool
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, TaskStep, agent_step
 from commonplace.ci.registry import Ledger, ledger
-from commonplace.ci.tools import answered, tools
+from commonplace.ci.verbs import answer_call, pipeline_tools
 from commonplace.engine.memory import now_utc
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.ports import Clock
@@ -105,22 +105,22 @@ class Agents:
         loop = ModelLoop(
             step.name,
             load_model(model or step.model, base_url=step.base_url, api_key_env=step.api_key_env, env=self._env),
-            tools=[tool.replace(function=partial(_answer, held, tool.name)) for tool in held],
+            tools=[tool.to_tool(partial(_answer, held, tool.name)) for tool in held],
             watch=watch,
         )
         reply = await loop.run(step.prompt)
         return StepResult(step=step, output=reply.output, calls=tuple(calls), truncated=reply.truncated)
 
-    def tools(self, step: AgentStep) -> tuple[Tool, ...]:
+    def tools(self, step: AgentStep) -> tuple[VerbTool, ...]:
         """Return the memory tools of an agent; none if its memory is off, or if it or the pipeline has no name."""
         if step.memory is None or not step.memory.enabled or not self.pipeline or not step.name:
             return ()
         held = self._ledger.memory(self.pipeline, step.name, step.memory)
-        return tools(held, max_recall=step.memory.max_recall)
+        return pipeline_tools(held, max_recall=step.memory.max_recall)
 
 
-def _answer(held: tuple[Tool, ...], name: str, **arguments: Any) -> dict[str, Any]:
-    return answered(held, name, arguments)
+def _answer(held: tuple[VerbTool, ...], name: str, **arguments: Any) -> dict[str, Any]:
+    return answer_call(held, name, arguments)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ class Run:
 
     def _steps(self, job: str | None, *, allow_tasks: bool) -> list[tuple[str, Step]]:
         """Return the steps with their jobs' names; refused as a whole if one of them may not run."""
-        chosen = [(one.name, step) for one in self._described.chosen(job) for step in one.plan]
+        chosen = [(one.name, step) for one in self._described.select_jobs(job) for step in one.plan]
         for name, step in chosen:
             if isinstance(step, TaskStep) and not allow_tasks:
                 reason = f"task {step.name!r} of job {name!r} would run {step.config.run.path!r} on this machine"

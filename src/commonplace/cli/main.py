@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
 def _dispatch(arguments: Sequence[str]) -> int:
     code: int | None = None
     if list(arguments) == ["mcp"] and not sys.stdin.isatty():  # a host has started it, and waits
-        load("mcp.stdio:serve")(load("records.mcp_surface:records_surface")())
+        load("mcp.stdio:serve")(load("records.surface:records_surface")())
         return 0
     if list(arguments[:1]) == ["recall"]:
         code = load("records.recall_command:quick")(arguments[1:])

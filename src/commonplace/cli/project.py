@@ -74,7 +74,7 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """
     with open_app() as app:
         session = Session(app, app.memory, as_json=as_json)
-        meant = [app.where.writable(scope)] if scope else app.folders.scopes
+        meant = [app.where.writable_scope(scope)] if scope else app.folders.scopes
         reports = {}
         for one in meant:
             with progress(f"Syncing {app.where.label(one)}") as tell:
@@ -155,7 +155,7 @@ def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     if yes and not force and not sys.stdin.isatty():
         raise InvalidInput("--yes does not clear a memory where there is no terminal; --force does")
     with open_session(scope, as_json=as_json) as session:
-        target = session.app.where.writable(scope)
+        target = session.app.where.writable_scope(scope)
         count = sum(tally.count for tally in session.app.store.census() if tally.scope == target)
         question = f"Erase the {plural(count, 'item')} in the {scope} memory irreversibly?"
         if not (yes or force) and not confirm(question, otherwise="--force"):

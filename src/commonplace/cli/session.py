@@ -14,10 +14,9 @@ from commonplace.app import App, open_app
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import Kept, Memory
-from commonplace.engine.rendering import record_json
+from commonplace.engine.rendering import record_json, redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
-from commonplace.redact.redaction import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,11 +107,6 @@ def table_lines(rows: Sequence[Sequence[str]], *, numbers: int = 0) -> Iterator[
 def to_seconds(moment: str) -> str:
     """An ISO time in UTC without its fraction of a second."""
     return f"{moment[:19]}Z"
-
-
-def redaction_notes(findings: Sequence[Finding]) -> list[str]:
-    """One sentence for each redaction, without the secret."""
-    return [f"a secret ({finding.kind}) was taken out; {finding.mark} stands in its place" for finding in findings]
 
 
 @contextmanager

@@ -12,11 +12,12 @@ import click
 
 from commonplace.app import machine_name, mover_of, open_store
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, open_session, plural, progress, redaction_notes, scope_option
+from commonplace.cli.session import json_option, open_session, plural, progress, scope_option
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer
 from commonplace.engine.export_format import export_lines, read_export
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files.user_files import STDIN, read_lines, replacing
 from commonplace.model.errors import Conflict, InvalidInput, StoreError
 from commonplace.model.records import CATEGORIES
@@ -172,7 +173,7 @@ def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
     """Import an export of ours."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         app = session.app
-        into = app.where.writable(scope) if scope else None
+        into = app.where.writable_scope(scope) if scope else None
         done = transfer.import_items(app.memory, read_export(read_lines(file), file), into=into, tell=tell)
         session.add_notes(*redaction_notes(done.redactions), *done.notes)
         text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."

@@ -77,7 +77,7 @@ def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[Problem]]) ->
         return None
     folder = app.store.folders.get(scope)
     described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
-    described |= {"enabled": app.where.on(name), "folder": folder}
+    described |= {"enabled": app.where.is_enabled(name), "folder": folder}
     if folder:
         last = app.folders.checked_at(scope)
         described |= {"files": len(app.store.files(folder)), "in_sync": not checks[_FILES.format(name)]}

@@ -1,1 +1,1 @@
-"""Each YAML dialect becomes a binding; below that line nobody sees YAML or an environment variable."""
+"""Places, settings files and the decoder of YAML dialects; below this layer there is no YAML and no environment."""

@@ -39,8 +39,8 @@ def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
     elif platform == "win32":
         base = env.get("LOCALAPPDATA") or os.path.join(user, "AppData", "Local")
     else:
-        said = env.get("XDG_DATA_HOME", "")  # the specification has relative ones ignored
-        base = said if os.path.isabs(said) else os.path.join(user, ".local", "share")
+        configured = env.get("XDG_DATA_HOME", "")  # the specification has relative ones ignored
+        base = configured if os.path.isabs(configured) else os.path.join(user, ".local", "share")
     return os.path.join(base, "commonplace")
 
 
@@ -70,16 +70,16 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def database(env: Mapping[str, str], said: str | None) -> str:
+def database(env: Mapping[str, str], configured: str | None) -> str:
     """The store: what the environment names, else what the settings say, else a file in the data folder.
 
     A relative path of the settings is one in the data folder; one of the environment starts where the command runs.
     """
     if given := env.get(STORE):
         return given if is_address(given) else os.path.abspath(os.path.expanduser(given))
-    if said and is_address(said):
-        return said
-    return os.path.normpath(os.path.join(home(env), os.path.expanduser(said or DATABASE)))
+    if configured and is_address(configured):
+        return configured
+    return os.path.normpath(os.path.join(home(env), os.path.expanduser(configured or DATABASE)))
 
 
 def find(directory: str) -> Place | None:

@@ -36,12 +36,12 @@ class Context(Value):
     @property
     def folders(self) -> dict[Scope, str]:
         """Where the Markdown of each scope lies: the project's in its repository, the user's own in the data folder."""
-        own = {self.assistant: os.path.join(self.home, ASSISTANT)} if self.on(ASSISTANT) else {}
-        if self.project and self.place and self.place.folder and self.on(PROJECT):
+        own = {self.assistant: os.path.join(self.home, ASSISTANT)} if self.is_enabled(ASSISTANT) else {}
+        if self.project and self.place and self.place.folder and self.is_enabled(PROJECT):
             return own | {self.project: self.place.folder}
         return own
 
-    def on(self, name: str) -> bool:
+    def is_enabled(self, name: str) -> bool:
         """Whether that memory is switched on."""
         return bool((self.project_settings if name == PROJECT else self.user_settings)["enabled"])
 
@@ -60,14 +60,14 @@ class Context(Value):
         return models(self.project_settings)
 
     def scope(self, name: str) -> Scope:
-        """The scope that people call so."""
+        """The scope of that name, ``project`` or ``assistant``."""
         if name == ASSISTANT:
-            return self._enabled(self.assistant, name)
+            return self._require_enabled(self.assistant, name)
         if name != PROJECT:
             raise InvalidInput(f"{name!r} is not a scope; use {PROJECT} or {ASSISTANT}")
         if self.project is None:
             raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
-        return self._enabled(self.project, name)
+        return self._require_enabled(self.project, name)
 
     def label(self, scope: Scope) -> str:
         """What people call a scope."""
@@ -84,7 +84,7 @@ class Context(Value):
 
     @property
     def default(self) -> str:
-        """Where something is kept unless told otherwise: in the project if one is around, else in the user's own."""
+        """The scope that is written to by default: the project if there is one, else the user's own memory."""
         return PROJECT if self.place else ASSISTANT
 
     def settings_file(self, name: str) -> str:
@@ -97,22 +97,22 @@ class Context(Value):
             raise ConfigError(_UNMADE, file=self.place.root)
         return os.path.join(self.place.folder, CONFIG)
 
-    def writable(self, name: str) -> Scope:
-        """The scope that people call so, if something can be kept in it."""
+    def writable_scope(self, name: str) -> Scope:
+        """The scope of that name.  Raises if nothing can be written to it."""
         scope = self.scope(name)
         if scope not in self.folders and self.place:
             raise ConfigError(_UNMADE, file=self.place.root)
         return scope
 
-    def _enabled(self, scope: Scope, name: str) -> Scope:
-        if not self.on(name):
+    def _require_enabled(self, scope: Scope, name: str) -> Scope:
+        if not self.is_enabled(name):
             raise Forbidden(f"the {name} memory is switched off; `commonplace enable --scope {name}` switches it on")
         return scope
 
     def bind(self, channel: Channel) -> Binding:
         """What a caller that comes in by this channel may do here."""
-        project = self.project if self.project and self.on(PROJECT) else None
-        assistant = self.assistant if self.on(ASSISTANT) else None
+        project = self.project if self.project and self.is_enabled(PROJECT) else None
+        assistant = self.assistant if self.is_enabled(ASSISTANT) else None
         reads = tuple(scope for scope in (project, assistant) if scope)
         if not reads:
             raise Forbidden("both memories are switched off here; `commonplace enable` switches them on")
@@ -157,5 +157,5 @@ def _scope(kind: str, name: str, *, file: str) -> Scope:
 
 
 def _login(env: Mapping[str, str]) -> str:
-    """Whoever is logged in; a service without a name is called so."""
+    """The login name; ``default`` for a service without one."""
     return env.get("COMMONPLACE_USER") or env.get("USER") or env.get("LOGNAME") or env.get("USERNAME") or "default"

@@ -38,7 +38,7 @@ class Setting(Value):
     advanced: bool = False  #: no new file mentions it
 
 
-class Block(Value):
+class SettingGroup(Value):
     """A key of a settings file that holds further ones."""
 
     name: str
@@ -46,10 +46,10 @@ class Block(Value):
     help: str
 
 
-Schema: TypeAlias = tuple[Setting | Block, ...]
+Schema: TypeAlias = tuple[Setting | SettingGroup, ...]
 
 #: How a project learns from its sessions: the names are those of the document, and then ours.
-MEMORIES = Block(
+MEMORIES = SettingGroup(
     name="memories",
     help="learning from sessions: what is extracted from them and consolidated",
     settings=(
@@ -129,7 +129,7 @@ MEMORIES = Block(
     ),
 )  # fmt: skip
 #: Which models think.  A key itself never stands in a file: the variable that holds it does.
-MODELS = Block(
+MODELS = SettingGroup(
     name="models",
     help="the language models of `memories.mode: model`, such as openai:NAME, anthropic:NAME, google:NAME, ollama:NAME",
     settings=(
@@ -157,7 +157,7 @@ PROJECT: Schema = (
     ),
     Setting(
         name="enabled", default=True, kind=bool,
-        help="false: nothing is kept in this project's memory and nothing recalled from it",
+        help="false: nothing is saved to or recalled from this project's memory",
     ),
     Setting(
         name="content_bytes", default=CONTENT_BYTES, kind=int, least=1, most=CONTENT_BYTES_MOST,
@@ -175,7 +175,7 @@ USER: Schema = (
     Setting(name="user", default=None, kind=str, help="whose assistant memory this is; empty: your login name"),
     Setting(
         name="enabled", default=True, kind=bool,
-        help="false: nothing is kept in the assistant's memory and nothing recalled from it",
+        help="false: nothing is saved to or recalled from the assistant's memory",
     ),
     Setting(
         name="store", default=None, kind=str,
@@ -201,7 +201,7 @@ USER: Schema = (
 
 
 def load(path: str, schema: Schema) -> dict[str, Any]:
-    """The settings of a file, with defaults for what it does not say; a file that is not there says nothing."""
+    """Read the settings of a file and fill in defaults; a missing file has no settings."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -209,41 +209,41 @@ def load(path: str, schema: Schema) -> dict[str, Any]:
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", file=path) from error
-    said = flat(text)
-    return checked(_parsed(text, path) if said is None else said, schema, path)
+    data = parse_flat(text)
+    return check(_parse(text, path) if data is None else data, schema, path)
 
 
-def flat(text: str) -> dict[str, Any] | None:
+def parse_flat(text: str) -> dict[str, Any] | None:
     """Read ``key: value`` lines without a YAML parser, which costs more than a recall; None if they are not that.
 
     Below a key without a value there may be further lines, all indented alike.
     """
     if len(text) > FLAT_CHARS or not _plain_text.fullmatch(text):
         return None
-    said: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     above: str | None = None  # the key that a deeper line belongs to
     depth = 0  # of the lines below it, once there is one
     for line in text.split("\n"):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _plain_line.match(line)
-        if found is None or not _plain_value(found[3]):
+        if found is None or not _is_plain_value(found[3]):
             return None
         indent, name = len(found[1]), found[2]
         if not indent:
-            above, depth, into = (name if found[3] is None else None), 0, said
+            above, depth, into = (name if found[3] is None else None), 0, data
         elif above is None or (depth and indent != depth):
             return None
         else:
             depth = indent
-            said[above] = into = said[above] or {}
+            data[above] = into = data[above] or {}
         if name in into:
             return None
-        into[name] = _resolved(found[3])
-    return said
+        into[name] = _to_value(found[3])
+    return data
 
 
-def _plain_value(value: str | None) -> bool:
+def _is_plain_value(value: str | None) -> bool:
     """Whether both readers agree on it: small words, plain numbers, and names that YAML takes for nothing else."""
     if value is None or value in _words:
         return True
@@ -259,7 +259,7 @@ def _is_fraction(value: str) -> bool:
     return bool(re.match(r"[0-9]{1,6}\.[0-9]{1,6}$", value)) and repr(float(value)) == value
 
 
-def _resolved(value: str | None) -> Any:
+def _to_value(value: str | None) -> Any:
     if value is None or value in _words:
         return _words.get(value or "null")
     if _is_fraction(value):
@@ -267,35 +267,35 @@ def _resolved(value: str | None) -> Any:
     return int(value) if value.isdecimal() and (value == "0" or not value.startswith("0")) else value
 
 
-def _parsed(text: str, path: str) -> Mapping[str, Any]:
+def _parse(text: str, path: str) -> Mapping[str, Any]:
     from commonplace.text import strict_yaml  # noqa: PLC0415 - see flat
 
     try:
-        said = strict_yaml.load(text, file=path)
+        data = strict_yaml.load(text, file=path)
     except strict_yaml.YamlError as error:
         raise ConfigError(f"line {error.line}: {error.reason}", file=path) from error
-    if said is None:
+    if data is None:
         return {}
-    if not isinstance(said, dict):
+    if not isinstance(data, dict):
         raise ConfigError("should be lines of `key: value`", file=path)
-    return said
+    return data
 
 
-def checked(said: Mapping[str, Any], schema: Schema, path: str, *, within: str = "") -> dict[str, Any]:
+def check(data: Mapping[str, Any], schema: Schema, path: str, *, within: str = "") -> dict[str, Any]:
     """Refuse what is unknown or out of range, and fill in defaults; ``within`` names the block that it is in."""
     known = {setting.name: setting for setting in schema}
-    for name in said:
+    for name in data:
         if name not in known:
             raise ConfigError(f"is not a setting; there are {', '.join(known)}", file=path, path=f"{within}{name}")
-    return {name: _value(said.get(name), setting, path, within) for name, setting in known.items()}
+    return {name: _value(data.get(name), setting, path, within) for name, setting in known.items()}
 
 
-def _value(value: Any, setting: Setting | Block, path: str, within: str) -> Any:
+def _value(value: Any, setting: Setting | SettingGroup, path: str, within: str) -> Any:
     place = f"{within}{setting.name}"
-    if isinstance(setting, Block):
+    if isinstance(setting, SettingGroup):
         if value is not None and not isinstance(value, dict):
             raise ConfigError(f"should be lines of `key: value` below it, not {value!r}", file=path, path=place)
-        return checked(value or {}, setting.settings, path, within=f"{place}.")
+        return check(value or {}, setting.settings, path, within=f"{place}.")
     if value is None:
         return setting.default
     if setting.kind is str and isinstance(value, int | float) and not isinstance(value, bool):
@@ -305,12 +305,12 @@ def _value(value: Any, setting: Setting | Block, path: str, within: str) -> Any:
     if not isinstance(value, setting.kind) or (setting.kind is int and isinstance(value, bool)):
         wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[setting.kind]
         raise ConfigError(f"should be {wanted}, not {value!r}", file=path, path=place)
-    if reason := _unfit(value, setting):
+    if reason := _reason(value, setting):
         raise ConfigError(f"{reason}, not {value!r}", file=path, path=place)
     return value
 
 
-def _unfit(value: Any, setting: Setting) -> str | None:
+def _reason(value: Any, setting: Setting) -> str | None:
     """What a value of the right sort should be instead."""
     if setting.choices and value not in setting.choices:
         return f"should be one of {', '.join(setting.choices)}"
@@ -324,39 +324,39 @@ def template(schema: Schema, values: Mapping[str, Any], *, title: str) -> str:
     """A settings file with a comment for every key, ready to be edited."""
     lines = [f"# {title} Everything has a default; unknown keys are refused.", ""]
     for setting in schema:
-        if isinstance(setting, Block):
-            lines += [f"# {setting.help}", f"{setting.name}:", *_inner(setting), ""]
+        if isinstance(setting, SettingGroup):
+            lines += [f"# {setting.help}", f"{setting.name}:", *_block_lines(setting), ""]
             continue
         value = values.get(setting.name, setting.default)
-        lines += [f"# {setting.help}", f"{setting.name}: {_written(value)}".rstrip(), ""]
+        lines += [f"# {setting.help}", f"{setting.name}: {_to_yaml(value)}".rstrip(), ""]
     return "\n".join(lines)
 
 
-def _inner(block: Block) -> list[str]:
+def _block_lines(block: SettingGroup) -> list[str]:
     """The lines of a block, each with its comment; what few people change is left to the reference."""
     plain = [setting for setting in block.settings if not setting.advanced]
-    return [f"{f'  {one.name}: {_written(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
+    return [f"{f'  {one.name}: {_to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
 
 
-def changed(text: str, name: str, value: bool) -> str:
+def with_switch(text: str, name: str, value: bool) -> str:
     """A settings file with one switch turned; everything else stays as its writer left it."""
-    line = f"{name}: {_written(value)}"
+    line = f"{name}: {_to_yaml(value)}"
     pattern = re.compile(rf"(?m)^([\"']?){name}\1[ \t]*:[^\n#]*?(?=[ \t]*#|[ \t\r]*$)")
     if pattern.search(text):
         return pattern.sub(line, text, count=1)
     return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"
 
 
-def _written(value: Any) -> str:
+def _to_yaml(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _quoted(value) if isinstance(value, str) else str(value)
+    return _quote(value) if isinstance(value, str) else str(value)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     from json import dumps  # noqa: PLC0415 - only for writing
 
-    plain = value not in _words and _plain_line.match(f"x: {value}") and _plain_value(value)
+    plain = value not in _words and _plain_line.match(f"x: {value}") and _is_plain_value(value)
     return value if plain else dumps(value, ensure_ascii=False)

@@ -47,7 +47,7 @@ def switch_memory(path: str, scope: str, *, on: bool) -> None:
             text = file.read()
     except FileNotFoundError:
         text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
-    disk.replace(os.path.dirname(path), os.path.basename(path), settings.changed(text, "enabled", on).encode())
+    disk.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
 
 
 def switch_learning_on(folder: str) -> str:

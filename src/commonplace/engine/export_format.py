@@ -16,7 +16,7 @@ from commonplace.model.ports import Store
 from commonplace.model.records import Record
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import slug
-from commonplace.wire import decode, encode
+from commonplace.wire import decode, decode_known, encode
 
 FORMAT = "commonplace-records"
 FORMAT_VERSION = 1
@@ -64,8 +64,7 @@ def _versions(data: Any) -> tuple[Record, ...]:
 
 def _record(data: Any) -> Record:
     """Return the record of a line; fields that this version does not know are passed over."""
-    known = {field: data[field] for field in Record.fields if field in data} if isinstance(data, dict) else data
-    record: Record = decode(Record, known)
+    record = decode_known(Record, data)
     if slug(record.category) != record.category:
         raise InvalidInput(f"{record.category!r} is not a category")
     for number, least in ((record.version, 1), (record.usage.recalls, 0)):

@@ -41,9 +41,16 @@ class Kept(Value):
 
     record: Record
     deduped: bool = False  #: a live record said the same; it is the one given here
-    redactions: tuple[Finding, ...] = ()  #: secrets that were taken out before anything was written
-    notes: tuple[str, ...] = ()  #: whatever else the caller should know, as sentences
+    redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
     superseded: Record | None = None  #: the record whose validity was closed
+
+
+class IndexResult(Value):
+    """What came of indexing a session or a ticket."""
+
+    redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
 class Forgotten(Value):
@@ -206,9 +213,7 @@ class Memory:
         self.erased(erasure)
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
-    def index(
-        self, kind: DocumentKind, name: str, turns: Sequence[Turn], *, scope: Scope | None = None
-    ) -> tuple[Finding, ...]:
+    def index(self, kind: DocumentKind, name: str, turns: Sequence[Turn], *, scope: Scope | None = None) -> IndexResult:
         """Make a session or a ticket searchable; indexing the same text again changes nothing.
 
         Only scopes that take transcripts do; the assistant's own holds records alone.
@@ -229,8 +234,8 @@ class Memory:
             scope=target, kind=kind, name=name, digest=digest_of(pieces), source=source,
             trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
         )  # fmt: skip
-        self.writer.apply([document_change(document, pieces)])
-        return tuple(gate.findings)
+        written = self.writer.apply([document_change(document, pieces)])
+        return IndexResult(redactions=tuple(gate.findings), notes=written.notes)
 
     # Reading
 

@@ -1,20 +1,24 @@
 """Hits as people, models and programs read them.  Pure.
 
 What is rendered for a model is quoted as data: one line for each thing, with its source, date and trust, between two
-marks, the fence.  ``fenced`` puts them, and no text inside can: whatever looks like a mark is disarmed, and the seal in
-both is a digest that only this store can make.  ``unfenced`` takes fenced text out of a transcript again, so that
-memory never learns what it has said itself.
+marks, the fence.  ``fence`` writes them, and no text inside can: whatever looks like a mark is disarmed, and the seal
+in both is a digest that only this store can make.  ``unfenced`` removes fenced text from a transcript again, so that
+memory never learns from its own output.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from commonplace.model.queries import Hit
 from commonplace.model.records import Json, Record
 from commonplace.text.cleaning import plain_line
+
+if TYPE_CHECKING:  # no recall removes secrets
+    from commonplace.redact.redaction import Finding
 
 SNIPPET_CHARS = 160
 STANDING = (
@@ -34,8 +38,15 @@ _JOINER = "\u200d"  # makes one character of what stands on both sides
 _FORGED = r"<(?=\s*/?\s*memory\b)"
 
 
-def fenced(text: str, *, seal: str) -> str:
-    """The text between the two marks, which it cannot contain."""
+def fence(lines: Iterable[str], secret: bytes) -> str:
+    """Put lines between the two marks, which they cannot contain; "" if they are empty.
+
+    ``secret`` makes the seal unguessable for whoever wrote the text; the same text has the same seal.
+    """
+    text = "\n".join(lines)
+    if not text:
+        return ""
+    seal = keyed_digest(text, secret)
     inner = re.sub(_FORGED, "&lt;", text, flags=re.IGNORECASE) if "<" in text else text
     return f"{FENCE_BEGIN.format(seal=seal)}\n{inner}\n{FENCE_END.format(seal=seal)}"
 
@@ -53,7 +64,7 @@ def unfenced(text: str) -> str:
 
 
 def keyed_digest(text: str, secret: bytes) -> str:
-    """What nobody without the key can make or check; the same for the same text, so that prompt caches hold."""
+    """A digest that nobody without the key can make; the same for the same text, so that prompt caches hold."""
     from _blake2 import blake2s  # noqa: PLC0415 - hashlib would load all of OpenSSL for one small digest
 
     return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=8).hexdigest())
@@ -67,14 +78,15 @@ def snippets(hits: Sequence[Hit], references: Mapping[str, str]) -> str:
     )
 
 
-def prompt(hits: Sequence[Hit], references: Mapping[str, str], *, seal: str) -> str:
-    """A block that can be put before a model as it is; empty if there is nothing to say.
+def prompt(hits: Sequence[Hit], references: Mapping[str, str], *, secret: bytes) -> str:
+    """A block that can be put before a model as it is; "" if there are no hits."""
+    return fence([STANDING, *(hit_line(hit, references) for hit in hits)], secret) if hits else ""
 
-    ``seal`` makes the closing mark unguessable for whoever wrote the text inside.
-    """
-    if not hits:
-        return ""
-    return fenced("\n".join([STANDING, *(hit_line(hit, references) for hit in hits)]), seal=seal)
+
+def redaction_notes(findings: Iterable[Finding], *, source: str = "") -> list[str]:
+    """Sentences that name the secrets that were removed from what was given, or from ``source``."""
+    where = f" from {source}" if source else ""
+    return [f"a secret ({found.kind}) was removed{where}; {found.mark} stands in its place" for found in findings]
 
 
 def hit_line(hit: Hit, references: Mapping[str, str], *, most: int | None = None) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.engine.memory import Memory
 from commonplace.engine.recall import Recall
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
@@ -117,7 +118,7 @@ class Folders:
             )
         for path, finding in report.redactions:
             found = os.path.join(folder, path)
-            yield f"{found}: a secret ({finding.kind}) was taken out; {finding.mark} stands in its place"
+            yield from (f"{found}: {note}" for note in redaction_notes([finding]))
 
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
         try:

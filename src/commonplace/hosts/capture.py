@@ -32,7 +32,7 @@ def capture(
 ) -> str | None:
     """Index the transcript that a hook's input speaks of, and queue it; returns what the session is called."""
     found = host.transcript(payload, env)
-    if found is None or app.where.project is None or not app.where.on(PROJECT):
+    if found is None or app.where.project is None or not app.where.is_enabled(PROJECT):
         return None
     work = open_workspace(app)
     report = index_logs(work, [log_source(host, found)])
@@ -145,7 +145,7 @@ class _Sorter:
             return "belong to projects whose settings cannot be followed"
         if where.project is None:
             return "ran outside of any project"
-        return where if where.on(PROJECT) else "belong to projects whose memory is switched off"
+        return where if where.is_enabled(PROJECT) else "belong to projects whose memory is switched off"
 
 
 def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: Tell) -> IndexReport:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import STANDING, fenced, hit_line, keyed_digest, unfenced
+from commonplace.engine.rendering import STANDING, fence, hit_line, unfenced
 from commonplace.hosts.registry import (
     ANSWER,
     COMPACT,
@@ -251,8 +251,7 @@ def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
             shown.append(hit)
             lines.append(line)
             left -= cost
-    body = "\n".join([STANDING, *lines])
-    block = fenced(body, seal=keyed_digest(body, secret))
+    block = fence([STANDING, *lines], secret)
     return (block, shown) if lines and fits(block) else ("", [])
 
 

@@ -1,7 +1,7 @@
-"""``self.memory``: what an agent keeps and finds, by the rules that were declared for it.
+"""``self.memory``: the memory of an agent, by the rules that were declared for it.
 
-Every verb is the engine's, called as this agent and no other; the rules only say what is meant where a call says
-nothing.  What another phase handed over is read as its coordinator, and cannot be written.
+Every verb is the engine's, called as this agent and no other; the rules are only defaults.  What another phase handed
+over is read as its coordinator, and cannot be written.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from commonplace.model.records import Json
 from commonplace.model.values import Value
 
 T = TypeVar("T")
-RECALLED = 10  # entries, unless a call says how many
+RECALLED = 10  # entries, by default
 _PLACEHOLDER = re.compile(r"\{[^\W\d]\w*\}")
 
 
 class Template(Value):
-    """What holds for entries with that key."""
+    """Defaults for entries with that key."""
 
     key: str  #: with names in braces for what differs: ``report-{id}``
     tags: tuple[str, ...] = ()  #: added to those that a call gives
@@ -45,7 +45,7 @@ class Template(Value):
     sensitivity: str | None = None
 
     def fits(self, key: str) -> bool:
-        """Whether an entry's key is meant."""
+        """Return whether a key matches."""
         parts = [re.escape(part) for part in _PLACEHOLDER.split(self.key)]
         return re.fullmatch(".+".join(parts), key, re.DOTALL) is not None
 
@@ -60,7 +60,7 @@ class Template(Value):
 
 
 class Kept(Value):
-    """How long and how many entries of one tier are kept."""
+    """How long and how many entries of one tier are stored."""
 
     ttl: Ttl = None  #: of an entry that says nothing itself
     max_entries: int | None = None  #: in one namespace; None: what the store says
@@ -77,7 +77,7 @@ NOTHING_SAID = Kept()
 class Rules(Value):
     """What was declared for an agent's memory."""
 
-    namespace: str | None = None  #: where it stores and looks unless a call says otherwise
+    namespace: str | None = None  #: the default namespace
     tier: str = "episodic"  #: of what is stored without one
     kept: Mapping[str, Kept] = {}  #: by tier
     templates: tuple[Template, ...] = ()
@@ -85,7 +85,7 @@ class Rules(Value):
     semantic_namespaces: tuple[str, ...] | None = None  #: the shared ones that may be used; None: any
 
     def template(self, key: str) -> Template:
-        """What holds for a key: said of that very key before what has names in braces."""
+        """Return the template of a key: that of the very key before one with names in braces."""
         fitting = [one for one in self.templates if one.fits(key)]
         return min(fitting, key=lambda one: one.key != key, default=Template(key=key))
 
@@ -137,7 +137,7 @@ class AgentMemory:
         priority: str | None = None,
         sensitivity: str | None = None,
     ) -> Entry:
-        """Keep a value under a key; what was there becomes an earlier version."""
+        """Store a value under a key; the value before it becomes an earlier version."""
         template = self.rules.template(key)
         kind = tier_named(tier or template.tier or self.rules.tier)
         where = self._namespace(namespace, kind)
@@ -170,9 +170,9 @@ class AgentMemory:
         task: str | None = None,
         limit: int = RECALLED,
     ) -> list[Entry]:
-        """Find entries: those that fit a query best first, without one the newest first; ``tags`` are all wanted.
+        """Find entries: the best match of a query first, without one the newest first; all ``tags`` must match.
 
-        Working memory is that of the task at hand; ``task`` is another, such as a part that was given to somebody else.
+        Working memory is that of the current task; ``task`` is another one, such as a part of it.
         """
         asked = {"query": query, "tags": _listed(tags), "key": key, "limit": limit}
         where = namespace or self.rules.namespace
@@ -183,7 +183,7 @@ class AgentMemory:
         return _merged(self._allowed(own), others, ranked=bool(query))[:limit]
 
     async def get(self, key: str, *, tier: str | None = None, namespace: str | None = None) -> Entry:
-        """The entry of that key; ``NotFound`` if there is none that this agent may see."""
+        """Return the entry of a key.  Raises ``NotFound`` if there is none that this agent may see."""
         where = namespace or self.rules.namespace
         try:
             found = await self._call(
@@ -199,20 +199,20 @@ class AgentMemory:
         return found
 
     async def handed_over(self, *, limit: int = RECALLED) -> list[Entry]:
-        """What the phases before kept in working memory and passed on, newest first, for a prompt."""
+        """Return what earlier phases stored in working memory and handed over, newest first, for a prompt."""
         found = await self._recall_handed_over({"limit": limit, "brief": True}, tier=None, namespace=None)
         return _merged([], found, ranked=False)[:limit]
 
     async def pin(self, key: str, *, tier: str | None = None, namespace: str | None = None) -> Entry:
-        """Let an entry survive every eviction."""
+        """Protect an entry from eviction."""
         return await self._change(self._intents.pin, key, tier=tier, namespace=namespace)
 
     async def unpin(self, key: str, *, tier: str | None = None, namespace: str | None = None) -> Entry:
-        """Let an entry be evicted again."""
+        """Allow an entry to be evicted again."""
         return await self._change(self._intents.unpin, key, tier=tier, namespace=namespace)
 
     async def forget(self, key: str, *, tier: str | None = None, namespace: str | None = None) -> None:
-        """Erase an entry for good."""
+        """Erase an entry."""
         await self._change(self._intents.forget, key, tier=tier, namespace=namespace)
 
     async def _change(self, verb: Callable[..., T], key: str, *, tier: str | None, namespace: str | None) -> T:
@@ -220,13 +220,13 @@ class AgentMemory:
         return await self._call(verb, key, namespace=where, tier=tier and tier_named(tier), task=self.task)
 
     async def _call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
-        """The engine's verb, as this agent, in a thread: the engine is synchronous."""
+        """Call a verb of the engine as this agent, in a thread: the engine is synchronous."""
         return await asyncio.to_thread(verb, self._caller, self.agent, *args, **options)
 
     async def _recall_handed_over(
         self, asked: Mapping[str, Any], *, tier: str | None, namespace: str | None
     ) -> list[Entry]:
-        """Of the phases before, what is still in their working memory; in whatever namespace unless one is named."""
+        """Recall from the working memory of earlier phases; by default in every namespace."""
         if tier not in (None, "working"):
             return []
         found: list[Entry] = []
@@ -258,7 +258,7 @@ class AgentMemory:
 
 
 def _merged(own: Sequence[Entry], others: Sequence[Entry], *, ranked: bool) -> list[Entry]:
-    """Two lists in one: by turns where both are ranked by themselves, else the newest first."""
+    """Merge two lists: alternating where each is ranked by itself, else the newest first."""
     if not others:
         return list(own)
     if not ranked:

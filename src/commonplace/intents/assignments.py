@@ -29,17 +29,17 @@ from commonplace.model.ports import Clock, Embedder
 from commonplace.model.records import EMPTY
 from commonplace.model.values import Value
 
-OPERATOR = Caller()  # whoever runs agents acts for all of them; each agent acts for itself
+OPERATOR = Caller()  # the process that runs agents acts for all of them; each agent acts for itself
 ACTIVE = "active"
 
 
 class Intent(Value):
     """Something to be done, as an agent's handler is given it."""
 
-    id: str  #: the task that its working memory belongs to; made unless it is given
+    id: str  #: the task that its working memory belongs to (default: a new one)
     title: str
     description: str
-    inputs: Mapping[str, Any]  #: what whoever wants it done has to say
+    inputs: Mapping[str, Any]  #: what the handler needs to know
     results: Mapping[str, Any]  #: in a workflow: what the phases before came to, by name
     parent: str | None  #: the intent that this one is a part of
 
@@ -72,13 +72,13 @@ class Runner:
         coordinator: str | None = None,
         leave_open: bool = False,
     ) -> Any:
-        """Let an agent do it, and return what its handler returns; working memory is archived by what came of it.
+        """Run an agent on it and return what its handler returns; working memory is archived with the outcome.
 
-        An intent that is still open is taken over: the agent reads what its predecessor kept.  ``leave_open`` keeps it
-        open when the handler fails, for another agent to go on.  ``policy`` is the ``memory_policy`` of RFC-0015.
+        An intent that is still open is taken over: the agent reads what its predecessor stored.  ``leave_open`` leaves
+        it open when the handler fails, for another agent.  ``policy`` is the ``memory_policy`` of RFC-0015.
         """
         handler(agent)  # before anything is begun
-        outer = _at_work.get()
+        outer = _current.get()
         if outer and outer.runner is self:
             intent = intent.replace(parent=intent.parent or outer.intent.id)
             coordinator = coordinator or outer.agent
@@ -104,44 +104,44 @@ class Runner:
         rules: Rules | None = None,
         handed_over: Sequence[HandedOver] = (),
     ) -> AgentMemory:
-        """Assign an intent, or assign it anew, and give the agent's memory for it; nothing runs yet."""
+        """Assign an intent, or reassign it, and return the agent's memory for it; nothing runs yet."""
         said = described(agent)
         held = rules or said.rules
         await asyncio.to_thread(self._assigned, intent, said.id, coordinator, _limited(policy, held))
         return AgentMemory(self.intents, said.id, rules=held, task=intent.id, handed_over=handed_over)
 
     async def attend(self, agent: object, intent: Intent, memory: AgentMemory) -> Any:
-        """Let the agent's handler work with that memory; the intent stays open."""
-        before = _at_work.set(_AtWork(runner=self, intent=intent, agent=memory.agent))
+        """Run the agent's handler with that memory; the intent stays open."""
+        before = _current.set(_Current(runner=self, intent=intent, agent=memory.agent))
         try:
             with remembering(agent, memory):
                 return await handler(agent)(intent)
         finally:
-            _at_work.reset(before)
+            _current.reset(before)
 
     def memory(self, agent: object) -> AgentMemory:
-        """An agent's memory outside of any task: what it remembers and shares, but no working memory."""
+        """Return an agent's memory outside of any task: episodic and semantic, but no working memory."""
         said = described(agent)
         return AgentMemory(self.intents, said.id, rules=said.rules)
 
     def permit(self, namespace: str, *, default: str = "read", allow: Mapping[str, str] | None = None) -> Permissions:
-        """Say who may use a shared namespace: everybody by ``default``, and agents by name: read, write or admin."""
+        """Set who may use a shared namespace: all by ``default``, and agents by name: read, write or admin."""
         return self.intents.permit(OPERATOR, namespace, Permissions(default=default, allow=allow or {}))
 
     async def complete(self, intent: Intent | str) -> Task:
-        """It is done."""
+        """End an intent as completed."""
         return await self.finish(intent, "completed")
 
     async def fail(self, intent: Intent | str) -> Task:
-        """It could not be done."""
+        """End an intent as failed."""
         return await self.finish(intent, "failed")
 
     async def cancel(self, intent: Intent | str) -> Task:
-        """It is not wanted any more."""
+        """End an intent as cancelled."""
         return await self.finish(intent, "cancelled")
 
     async def finish(self, intent: Intent | str, outcome: str) -> Task:
-        """It came to that: ``completed``, ``failed`` or ``cancelled``."""
+        """End an intent with an outcome: ``completed``, ``failed`` or ``cancelled``."""
         return await self._finish(intent, outcome, OPERATOR)
 
     async def _finish(self, intent: Intent | str, outcome: str, caller: Caller) -> Task:
@@ -149,7 +149,7 @@ class Runner:
         return await asyncio.to_thread(self.intents.finish, caller, task, outcome)
 
     def _assigned(self, intent: Intent, agent: str, coordinator: str | None, policy: Mapping[str, Any]) -> Task:
-        """Begin the task; one that is there and open goes to this agent."""
+        """Begin the task; one that exists and is open is assigned to this agent."""
         try:
             return self.intents.begin(
                 OPERATOR, intent.id, agent=agent, coordinator=coordinator, parent=intent.parent, policy=policy
@@ -161,27 +161,27 @@ class Runner:
         return task if task.assigned == agent else self.intents.assign(OPERATOR, intent.id, agent)
 
 
-class _AtWork(Value):
-    """Who does what where code runs."""
+class _Current(Value):
+    """The agent and the intent of the current context."""
 
     runner: Runner
     intent: Intent
     agent: str
 
 
-_at_work: ContextVar[_AtWork | None] = ContextVar("commonplace_at_work", default=None)
+_current: ContextVar[_Current | None] = ContextVar("commonplace_current", default=None)
 
 
 def _limited(policy: Mapping[str, Any] | None, rules: Rules) -> dict[str, Any]:
-    """A task's policy, with the number of working entries that was declared for the agent unless it says one."""
+    """Return a task's policy; by default with the number of working entries that the agent declares."""
     declared = rules.kept.get("working")
     most = {"max_entries": declared.max_entries} if declared and declared.max_entries else {}
     return most | dict(policy or {})
 
 
 async def assign(agent: object, intent: Intent, *, policy: Mapping[str, Any] | None = None) -> Any:
-    """Let an agent do it: inside a handler as a part of that work, else on the store in the data folder."""
-    outer = _at_work.get()
+    """Assign an intent: inside a handler as a part of that work, else on the store in the data folder."""
+    outer = _current.get()
     if outer:
         return await outer.runner.assign(agent, intent, policy=policy)
     with runner() as work:
@@ -196,6 +196,6 @@ def runner(
     clock: Clock = now_utc,
     embedder: Embedder | str | None = LOCAL,
 ) -> Iterator[Runner]:
-    """Run agents on a store: a file of its own, the address of a database, or what the command uses here."""
+    """Open a store to run agents on: a file of its own, the address of a database, or the command's."""
     with open_intents(store, env=env, clock=clock, embedder=embedder) as intents:
         yield Runner(intents)

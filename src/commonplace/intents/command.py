@@ -41,16 +41,16 @@ def workflow() -> None:
     "--agents", "modules", metavar="MODULE", multiple=True, help="A module or a .py file with @Agent classes."
 )
 @click.option(
-    "--input", "inputs", metavar="NAME=TEXT", multiple=True, help="What every phase is told; may be repeated."
+    "--input", "inputs", metavar="NAME=TEXT", multiple=True, help="An input for every phase; may be repeated."
 )
 @click.option(
     "--resume",
     metavar="[RUN]",
     is_flag=False,
     flag_value="",
-    help="Go on with a run that did not complete; the newest one unless it is named.",
+    help="Resume a run that did not complete (default: the newest).",
 )
-@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
+@click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")
 @json_option
 def run(
     file: str,
@@ -61,7 +61,7 @@ def run(
     store: str | None,
     as_json: bool,
 ) -> int:
-    """Run a workflow: each phase as soon as those it depends on are done, several at once where they can.
+    """Run a workflow: each phase as soon as those it depends on have completed, several at once.
 
     What a phase comes to goes to standard output, what happens to standard error.  A phase that fails does not stop
     the others, but those that depend on it are not run; the exit code is then 1.  A run that did not complete says how
@@ -79,12 +79,12 @@ def run(
         outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
     except (KeyboardInterrupt, StoreError):
         for one in known:
-            print_note(f"to go on where it stopped: {_again(file, modules, store, one.run)}")
+            print_note(f"to resume it: {_again(file, modules, store, one.run)}")
         raise
     if as_json:
         print_json(_outcome_json(outcome))
     if not outcome.completed:
-        print_note(f"to go on where it stopped: {_again(file, modules, store, outcome.run)}")
+        print_note(f"to resume it: {_again(file, modules, store, outcome.run)}")
     return OK if outcome.completed else ATTENTION
 
 
@@ -204,10 +204,10 @@ def _plain(result: Any) -> Any:
 @workflow.command()
 @click.argument("file", metavar="FILE")
 @click.argument("run_id", metavar="[RUN]", default="")
-@click.option("--store", metavar="PATH", help="Another database than the one in the data folder.")
+@click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")
 @json_option
 def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
-    """Give up a run that did not complete; the newest one unless it is named.
+    """Cancel a run that did not complete (default: the newest).
 
     What is still open of it is archived as it is when a phase ends, and the run cannot be resumed any more.
 
@@ -231,7 +231,7 @@ def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
 @click.argument("file", metavar="FILE")
 @json_option
 def check(file: str, as_json: bool) -> None:
-    """Read a workflow and say what would run, in which order and with which memory; nothing is imported or run.
+    """Check a workflow and print its phases in order, with their memory. Nothing is imported or run.
 
     Example:
       commonplace workflow check launch.yml

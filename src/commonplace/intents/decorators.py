@@ -1,4 +1,4 @@
-"""``@Agent``, ``@Memory`` and ``@on_assignment``: classes as agents, and what is declared about their memory.
+"""``@Agent``, ``@Memory`` and ``@on_assignment``: declare classes as agents, and the rules of their memory.
 
     @Memory(namespace="research", tier="episodic", ttl=86400 * 30, max_entries=1000)
     class ResearchMemory:
@@ -35,12 +35,12 @@ AGENT = "__commonplace_agent__"
 DECLARED = "__commonplace_memory__"
 HANDLES = "__commonplace_handles__"
 
-# Whose memory is meant where code runs: one instance may work on several intents at once, each in its own context.
+# By instance: one may work on several intents at once, each in its own context.
 _memories: ContextVar[Mapping[int, AgentMemory]] = ContextVar("commonplace_memories", default={})  # noqa: B039 - never changed
 
 
 class Described(Value):
-    """What ``@Agent`` says of a class."""
+    """What ``@Agent`` declares of a class."""
 
     id: str
     rules: Rules
@@ -54,7 +54,7 @@ def Agent(id: str, *, memory: str | type | None = None, memory_namespace: str | 
     """
     if not isinstance(id, str):
         raise InvalidInput(f"@Agent needs the agent's id, such as @Agent('researcher'), not {id!r}")
-    Scope.of(("agent", id))  # refuses a name under which nothing could be kept
+    Scope.of(("agent", id))  # refuses a name under which nothing could be stored
     said = Described(id=id, rules=_rules(memory, memory_namespace))
 
     def decorate(cls: C) -> C:
@@ -92,7 +92,7 @@ def on_assignment(handler: F) -> F:
 
 
 def described(agent: object) -> Described:
-    """What ``@Agent`` says of an instance or a class."""
+    """Return what ``@Agent`` declares of an instance or a class."""
     found = getattr(agent, AGENT, None)
     if not isinstance(found, Described):
         cls = agent if isinstance(agent, type) else type(agent)
@@ -101,7 +101,7 @@ def described(agent: object) -> Described:
 
 
 def handler(agent: object) -> Handler:
-    """The method of an instance or a class that works on intents; there must be one."""
+    """Return the method of an instance or a class that works on intents; there must be one."""
     cls = agent if isinstance(agent, type) else type(agent)
     names = [name for name in dir(cls) if getattr(getattr(cls, name, None), HANDLES, False)]
     if len(names) != 1:
@@ -113,7 +113,7 @@ def handler(agent: object) -> Handler:
 
 @contextmanager
 def remembering(agent: object, memory: AgentMemory) -> Iterator[None]:
-    """Let an instance have that memory, in this context and in what it starts."""
+    """Set the memory of an instance, in this context and in what it starts."""
     before = _memories.set({**_memories.get(), id(agent): memory})
     try:
         yield
@@ -122,7 +122,7 @@ def remembering(agent: object, memory: AgentMemory) -> Iterator[None]:
 
 
 def memory_here(agent: object) -> AgentMemory:
-    """The memory that an instance has where this is asked."""
+    """Return the memory of an instance in this context."""
     found = _memories.get().get(id(agent))
     if found is None:
         raise InvalidInput(
@@ -141,7 +141,7 @@ def _rules(memory: str | type | None, namespace: str | None) -> Rules:
 
 
 def _templates(cls: type) -> tuple[Template, ...]:
-    """The attributes of a declaration: each a mapping, for the key of its name or for the ``key`` that it says."""
+    """Return the attributes of a declaration: each a mapping, for the key of its name or for its ``key``."""
     return tuple(_template(cls, name, said) for name, said in vars(cls).items() if not name.startswith("_"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from commonplace.agents.loop import ModelLoop
 from commonplace.agents.models import load_model
 from commonplace.agents.tool import Tool
-from commonplace.engine.rendering import fenced
+from commonplace.engine.rendering import fence
 from commonplace.intents.agent_memory import AgentMemory, Rules
 from commonplace.intents.assignments import Intent
 from commonplace.intents.decorators import AGENT, Described, memory_here, on_assignment
@@ -68,7 +68,7 @@ def _prompt(intent: Intent, handed_over: list[Entry]) -> str:
     left = [f"Result of {name}: {_shown(result)}" for name, result in intent.results.items()]
     left += [f"{one.key} (kept by {one.agent}): {_cut(_shown(one.value))}" for one in handed_over]
     if left:
-        asked.append(fenced("\n".join([STANDING, *left]), seal=os.urandom(8).hex()))
+        asked.append(fence([STANDING, *left], os.urandom(16)))
     return "\n\n".join(part for part in asked if part)
 
 

@@ -11,12 +11,15 @@ Nothing of that package is imported here.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from commonplace.intents.agent_memory import RECALLED, AgentMemory, Rules
 from commonplace.intents.assignments import Runner
 from commonplace.intents.entries import Entry
 from commonplace.model.errors import InvalidInput
+
+VERBS = ("store", "get", "pin", "unpin", "forget")
 
 
 class SdkEntry(dict[str, Any]):
@@ -34,10 +37,6 @@ class SdkMemory:
     def __init__(self, memory: AgentMemory) -> None:
         self._memory = memory
 
-    async def store(self, key: str, value: Any, tags: list[str] | None = None, **options: Any) -> SdkEntry:
-        """See ``AgentMemory``."""
-        return _entry(await self._memory.store(key, value, tags, **options))
-
     async def recall(
         self,
         key: str | None = None,
@@ -46,31 +45,27 @@ class SdkMemory:
         limit: int = RECALLED,
         **options: Any,
     ) -> list[SdkEntry]:
-        """See ``AgentMemory``."""
+        """Find entries; see ``AgentMemory.recall``, whose arguments come in another order."""
         found = await self._memory.recall(query, key=key, tags=tags, limit=limit, **options)
         return [_entry(one) for one in found]
 
-    async def get(self, key: str, **options: Any) -> SdkEntry:
-        """See ``AgentMemory``."""
-        return _entry(await self._memory.get(key, **options))
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[SdkEntry | None]]:
+        """Return another verb of ``AgentMemory``: store, get, pin, unpin or forget."""
+        if name not in VERBS:
+            raise AttributeError(f"the memory of an agent has no {name!r}; it has recall, {', '.join(VERBS)}")
+        verb = getattr(self._memory, name)
 
-    async def pin(self, key: str, **options: Any) -> SdkEntry:
-        """See ``AgentMemory``."""
-        return _entry(await self._memory.pin(key, **options))
+        async def call(*args: Any, **options: Any) -> SdkEntry | None:
+            found = await verb(*args, **options)
+            return None if found is None else _entry(found)
 
-    async def unpin(self, key: str, **options: Any) -> SdkEntry:
-        """See ``AgentMemory``."""
-        return _entry(await self._memory.unpin(key, **options))
-
-    async def forget(self, key: str, **options: Any) -> None:
-        """See ``AgentMemory``."""
-        await self._memory.forget(key, **options)
+        return call
 
 
 def equip(
     agent: Any, work: Runner, *, tier: str | None = None, namespace: str | None = None, task: str | None = None
 ) -> SdkMemory:
-    """Give an agent of that package its memory; tier and namespace are what its class says unless they are given.
+    """Give an agent of that package its memory; tier and namespace are by default those of its class.
 
     ``task`` is the task whose working memory it may use; without one it has none.
     """

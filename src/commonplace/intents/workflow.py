@@ -164,7 +164,7 @@ class _Run:
         )  # fmt: skip
         handed_over = [
             HandedOver(task=self._progress.task(one), coordinator=coordinator)
-            for one in self._workflow.handed_to(phase)
+            for one in self._workflow.handoffs_to(phase)
         ]
         memory = await self._runner.begin(
             agent, intent, policy=policy_of(self._workflow, phase).to_dict(), coordinator=coordinator,

@@ -20,20 +20,20 @@ from commonplace.model.errors import ConfigError, InvalidInput
 
 
 class Cast:
-    """Who plays which part: every agent of a workflow, found."""
+    """The agents of a workflow, by phase."""
 
     def __init__(
         self, workflow: Workflow, given: Iterable[object] = (), *, env: Mapping[str, str] | None = None
     ) -> None:
-        """Find them all, or say which phase has none."""
+        """Find all agents.  Raises ``ConfigError`` for a phase that has none."""
         self._env = os.environ if env is None else env
         self._workflow = workflow
         self._given = _by_id(given)
         self._found = {phase.name: self._find(phase) for phase in workflow.phases}
 
     def agent(self, phase: Phase) -> object:
-        """An agent for a phase; of a class a new instance for each."""
-        return _made(self._found[phase.name], phase)
+        """Return the agent of a phase; of a class a new instance for each."""
+        return _instance(self._found[phase.name], phase)
 
     def _find(self, phase: Phase) -> object:
         block = self._workflow.agent(phase)
@@ -71,7 +71,7 @@ def _by_id(given: Iterable[object]) -> dict[str, object]:
     return found
 
 
-def _made(found: object, phase: Phase) -> object:
+def _instance(found: object, phase: Phase) -> object:
     if not isinstance(found, type):
         return found
     try:
@@ -84,7 +84,7 @@ def _made(found: object, phase: Phase) -> object:
 
 
 def agents_in(name: str, *, beside: str) -> list[type]:
-    """The classes with ``@Agent`` of a module, by its name or by the path of its file; here or beside another."""
+    """Return the classes with ``@Agent`` of a module, by its name or by the path of its file."""
     _look_in(os.getcwd())
     module = _from_file(name) if name.endswith(".py") else imported(name, beside=beside)
     found = [one for one in vars(module).values() if isinstance(one, type) and AGENT in vars(one)]
@@ -94,9 +94,9 @@ def agents_in(name: str, *, beside: str) -> list[type]:
 
 
 def imported(name: str, *, beside: str) -> ModuleType:
-    """A module that is installed, else one beside the workflow's file; whatever goes wrong in it is one sentence."""
+    """Import a module that is installed, else one beside the workflow's file; any error in it is one sentence."""
     _look_in(os.path.dirname(os.path.abspath(beside)))
-    return _loaded(name, lambda: importlib.import_module(name))
+    return _load(name, lambda: importlib.import_module(name))
 
 
 def _from_file(path: str) -> ModuleType:
@@ -111,17 +111,17 @@ def _from_file(path: str) -> ModuleType:
         loader.exec_module(module)
         return module
 
-    return _loaded(path, execute)
+    return _load(path, execute)
 
 
 def _look_in(folder: str) -> None:
-    """Find modules in a folder too, after all others: what lies there cannot take the place of what is installed."""
+    """Find modules in a folder too, after all others: they cannot replace what is installed."""
     if folder not in sys.path:
         sys.path.append(folder)
 
 
-def _loaded(name: str, load: Callable[[], ModuleType]) -> ModuleType:
-    """Somebody else's code runs here, and may fail in any way."""
+def _load(name: str, load: Callable[[], ModuleType]) -> ModuleType:
+    """Run a module's code, which may fail in any way."""
     troubles: list[str] = []
     with tolerate(f"{name!r} cannot be imported", notify=troubles.append):
         return load()

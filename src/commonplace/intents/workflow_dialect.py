@@ -222,7 +222,7 @@ class Workflow(Value):
         """The phases that wait for this one."""
         return tuple(phase for phase in self.phases if name in phase.depends_on)
 
-    def handed_to(self, phase: Phase) -> tuple[Phase, ...]:
+    def handoffs_to(self, phase: Phase) -> tuple[Phase, ...]:
         """The phases whose working memory this one may read."""
         return tuple(one for one in map(self.phase, phase.depends_on) if one.memory.handoff)
 

@@ -1,9 +1,9 @@
-"""How far a run of a workflow has come, kept in the store, so that another process can go on with it.
+"""The progress of a workflow run, stored so that another process can resume it.
 
-A run is a task, and each phase is one below it.  Beside these there are episodic entries of two agents that nobody
-plays, until the run has completed: of ``workflow:runs``, in the namespace of the workflow's name, one for every run;
-of ``workflow:<run>``, one for every phase that has completed, with its result.  Whoever writes one of the second kind
-writes the first at the version that it knows, so a process whose run was taken over writes nothing more.
+A run is a task, and each phase is one below it.  Until the run has completed there are episodic entries of two agents
+that exist in name only: of ``workflow:runs``, in the namespace of the workflow's name, one for every run; of
+``workflow:<run>``, one for every phase that has completed, with its result.  Each of the second kind is written
+together with the first at its known version, so a process whose run was taken over writes nothing more.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ TIER = "episodic"  # ends with no task
 
 
 class Progress:
-    """What one run has come to, as the store knows it."""
+    """The stored progress of one run."""
 
     def __init__(
         self, intents: Intents, workflow: Workflow, *, run: str, inputs: Mapping[str, Any], held: Entry
     ) -> None:
-        """``held`` is the entry of the run, as this process wrote it."""
+        """``held`` is the entry of the run that this process wrote."""
         self.run = run
         self.coordinator = _coordinator(run)
         self.inputs = inputs
@@ -50,10 +50,10 @@ class Progress:
     @property
     def attempt(self) -> int:
         """1 for a run that was never resumed."""
-        return int(_said(self._held)["attempt"])
+        return int(_value(self._held)["attempt"])
 
     def task(self, phase: Phase) -> str:
-        """A phase's task: the one that is still open, else one that never was."""
+        """Return a phase's task: the one that is still open, else a new one."""
         if phase.name not in self._tasks:
             names = [f"{self.run}.{phase.name}", *(f"{self.run}~{n}.{phase.name}" for n in range(2, self.attempt + 1))]
             free = (name for name in names if self.attempt == 1 or self._status(name) in (None, ACTIVE))
@@ -61,11 +61,11 @@ class Progress:
         return self._tasks[phase.name]
 
     def is_open(self, phase: Phase) -> bool:
-        """Whether a phase's working memory is there."""
+        """Return whether a phase's working memory exists."""
         return self._status(self.task(phase)) == ACTIVE
 
     def keep(self, phase: Phase, result: Any) -> None:
-        """A phase has completed: keep its result.  What cannot be kept is said when it is needed."""
+        """Store the result of a phase that completed; that it cannot be stored matters when it is needed."""
         said = self._definitions[phase.name]
         plain = _plain(result)
         if plain is None and result is not None:
@@ -80,13 +80,13 @@ class Progress:
             self._write(phase, {"phase": said, "unkept": "its result held a secret, which is not kept"})
 
     def done(self) -> dict[str, Any]:
-        """The phases that need not run again, each with its result.
+        """Return the phases that need not run again, each with its result.
 
-        A phase whose words in the file changed runs again, and so does what depends on it; one whose result or working
-        memory is gone, if a phase that still has to run needs it.
+        A phase whose definition in the file changed runs again, and so does what depends on it; one whose result or
+        working memory is gone, if a phase that still has to run needs it.
         """
         where = EntryFilter(agent=self.coordinator, tier=TIER)
-        said = map(_said, self._intents.page(OPERATOR, where, limit=PAGE_MOST))
+        said = map(_value, self._intents.page(OPERATOR, where, limit=PAGE_MOST))
         kept = {value["phase"]: value for value in said}
         found: dict[str, Any] = {}
         phases = [self._workflow.phase(name) for wave in self._workflow.order() for name in wave]
@@ -109,7 +109,7 @@ class Progress:
                 raise self._lost()
 
     def close(self, *, completed: bool) -> None:
-        """Nobody is at work on it any more; of a run that has completed only its tasks remain."""
+        """Release the run; of one that has completed only its tasks remain."""
         if completed:
             self.check()
             self._erase("completed")
@@ -117,7 +117,7 @@ class Progress:
             self._write(None, None)
 
     def cancel(self) -> None:
-        """Give it up: whatever is open ends, what had completed as that."""
+        """Cancel the run: open tasks end, those of completed phases as completed."""
         done = self.done()
         for phase in self._workflow.phases:
             if self.is_open(phase):
@@ -126,7 +126,7 @@ class Progress:
         self._erase("cancelled")
 
     def _erase(self, outcome: str) -> None:
-        """End the run, and keep nothing more of it: the task first, so that what is left over is not resumed."""
+        """End the run and erase its entries: the task first, so that a remainder is not resumed."""
         self._intents.finish(OPERATOR, self.run, outcome)
         self._intents.remove_where(OPERATOR, EntryFilter(agent=self.coordinator, tier=TIER))
         self._intents.remove(OPERATOR, self._held.id)
@@ -143,9 +143,9 @@ class Progress:
             return None
 
     def _write(self, phase: Phase | None, value: Any) -> Entry:
-        """Keep what a phase came to, in one transaction with the proof that the run is this process's."""
+        """Store the result of a phase, in one transaction with the proof that the run is this process's."""
         with self._guard:
-            state = _said(self._held) | ({} if phase else {"process": None})
+            state = _value(self._held) | ({} if phase else {"process": None})
             drafts = [_draft(self._workflow, self.run, state, version=self._held.version)]
             if phase:
                 drafts.append(EntryDraft(agent=self.coordinator, key=phase.name, value=value, tier=TIER, pinned=True))
@@ -160,18 +160,18 @@ class Progress:
 
 
 def begin_run(intents: Intents, workflow: Workflow, *, inputs: Mapping[str, Any]) -> Progress:
-    """Begin a run.  It is a task too: its coordinator keeps the inputs there, and a phase that inherits reads them."""
+    """Begin a run.  It is a task too, whose working memory holds the inputs; a phase that inherits reads them."""
     run = new_id(now_utc())
     name = _coordinator(run)
     intents.begin(Caller(agent=name), run, agent=name)
     try:
-        kept = _keep_inputs(intents, run, inputs) if inputs else {}
+        kept = _store_inputs(intents, run, inputs) if inputs else {}
     except CommonplaceError:
         intents.erase(OPERATOR, run)
         raise
     withheld = [one for one in inputs if kept.get(one) != _plain(inputs[one])]
     file = os.path.abspath(workflow.file)
-    state = {"attempt": 1, "file": file, "process": _this_process(), "withheld": withheld}
+    state = {"attempt": 1, "file": file, "process": _current_process(), "withheld": withheld}
     [held] = intents.batch(OPERATOR, [_draft(workflow, run, state, version=0)])
     return Progress(intents, workflow, run=run, inputs=inputs, held=held)
 
@@ -179,21 +179,21 @@ def begin_run(intents: Intents, workflow: Workflow, *, inputs: Mapping[str, Any]
 def resume_run(intents: Intents, workflow: Workflow, *, run: str, inputs: Mapping[str, Any] | None) -> Progress:
     """Take over a run that has not completed; an empty ``run`` is the newest of that workflow's file.
 
-    ``inputs`` are what somebody gives again; None: nothing will run, and nobody needs them.
+    ``inputs`` are those that are given again; None: nothing will run, so that none are needed.
     """
     held = _entry(intents, workflow, run or _newest(intents, workflow))
-    run, state = held.key, _said(held)
+    run, state = held.key, _value(held)
     if (status := intents.task(OPERATOR, run).status) != ACTIVE:
-        raise Conflict(f"the run {run!r} is {status}: there is nothing to go on with")
-    if _is_at_work(state["process"]):
+        raise Conflict(f"the run {run!r} is {status}: there is nothing to resume")
+    if _is_running(state["process"]):
         raise Conflict(f"the run {run!r} is under way, in process {state['process']['pid']}")
-    told = {} if inputs is None else _inputs_of(intents, run, state["withheld"], inputs)
-    state |= {"attempt": state["attempt"] + 1, "process": _this_process()}
+    checked = {} if inputs is None else _check_inputs(intents, run, state["withheld"], inputs)
+    state |= {"attempt": state["attempt"] + 1, "process": _current_process()}
     try:
         [held] = intents.batch(OPERATOR, [_draft(workflow, run, state, version=held.version)])
     except Conflict as error:
         raise Conflict(f"the run {run!r} was resumed by another process just now") from error
-    return Progress(intents, workflow, run=run, inputs=told, held=held)
+    return Progress(intents, workflow, run=run, inputs=checked, held=held)
 
 
 def _coordinator(run: str) -> str:
@@ -206,8 +206,8 @@ def _draft(workflow: Workflow, run: str, state: Mapping[str, Any], *, version: i
     )
 
 
-def _said(entry: Entry) -> dict[str, Any]:
-    """What one of these entries says: all of them are mappings."""
+def _value(entry: Entry) -> dict[str, Any]:
+    """Return the value of one of these entries, which is a mapping."""
     return dict(entry.value) if isinstance(entry.value, dict) else {}
 
 
@@ -218,9 +218,9 @@ def _entry(intents: Intents, workflow: Workflow, run: str) -> Entry:
 
 
 def _newest(intents: Intents, workflow: Workflow) -> str:
-    """Of this very file: another project's may have the same name, and its runs be in the same store."""
+    """Return the newest run of this very file: another project's may have the same name in the same store."""
     file = os.path.abspath(workflow.file)
-    found = [one.key for one in _entries(intents, workflow) if _said(one)["file"] == file]
+    found = [one.key for one in _entries(intents, workflow) if _value(one)["file"] == file]
     for run in sorted(found, reverse=True):
         if intents.task(OPERATOR, run).status == ACTIVE:
             return run
@@ -228,29 +228,29 @@ def _newest(intents: Intents, workflow: Workflow) -> str:
 
 
 def _entries(intents: Intents, workflow: Workflow, run: str | None = None) -> list[Entry]:
-    """The runs that have not completed; looking does not count as reading."""
+    """Return the runs that have not completed; it does not count as a read."""
     where = EntryFilter(agent=RUNS, namespace=_namespace(workflow), key=run, tier=TIER)
     return list(intents.page(OPERATOR, where, limit=PAGE_MOST))
 
 
 def _namespace(workflow: Workflow) -> str:
-    """A workflow's name, but for stars, which no namespace may have; its runs are told apart by their ids and files."""
+    """Return a workflow's name without stars, which no namespace may have."""
     return workflow.name.replace("*", "+")
 
 
 # Inputs
 
 
-def _keep_inputs(intents: Intents, run: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+def _store_inputs(intents: Intents, run: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     name = _coordinator(run)
-    return _said(intents.store(Caller(agent=name), name, INPUTS, dict(inputs), tier="working", task=run))
+    return _value(intents.store(Caller(agent=name), name, INPUTS, dict(inputs), tier="working", task=run))
 
 
-def _inputs_of(intents: Intents, run: str, withheld: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run was told; what was withheld from the store has to be given again, and nothing else can change."""
+def _check_inputs(intents: Intents, run: str, withheld: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a run; secrets were not stored and have to be given again, and nothing else can change."""
     name = _coordinator(run)
     entries = intents.recall(Caller(agent=name), name, key=INPUTS, tier="working", task=run)
-    kept = _said(entries[0]) if entries else {}
+    kept = _value(entries[0]) if entries else {}
     for one in withheld:
         if one not in given:
             raise InvalidInput(f"the input {one!r} of the run {run!r} holds a secret and was not kept: give it again")
@@ -264,7 +264,7 @@ def _inputs_of(intents: Intents, run: str, withheld: list[str], given: Mapping[s
 
 
 def _definitions(workflow: Workflow) -> dict[str, str]:
-    """What the file says of each phase and of those that it depends on, in short: a result is that of these words."""
+    """Return a digest of each phase's definition and of those that it depends on: a result belongs to it."""
     found: dict[str, str] = {}
     for phase in (workflow.phase(name) for wave in workflow.order() for name in wave):
         before = [(name, found[name]) for name in phase.depends_on]
@@ -274,29 +274,29 @@ def _definitions(workflow: Workflow) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON gives it back, if that is the same but for tuples; else None."""
+    """Return a value as JSON returns it, if that is the same but for tuples; else None."""
     try:
         plain = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return None
-    return plain if plain == _listed(value) else None
+    return plain if plain == _without_tuples(value) else None
 
 
-def _listed(value: Any) -> Any:
+def _without_tuples(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_listed(one) for one in value]
-    return {name: _listed(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [_without_tuples(one) for one in value]
+    return {name: _without_tuples(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 # Processes
 
 
-def _this_process() -> dict[str, Any]:
+def _current_process() -> dict[str, Any]:
     return {"host": platform.node(), "pid": os.getpid(), "started": _started(os.getpid())}
 
 
-def _is_at_work(process: Mapping[str, Any] | None) -> bool:
-    """Whether a process of this machine lives; of another machine's nobody here can say, and its writes would fail."""
+def _is_running(process: Mapping[str, Any] | None) -> bool:
+    """Return whether a process of this machine lives; one of another machine is unknown, and its writes would fail."""
     if process is None or process["host"] != platform.node() or os.name != "posix":
         return False
     try:
@@ -309,7 +309,7 @@ def _is_at_work(process: Mapping[str, Any] | None) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, where the system says so: another one may have its number by now.  Empty: it is dead."""
+    """Return when a process started, if the system says so: its number may be reused.  Empty: it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as said:
             state, *fields = said.read().rpartition(")")[2].split()

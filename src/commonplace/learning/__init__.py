@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, balanced, shown_items
     from commonplace.learning.execution import Execution
+    from commonplace.learning.extract_prompt import extraction_prompt
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
     from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
     from commonplace.learning.status import learning_notes, learning_status, learning_status_text
@@ -35,6 +36,7 @@ __getattr__ = lazy_names(
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS balanced shown_items",
         "execution": "Execution",
+        "extract_prompt": "extraction_prompt",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "save_brief_receipt save_recall_receipt save_receipt",
         "status": "learning_notes learning_status learning_status_text",
@@ -53,6 +55,7 @@ __all__ = [
     "Workplace",
     "addresses_of",
     "balanced",
+    "extraction_prompt",
     "inject",
     "injection_json",
     "learning_notes",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from commonplace.engine.rendering import fenced, hit_line, keyed_digest, pause, quoted_line, quoted_lines, record_line
+from commonplace.engine.rendering import fence, hit_line, keyed_digest, pause, quoted_line, quoted_lines, record_line
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.records import Record, Trust
@@ -92,7 +92,7 @@ def guidance(material: Material, *, secret: bytes, budget: int | None, summary_b
     left = summary_budget if room is None else min(summary_budget, room - _cost(hits) - _cost(procedures))
     told, texts, notes = _told(material, left)
     body = _body(material, told, [line for _, line in procedures], [line for _, line in hits])
-    block = fenced(body, seal=keyed_digest(body, secret))
+    block = fence([body], secret)
     return Guidance(
         text=block, tokens=estimate_tokens(block), texts=texts,
         procedures=tuple(record for record, _ in procedures), hits=tuple(hit for hit, _ in hits),
@@ -155,7 +155,7 @@ def _room(material: Material, budget: int | None) -> int | None:
     """What is left of a budget beside everything that is always there."""
     if budget is None:
         return None
-    frame = fenced(_body(material, f"{NOTHING}\n{LESSONS}", [""], [""]), seal="0" * 16)
+    frame = fence([_body(material, f"{NOTHING}\n{LESSONS}", [""], [""])], b"")
     room = budget - estimate_tokens(frame) - 1
     if room < 0:
         raise InvalidInput(f"a budget of {budget} tokens is too small: the rules alone take {budget - room}")

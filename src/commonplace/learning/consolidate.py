@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from commonplace.engine import jobs
 from commonplace.engine.admission import Gate
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files.artifacts import MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
 from commonplace.learning.artifacts import Held, edits_json, ours, present, taken_in
@@ -313,8 +314,7 @@ def _thought(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Out
         stale=tuple(line.records[0].id for line in lines if line.stale),
         edited=tuple(name for name, one in inputs.held.items() if one.edited),
         redactions=tuple(
-            f"a secret ({found.kind}) was taken out of {name}" for name, one in inputs.held.items()
-            for found in one.findings
+            note for name, one in inputs.held.items() for note in redaction_notes(one.findings, source=name)
         ),
     )  # fmt: skip
     return _outcome(place, inputs, lines, answer, memory=whole.text, report=report)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from commonplace.config.learning import Learning
-from commonplace.engine.rendering import fenced, keyed_digest
+from commonplace.engine.rendering import fence
 from commonplace.learning.consolidate_checks import Dropped, Reply, reply_of, titled
 from commonplace.learning.consolidate_rules import TITLE, Line, heading, written
 from commonplace.learning.consolidate_text import Edits, harmless, woven
@@ -120,7 +120,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _data(text: str, secret: bytes) -> str:
-    return fenced(text, seal=keyed_digest(text, secret)) if text else "(nothing)"
+    return fence([text], secret) or "(nothing)"
 
 
 def _shown(facts: Sequence[Block]) -> str:

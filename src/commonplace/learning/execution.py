@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Self
 
 from commonplace.app import App
+from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transcripts import Turn
 from commonplace.learning.extract import extract
 from commonplace.learning.opening import open_workspace, session_brief
@@ -63,7 +64,7 @@ class Execution:
     def _index(self) -> None:
         if self._turns:
             found = self.app.memory.index(DocumentKind.SESSION, self.session, self._turns)
-            self.notes += [f"a secret ({finding.kind}) was taken out of the session" for finding in found]
+            self.notes += [*redaction_notes(found.redactions, source="the session"), *found.notes]
 
     def _extract(self) -> None:
         if not self._turns or self.app.where.learning.mode == "host":

@@ -21,7 +21,7 @@ def open_workspace(app: App) -> Workplace:
     where = app.where
     scope = where.scope(PROJECT)
     return Workplace(
-        store=app.store, scope=scope, personal=where.assistant if where.on(ASSISTANT) else None,
+        store=app.store, scope=scope, personal=where.assistant if where.is_enabled(ASSISTANT) else None,
         folder=where.folders.get(scope), bind=where.bind, learning=where.learning, clock=app.clock,
         secret=app.secret, embedder=app.embedder, model=_models(where, app.env),
         prompt=prompts_in(where.folders.get(scope)),
@@ -34,13 +34,13 @@ def open_learning_workspace(app: App) -> Workplace:
         raise Forbidden(
             f"learning is switched off here; `memories.enabled: true` in {_settings_file(app.where)} switches it on"
         )
-    app.where.writable(PROJECT)
+    app.where.writable_scope(PROJECT)
     return open_workspace(app)
 
 
 def addresses_of(app: App) -> Addresses:
     """What addresses lead to here: the project's artifacts, and every record that can be seen."""
-    project = app.where.project if app.where.on(PROJECT) else None
+    project = app.where.project if app.where.is_enabled(PROJECT) else None
     folder = app.store.folders.get(project) if project else None
     return Addresses(memory=app.memory, scope=project, folder=folder, secret=app.secret)
 

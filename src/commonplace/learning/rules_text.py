@@ -28,7 +28,7 @@ class Clause(Value):
 
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
-# The marks that ``render.fenced`` puts; a transcript may have been written as JSON, which escapes quotes.
+# The marks that ``rendering.fence`` writes; a transcript may have been written as JSON, which escapes quotes.
 _MEMORY = re.compile(r'<(/?)memory seal=\\{0,9}"([0-9A-Za-z]{0,64})\\{0,9}">')
 _LINES = re.compile(
     r"""^(?:

@@ -27,7 +27,7 @@ _NOTHING = "Nothing was learned: "
 
 def learning_status(app: App, *, every: bool = False) -> dict[str, Any]:
     """Every job, what the last run skipped and why, and what went wrong; for programs."""
-    project = app.where.project if app.where.on(PROJECT) else None
+    project = app.where.project if app.where.is_enabled(PROJECT) else None
     scopes = _scopes(app) if every else [project] if project else []
     states = [_job(app, state) for state in app.store.jobs(scopes, now=app.clock())] if scopes else []
     run = last(open_workspace(app)) if project else None
@@ -116,7 +116,7 @@ def _detail(job: Mapping[str, Any]) -> str:
 def learning_notes(app: App) -> list[str]:
     """One sentence for the plain status, if learning needs somebody."""
     project = app.where.project
-    if project is None or not app.where.on(PROJECT) or not app.where.learning.enabled:
+    if project is None or not app.where.is_enabled(PROJECT) or not app.where.learning.enabled:
         return []
     seen = learning_status(app)
     bad = [job for job in seen["jobs"] if job["state"] in ("failed", "exhausted")]

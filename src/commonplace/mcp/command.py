@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import click
 
+from commonplace.agents.surface import Surface
 from commonplace.cli.commands import Command
 from commonplace.cli.terminal import print_note
 from commonplace.mcp.stdio import serve
-from commonplace.mcp.types import Surface
 from commonplace.model.errors import InvalidInput
-from commonplace.records.mcp_surface import records_surface
+from commonplace.records import records_surface
 
 TOKEN = "COMMONPLACE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 HOST, PORT = "127.0.0.1", 8127
@@ -70,11 +70,11 @@ def _surface(
 ) -> Surface:
     """What is bound; only what is used is loaded."""
     if role is not None:
-        from commonplace.mcp.bound_agents import role_surface  # noqa: PLC0415 - see above
+        from commonplace.roles import role_surface  # noqa: PLC0415 - see above
 
         return role_surface(role)
     if pipeline is not None:
-        from commonplace.mcp.bound_agents import pipeline_surface  # noqa: PLC0415 - see above
+        from commonplace.ci import pipeline_surface  # noqa: PLC0415 - see above
 
         return pipeline_surface(pipeline, agent or "")
     if agent is not None:

@@ -25,9 +25,9 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from commonplace.agents.surface import Surface
 from commonplace.config.paths import is_loopback
 from commonplace.mcp.protocol import NAME, TITLE, Refused, answered
-from commonplace.mcp.types import Surface
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.version import VERSION
 

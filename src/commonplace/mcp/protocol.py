@@ -7,9 +7,9 @@ The one table from errors to what a client sees is here.  A call that a model ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from commonplace.mcp.types import Offer, Prompt, Resource, Surface, checked
+from commonplace.agents.surface import Prompt, Resource, Surface
 from commonplace.model.errors import (
     CommonplaceError,
     ConfigError,
@@ -20,6 +20,9 @@ from commonplace.model.errors import (
     StoreBusy,
 )
 from commonplace.version import VERSION
+
+if TYPE_CHECKING:  # schemas are derived when they are asked for
+    from commonplace.agents.verb_tools import VerbTool
 
 NAME = "commonplace"
 TITLE = "Commonplace memory"
@@ -93,21 +96,21 @@ def _ping(_surface: Surface, _params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tools(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     _first_page(params)
-    return {"tools": [_tool(offer) for offer in surface.tools]}
+    return {"tools": [_tool(tool) for tool in surface.tools()]}
 
 
-def _tool(offer: Offer) -> dict[str, Any]:
+def _tool(tool: VerbTool) -> dict[str, Any]:
     return {
-        "name": offer.name,
-        "title": offer.title,
-        "description": offer.description,
-        "inputSchema": offer.parameters,
-        "outputSchema": offer.output,
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.parameters,
+        "outputSchema": tool.output,
         "annotations": {
-            "title": offer.title,
-            "readOnlyHint": offer.reads,
-            "destructiveHint": offer.destroys,
-            "idempotentHint": offer.repeats,
+            "title": tool.title,
+            "readOnlyHint": tool.reads,
+            "destructiveHint": tool.destroys,
+            "idempotentHint": tool.repeats,
             "openWorldHint": False,  # memory is what it is: nothing beyond this machine's store is reached
         },
     }
@@ -115,30 +118,31 @@ def _tool(offer: Offer) -> dict[str, Any]:
 
 def _call(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     name = _text(params, "name")
-    offer = next((one for one in surface.tools if one.name == name), None)
-    if offer is None:
-        raise Refused(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in surface.tools)}")
+    tools = surface.tools()
+    tool = next((one for one in tools if one.name == name), None)
+    if tool is None:
+        raise Refused(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in tools)}")
     from commonplace.agents.tolerance import tolerate  # noqa: PLC0415 - it logs, and logging is slow to load
 
     trouble: list[str] = []
     with tolerate(f"{name} failed by a fault of its own", notify=trouble.append):  # one call must not end all others
-        return _called(offer, params.get("arguments"))
-    return _failed(f"{trouble[0]}.")
+        return _called(tool, params.get("arguments"))
+    return _failure(f"{trouble[0]}.")
 
 
-def _called(offer: Offer, sent: object) -> dict[str, Any]:
+def _called(tool: VerbTool, sent: Any) -> dict[str, Any]:
     try:
-        told = offer.call(checked(offer.name, offer.parameters, {} if sent is None else sent))
+        answer = tool.call({} if sent is None else sent)
     except (CommonplaceError, OSError) as error:
-        return _failed(sentence(error))
-    return {"content": [_said(told.text)], "structuredContent": told.data, "isError": False}
+        return _failure(sentence(error))
+    return {"content": [_content(answer.text)], "structuredContent": answer.data, "isError": False}
 
 
-def _failed(said: str) -> dict[str, Any]:
-    return {"content": [_said(f"Not done: {said}")], "isError": True}
+def _failure(reason: str) -> dict[str, Any]:
+    return {"content": [_content(f"Not done: {reason}")], "isError": True}
 
 
-def _said(text: str) -> dict[str, str]:
+def _content(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
@@ -188,13 +192,22 @@ def _prompted(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     prompt = next((one for one in surface.prompts if one.name == name), None)
     if prompt is None:
         raise Refused(PARAMS, f"there is no prompt {name!r}")
-    schema = {"properties": {key: {"type": "string"} for key in prompt.arguments}, "required": []}
-    sent = params.get("arguments")
-    said = _guarded(lambda: prompt.call(checked(name, schema, {} if sent is None else sent)))()
+    text = _guarded(lambda: prompt.call(_texts(prompt, params.get("arguments"))))()
     return {
         "description": prompt.description,
-        "messages": [{"role": "user", "content": _said(said)}],
+        "messages": [{"role": "user", "content": _content(text)}],
     }
+
+
+def _texts(prompt: Prompt, sent: Any) -> dict[str, str]:
+    """Return the arguments of a prompt, each a text; null leaves one out."""
+    from commonplace.wire import decode  # noqa: PLC0415 - no host starts a prompt while it waits for the server
+
+    given = decode(Mapping[str, Any], {} if sent is None else sent, name=f"the arguments of {prompt.name}")
+    for name in given:
+        if name not in prompt.arguments:
+            raise InvalidInput(f"{prompt.name} takes no {name!r}; it takes {', '.join(prompt.arguments)}")
+    return {name: decode(str, text, name=name) for name, text in given.items() if text is not None}
 
 
 # What they share

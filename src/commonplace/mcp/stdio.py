@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
+from commonplace.agents.surface import Surface
 from commonplace.mcp.protocol import PARSE, REQUEST, Refused, answered
-from commonplace.mcp.types import Surface
 
 LINE_BYTES = 4 * 1024 * 1024  # of one message: as much as the HTTP transport takes
 READ_BYTES = 65_536

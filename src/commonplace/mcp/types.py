@@ -1,7 +1,6 @@
-"""What a server can offer, as values: tools, resources, prompts, and what comes of calling them.
+"""Tools that are declared by a schema instead of a verb: those of intent memory, until they are verbs too.
 
-No transport is known here and no memory: ``surface`` fills these in, ``protocol`` speaks of them.  The little of JSON
-Schema that our own schemas use is checked here too, since a model learns from the sentence that it gets back.
+The little of JSON Schema that they use is checked here, since a model learns from the sentence that it gets back.
 """
 
 from __future__ import annotations
@@ -35,46 +34,11 @@ class Offer(Value):
     reads: bool = False  #: it changes nothing that anybody would call memory
     destroys: bool = False  #: what it takes away does not come back
     repeats: bool = False  #: twice is as good as once
-    call: Callable[[Mapping[str, Any]], Told]  #: with checked arguments; raises ``CommonplaceError``
+    handle: Callable[[Mapping[str, Any]], Told]  #: with checked arguments; raises ``CommonplaceError``
 
-
-class Text(Value):
-    """What a resource holds."""
-
-    uri: str
-    text: str
-    mime_type: str = "text/markdown"
-
-
-class Resource(Value):
-    """One resource by its address, or many by a template of one."""
-
-    uri: str  #: an address, or with ``{name}`` in it a template
-    name: str
-    title: str
-    description: str
-    mime_type: str = "text/markdown"
-
-
-class Prompt(Value):
-    """One prompt that a person can start by name."""
-
-    name: str
-    title: str
-    description: str
-    arguments: Mapping[str, str] = {}  #: name -> what it is; none is ever required
-    call: Callable[[Mapping[str, str]], str]  #: what is said for the person; raises ``CommonplaceError``
-
-
-class Surface(Value):
-    """Everything that one server offers."""
-
-    instructions: str  #: what a host tells its model about the server as a whole
-    tools: tuple[Offer, ...]
-    templates: tuple[Resource, ...] = ()
-    resources: Callable[[], Sequence[Resource]] | None = None  #: those that there are now; None: there are no resources
-    read: Callable[[str], Text] | None = None  #: by address; raises ``CommonplaceError``
-    prompts: tuple[Prompt, ...] = ()
+    def call(self, sent: object) -> Told:
+        """Check the arguments and call it."""
+        return self.handle(checked(self.name, self.parameters, sent))
 
 
 def fields(required: Sequence[str] = (), **properties: Schema) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import EMPTY, Json, Source, Trust
 from commonplace.model.scopes import Scope
-from commonplace.model.values import Value
+from commonplace.model.values import QUOTED, Value
 
 
 class DocumentKind(StrEnum):
@@ -54,8 +55,8 @@ class Chunk(Value):
     document: str  #: its document's name
     seq: int  #: its place in the document, from 0
     ref: str  #: where in the document, such as a turn: stable when the document grows
-    text: str
-    speaker: str = ""  #: who says it: user, assistant, tool, or a name; empty: nobody in particular
+    text: Annotated[str, QUOTED]
+    speaker: Annotated[str, QUOTED] = ""  #: who says it: user, assistant, tool, or a name; empty: nobody in particular
     occurred_at: datetime | None = None
     trust: Trust
 

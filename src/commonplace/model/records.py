@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import SHORT, is_id
 from commonplace.model.queries import State
 from commonplace.model.scopes import Scope
-from commonplace.model.values import Value
+from commonplace.model.values import QUOTED, Value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 EMPTY: Mapping[str, Json] = MappingProxyType({})
@@ -77,7 +77,7 @@ class Source(Value):
     """Where a record comes from."""
 
     channel: Channel
-    ref: str | None = None  #: the origin in that channel: a session and turn, a file, an address
+    ref: Annotated[str | None, QUOTED] = None  #: the origin in that channel: a session and turn, a file, an address
     parents: tuple[str, ...] = ()  #: ids of the records that it was derived from
 
 
@@ -98,11 +98,11 @@ class Record(Value):
     scope: Scope  #: where it lives; decides who may see it
     kind: Kind
     category: str = "general"  #: a slug; five are known, any is allowed where the surface allows it
-    content: str  #: the text that is searched, embedded and shown
-    key: str | None = None  #: unique among live records of (scope, kind)
-    value: Json = None  #: structured value; then content is its rendering
-    tags: frozenset[str] = frozenset()
-    metadata: Mapping[str, Json] = EMPTY  #: aliases and keywords live here and are searchable
+    content: Annotated[str, QUOTED]  #: the text that is searched, embedded and shown
+    key: Annotated[str | None, QUOTED] = None  #: unique among live records of (scope, kind)
+    value: Annotated[Json, QUOTED] = None  #: structured value; then content is its rendering
+    tags: Annotated[frozenset[str], QUOTED] = frozenset()
+    metadata: Annotated[Mapping[str, Json], QUOTED] = EMPTY  #: aliases and keywords live here and are searchable
     source: Source
     trust: Trust
     pinned: bool = False  #: exempt from eviction

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Self, dataclass_transform
 
 UNSET: Any = object()  #: the default of an argument whose omission means "leave it as it is"
+QUOTED = "quoted"  #: marks a field that holds words of memory: models read them between marks only
 
 
 class _ValueType(type):

@@ -1,4 +1,4 @@
-"""The embedder that a specification names.  Imports only the module that it needs; asks nobody for anything."""
+"""Makes the embedder that a specification names.  Imports only the module that it needs; sends nothing."""
 
 from __future__ import annotations
 

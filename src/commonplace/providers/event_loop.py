@@ -2,7 +2,7 @@
 
 The core is synchronous and the providers' libraries are not.  A loop of our own makes a call safe from any thread, and
 from inside a loop that is running already, where the libraries refuse to wait.  The thread starts with the first call
-and is a daemon: nobody has to stop it.
+and is a daemon: it need not be stopped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _loop() -> _Loop:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on the loop and return what it returns; whoever is interrupted cancels it."""
+    """Run a coroutine on the loop and return its result; an interrupted caller cancels it."""
     here = _loop()
     if current_thread() is here.thread:
         work.close()

@@ -140,7 +140,7 @@ class LocalEmbedder:
         return array("f", [number / length for number in sums])
 
     def _learn(self, word: str) -> tuple[int, int]:
-        """What a word adds, kept for the next time it is met."""
+        """What a word adds, cached for the next time."""
         table = self._table()
         rows = [table.row(piece) for piece in pieces(word, table.find) or self._grams(word)]
         known = sum([lanes for lanes, _ in rows]), sum([scale for _, scale in rows])

@@ -33,7 +33,7 @@ DIMENSIONS = {
     "nomic-embed-text": 768,
     "mxbai-embed-large": 1024,
 }
-#: What a model wants before a text that is kept, and before one that asks.
+#: The prefixes that a model wants: of a stored text, and of a query.
 PREFIXES = {
     "nomic-embed-text": ("search_document: ", "search_query: "),
     "mxbai-embed-large": ("", "Represent this sentence for searching relevant passages: "),

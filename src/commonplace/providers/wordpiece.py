@@ -28,8 +28,8 @@ class _Rules(dict[int, str]):
     """For ``str.translate``: what each character becomes, found out when it is first met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = said = _ascii(chr(code)) if code < 128 else _other(chr(code))  # noqa: PLR2004
-        return said
+        self[code] = text = _ascii(chr(code)) if code < 128 else _other(chr(code))  # noqa: PLR2004
+        return text
 
 
 def _ascii(character: str) -> str:

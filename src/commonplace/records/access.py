@@ -1,114 +1,159 @@
-"""Desk: the memory behind our own verbs, as one caller has it.
+"""MemoryAccess: the memory that the verbs of the records system work on, as one caller has it.
 
-An operator has what the command has from the directory where the server was started: the project's memory and the
-user's own, with their Markdown.  With a store of its own (``--store``) there is one memory without files instead.  An
-agent has a memory of its own beside its entries, which nobody else's binding reads.
+A caller at a project has what the command has there: the project's memory and the user's own, with their Markdown.  A
+server with a store of its own (``--store``) has one memory without files instead, and so has each agent that calls a
+server: a memory beside its entries, which no other caller reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from commonplace.app import App
+from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
 from commonplace.files.folders import RecallAnswer
 from commonplace.learning import (
     Addresses,
     Injection,
+    addresses_of,
     inject,
-    injection_json,
     rules_in,
     save_brief_receipt,
+    save_recall_receipt,
     session_brief,
 )
 from commonplace.model.binding import Binding
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder, Store
+from commonplace.model.queries import Hit
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
+from commonplace.model.values import Value
 
-BRIEF_LIMIT = 10
+RECALL_LIMIT = 10  # hits, where no settings say otherwise
 SUMMARY_TOKENS = 5000  # there is no summary outside of a project; the brief asks for a limit all the same
 
 
-class MemoryAccess(Protocol):
-    """What our own verbs need."""
+class ShownBrief(Value):
+    """What a session is shown before it starts, and the receipt of it."""
 
-    memory: Memory
-
-    def scope(self, name: str | None) -> Scope | None:
-        """The scope that people call so; None: wherever it goes by itself."""
-
-    def refresh(self) -> Sequence[str]:
-        """Take in what people edited; returns what the caller should know."""
-
-    def recall(self, query: str, **options: Any) -> RecallAnswer:
-        """Find what bears on a question."""
-
-    def brief(self, task: str, *, budget: int | None, session: str | None) -> Mapping[str, Any]:
-        """What a session should be shown before it starts."""
+    injection: Injection
+    receipt: str | None
+    notes: tuple[str, ...] = ()  #: what the caller should know, as sentences
 
 
-class AppAccess:
-    """What the command has here."""
+class MemoryAccess:
+    """One memory without files."""
 
-    def __init__(self, place: App) -> None:
-        self.place = place
-        self.memory = place.memory
-
-    def scope(self, name: str | None) -> Scope | None:
-        """See ``MemoryAccess``."""
-        return None if name is None else self.place.where.writable(name)
-
-    def refresh(self) -> Sequence[str]:
-        """See ``MemoryAccess``."""
-        return self.place.folders.refresh()
-
-    def recall(self, query: str, **options: Any) -> RecallAnswer:
-        """See ``MemoryAccess``."""
-        return self.place.recall(query, **options)
-
-    def brief(self, task: str, *, budget: int | None, session: str | None) -> Mapping[str, Any]:
-        """See ``MemoryAccess``; what was shown leaves a receipt, as with the command."""
-        injection = session_brief(self.place, task, budget=budget, session=session)
-        return _told(injection, save_brief_receipt(self.place, injection, session=session)[1])
-
-
-class ScopeAccess:
-    """One scope of a store, and nothing beside it."""
-
-    def __init__(self, memory: Memory, secret: Callable[[], bytes]) -> None:
+    def __init__(self, memory: Memory, scopes: Mapping[str, Scope] | None = None) -> None:
+        """Open a memory; ``scopes`` are those that a caller can name."""
         self.memory = memory
-        self.secret = secret
+        self.secret = memory.secret
+        self._scopes = scopes or {}
 
-    def scope(self, name: str | None) -> Scope | None:
-        """See ``MemoryAccess``."""
-        if name is not None:
-            raise InvalidInput(f"there is one memory here, and no scope {name!r} in it")
-        return None
+    @property
+    def addresses(self) -> Addresses:
+        """Where ``memory://`` addresses are looked up."""
+        return Addresses(memory=self.memory, scope=self._scopes.get("project"), secret=self.secret)
+
+    def scope(self, name: str) -> Scope:
+        """Return the scope that a caller names."""
+        if name not in self._scopes:
+            known = f"use {' or '.join(sorted(self._scopes))}" if self._scopes else "there is one memory here, unnamed"
+            raise InvalidInput(f"{name!r} is not a scope here; {known}")
+        return self._scopes[name]
+
+    def target(self, name: str | None) -> Scope | None:
+        """Return the scope to write to; None: the one that the memory writes to by default."""
+        return None if name is None else self.scope(name)
+
+    def name_of(self, scope: Scope) -> str:
+        """Return what people call a scope."""
+        return next((name for name, known in self._scopes.items() if known == scope), str(scope))
 
     def refresh(self) -> Sequence[str]:
-        """See ``MemoryAccess``; there are no files."""
+        """Read the files that people have edited, so that their words count; return what the caller should know."""
         return ()
 
     def recall(self, query: str, **options: Any) -> RecallAnswer:
-        """See ``MemoryAccess``."""
-        found = self.memory.recall(query, **options)
+        """Recall; ``options`` are those of ``Memory.recall``."""
+        found = self.memory.recall(query, **{"limit": RECALL_LIMIT} | options)
         return RecallAnswer(recall=found, references={}, notes=found.notes)
 
-    def brief(self, task: str, *, budget: int | None, session: str | None) -> Mapping[str, Any]:
-        """See ``MemoryAccess``."""
-        addresses = Addresses(memory=self.memory, scope=None, secret=self.secret)
+    def brief(self, task: str, *, budget: int | None, session: str | None) -> ShownBrief:
+        """Return what a session should be shown before it starts."""
         injection = inject(
-            addresses, self.recall, task, rules=rules_in(None), limit=BRIEF_LIMIT, budget=budget,
+            self.addresses, self.recall, task, rules=rules_in(None), limit=RECALL_LIMIT, budget=budget,
             summary_budget=SUMMARY_TOKENS, session=session,
         )  # fmt: skip
-        return _told(injection)
+        return ShownBrief(injection=injection, receipt=None, notes=injection.notes)
+
+    def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
+        """Note what a session has recalled; a memory without a project keeps no receipts."""
+
+
+class AppAccess(MemoryAccess):
+    """The project's memory and the user's own, with their files."""
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app.memory)
+        self.app = app
+        self.secret = app.secret
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where ``memory://`` addresses are looked up."""
+        return addresses_of(self.app)
+
+    def scope(self, name: str) -> Scope:
+        """Return the scope that a caller names."""
+        return self.app.where.scope(name)
+
+    def target(self, name: str | None) -> Scope | None:
+        """Return the scope to write to: by default the project's, without a project the user's own."""
+        return self.app.where.writable_scope(name or self.app.where.default)
+
+    def name_of(self, scope: Scope) -> str:
+        """Return what people call a scope."""
+        return self.app.where.label(scope)
+
+    def refresh(self) -> Sequence[str]:
+        """Read the files that people have edited, so that their words count; return what the caller should know."""
+        return self.app.folders.refresh()
+
+    def recall(self, query: str, **options: Any) -> RecallAnswer:
+        """Recall, after a look at the files; limits come from the project's settings."""
+        settings = self.app.where.project_settings
+        return self.app.recall(
+            query, **{"limit": settings["recall_limit"], "budget": settings["recall_budget"]} | options
+        )
+
+    def brief(self, task: str, *, budget: int | None, session: str | None) -> ShownBrief:
+        """Return what a session should be shown before it starts, and leave a receipt of it."""
+        injection = session_brief(self.app, task, budget=budget, session=session)
+        receipt, notes = save_brief_receipt(self.app, injection, session=session)
+        return ShownBrief(injection=injection, receipt=receipt, notes=(*injection.notes, *notes))
+
+    def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
+        """Note what a session has recalled, for ``commonplace used``."""
+        save_recall_receipt(self.app, query, hits, tokens=tokens, session=session)
+
+
+@contextmanager
+def open_project(directory: str | None = None) -> Iterator[AppAccess]:
+    """Open the memory of the project around a directory for an agent, for one call.
+
+    Nothing is locked between calls, edited files and settings count at once, and any number of servers can work on one
+    store.
+    """
+    with open_app(directory, channel=Channel.AGENT) as app:
+        yield AppAccess(app)
 
 
 class AccessTable:
-    """Every caller's desk on one store."""
+    """Every caller's memory on one store."""
 
     def __init__(
         self,
@@ -123,20 +168,15 @@ class AccessTable:
         self._open: Callable[[Binding], Memory] = lambda binding: Memory(
             store, binding, clock=clock, embedder=embedder, secret=secret
         )
-        self._secret = secret
-        self._own = own or ScopeAccess(self._open(_alone(Scope.of(("user", "default")), Channel.USER)), secret)
+        self._own = own or MemoryAccess(self._open(_alone(Scope.of(("user", "default")), Channel.USER)))
 
     def __call__(self, agent: str | None) -> MemoryAccess:
-        """The desk of an agent; None: the operator's."""
+        """Return the memory of an agent; None: the operator's."""
         if agent is None:
             return self._own
         scope = Scope.of(("agent", agent), ("user", agent))  # not ``agent:<a>`` itself: that is where entries live
-        return ScopeAccess(self._open(_alone(scope, Channel.AGENT)), self._secret)
+        return MemoryAccess(self._open(_alone(scope, Channel.AGENT)))
 
 
 def _alone(scope: Scope, channel: Channel) -> Binding:
     return Binding(channel=channel, writes=dict.fromkeys(Kind, scope), reads=(scope,))
-
-
-def _told(injection: Injection, notes: Iterable[str] = ()) -> dict[str, Any]:
-    return injection_json(injection) | {"notes": [*injection.notes, *notes]}

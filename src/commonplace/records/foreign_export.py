@@ -1,7 +1,7 @@
-"""Memory as other tools read it: a block between two marks in AGENTS.md, a note in Claude Code's memory folder.  Pure.
+"""Records as other tools read them: a block between two marks in AGENTS.md, a note in Claude Code's folder.  Pure.
 
-Somebody else's file stays theirs: only what stands between our marks is ours, and taking it out leaves what was there.
-Only what is live goes out, and nothing that came from outside: it would arrive as an instruction.
+Only the text between our marks is ours; the rest of the file is never changed.  Only live records are exported, and
+nothing that came from outside: there it would be read as an instruction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPENING = f"{BEGIN} (written by `commonplace export`; edit the records, not the
 
 
 def section(records: Sequence[Record], *, level: int = 2) -> str:
-    """The records as Markdown, by category, newest first."""
+    """Return records as Markdown, by category, newest first."""
     fit = [record for record in records if record.trust > Trust.EXTERNAL]
     lines = [f"{'#' * level} {TITLE}"]
     for category in sorted({record.category for record in fit}, key=_place):
@@ -39,7 +39,7 @@ def _place(category: str) -> tuple[int, str]:
 
 
 def between_marks(text: str, block: str, *, file: str) -> str:
-    """A file's text with our block in it: where it was before, else at the end."""
+    """Return a file's text with our block in it: where it was before, else at the end."""
     ours = f"{_OPENING}\n{block.strip()}\n{END}\n"
     begun, ended = text.count(BEGIN), text.count(END)
     if begun != ended or begun > 1:
@@ -57,5 +57,5 @@ def between_marks(text: str, block: str, *, file: str) -> str:
 
 
 def index_line() -> str:
-    """What the index of Claude Code's folder says of our note."""
+    """Return the line for our note in the index of Claude Code's folder."""
     return f"- [{TITLE}]({NOTE}): kept by Commonplace; `commonplace recall` finds more."

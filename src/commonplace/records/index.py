@@ -27,7 +27,7 @@ from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import CEILING, Channel, Json, Source
 from commonplace.model.values import Value
 from commonplace.records import tickets
-from commonplace.records.session_lines import Called, Header, Message, read
+from commonplace.records.session_lines import Header, Message, ToolCall, read
 from commonplace.text.cleaning import one_line
 
 SESSIONS, TICKETS = (".jsonl",), (".md", ".markdown")
@@ -157,7 +157,7 @@ class _Position(Value):
     turn: int = 0
     chunks: int = 0
     last: datetime | None = None  #: the time of the latest message
-    pending: tuple[Called, ...] = ()  #: calls of tools that wait for their results
+    pending: tuple[ToolCall, ...] = ()  #: calls of tools that wait for their results
 
     def as_json(self) -> dict[str, Json]:
         last = None if self.last is None else self.last.isoformat()
@@ -388,7 +388,7 @@ class _Reader:
         line, turn, chunks = (int(str(count)) for count in counts)
         moment = datetime.fromisoformat(last) if isinstance(last, str) else None
         waiting: Any = known.get("pending") or ()
-        pending = tuple(Called(tool=tool, own=own) for tool, own in waiting)
+        pending = tuple(ToolCall(tool=tool, own=own) for tool, own in waiting)
         self.position = _Position(offset=offset, line=line, turn=turn, chunks=chunks, last=moment, pending=pending)
         return not left and self.digest == known.get("sha256")
 
@@ -449,7 +449,7 @@ def _header(line: bytes) -> Header:
     return said if isinstance(said, Header) else Header()
 
 
-def _said(line: bytes, *, first: bool, pending: Sequence[Called] = ()) -> tuple[Header | Message | None, str | None]:
+def _said(line: bytes, *, first: bool, pending: Sequence[ToolCall] = ()) -> tuple[Header | Message | None, str | None]:
     """What a line says, or why it says nothing; a blank one says nothing, and that is fine."""
     data = line.removeprefix(b"\xef\xbb\xbf") if first else line
     if not data.strip():

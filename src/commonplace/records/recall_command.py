@@ -151,8 +151,7 @@ def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: 
 def _prompt(brief: RecallAnswer, app: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     if brief.hits:
-        seal = _seal(render.prompt(brief.hits, references, seal=""), app.secret())
-        print_text(render.prompt(brief.hits, references, seal=seal))
+        print_text(render.prompt(brief.hits, references, secret=app.secret()))
     _tell([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
 
 
@@ -167,10 +166,3 @@ _SHOWN = {"snippets": _snippets, "prompt": _prompt, "json": _json}
 def _tell(notes: Sequence[str]) -> None:
     for sentence in notes:
         print_note(sentence)
-
-
-def _seal(text: str, secret: bytes) -> str:
-    """What nobody who wrote into memory can know, and what stays the same while memory does: prompt caches hold."""
-    from _blake2 import blake2s  # noqa: PLC0415 - hashlib would load all of OpenSSL for one small digest
-
-    return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=8).hexdigest())

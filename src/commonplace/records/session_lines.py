@@ -1,11 +1,11 @@
-"""Our format of session transcripts: JSON Lines, one message each.  Pure: a line goes in, what it says comes out.
+"""Our format of session transcripts: JSON Lines, one message each.  Pure: parses one line at a time.
 
 The first line may be a header, ``{"session": ..., "cwd": ..., "started": ...}``.  Every other line is a message with
 ``role`` and ``content``, and perhaps ``time``, ``name`` (of the tool) and ``tool_calls``; docs/reference/sessions.md
-has the whole of it.  Thinking and pictures are never kept, and of what tools say only what is likely to matter.
+describes it.  Thinking and pictures are never stored, and of tool results only what is likely to matter.
 
 What an agent fetched from memory with a tool of its own, by the ``commonplace`` command or from our files, comes back
-without a fence: it is known by the call that it answers, which stands before it.
+without a fence: it is recognised by the call that it answers, which comes before it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.values import Value
 
 ROLES = ("system", "developer", "user", "assistant", TOOL)
-TOOLS = frozenset({"bash", "python", "eval", "read", "grep"})  # whose results are kept
+TOOLS = frozenset({"bash", "python", "eval", "read", "grep"})  # whose results are stored
 TOOL_CHARS = 32_000  # a longer result is a file or a log, not a finding
 CALL_CHARS = 500  # of a call's arguments: enough for a command line
 PENDING_MOST = 64  # calls that can wait for their results at once; a call that never gets one must not stay for ever
@@ -39,14 +39,14 @@ _FILES = re.compile(r"(?:\A|[\s\"'=/\\])\.commonplace[/\\]")
 
 
 class Header(Value):
-    """What a transcript says about itself."""
+    """The header of a transcript."""
 
     session: str | None = None
     cwd: str | None = None
     started: datetime | None = None
 
 
-class Called(Value):
+class ToolCall(Value):
     """A call of a tool that waits for its result."""
 
     tool: str
@@ -55,17 +55,17 @@ class Called(Value):
 
 
 class Message(Value):
-    """One message: what was said in it, by whom, and what was left out."""
+    """One message: its texts with their speakers, and what was left out."""
 
     spoken: tuple[tuple[str, str], ...]  #: speaker and text; a tool's result is the tool's, in whosever message it is
     time: datetime | None = None
-    filtered: int = 0  #: results of tools that are not kept
-    own: int = 0  #: results of tools that are memory's own words, and are not kept either
-    pending: tuple[Called, ...] = ()  #: calls that wait for their results after it
+    filtered: int = 0  #: results of tools that are not stored
+    own: int = 0  #: results of tools that are memory's own words, and are not stored either
+    pending: tuple[ToolCall, ...] = ()  #: calls that wait for their results after it
 
 
-def read(line: bytes, *, first: bool = False, pending: Sequence[Called] = ()) -> Header | Message:
-    """What a line says, after calls that wait for results.  Raises ``InvalidInput`` with the reason, for any bytes."""
+def read(line: bytes, *, first: bool = False, pending: Sequence[ToolCall] = ()) -> Header | Message:
+    """Parse a line, given the calls that wait for results.  Raises ``InvalidInput`` with the reason, for any bytes."""
     said = _object(line)
     if first and "role" not in said and "session" in said:
         return Header(
@@ -75,7 +75,7 @@ def read(line: bytes, *, first: bool = False, pending: Sequence[Called] = ()) ->
     if role not in ROLES:
         raise InvalidInput(f"has the role {role!r}; there are {', '.join(ROLES)}" if role else "has no role")
     waiting = list(pending)
-    spoken, filtered, own = _spoken(role, said, waiting)
+    spoken, filtered, own = _speakers(role, said, waiting)
     return Message(
         spoken=tuple(spoken), time=_moment(said.get("time"), "time"), filtered=filtered, own=own,
         pending=tuple(waiting[-PENDING_MOST:]),
@@ -94,8 +94,8 @@ def _object(line: bytes) -> Mapping[str, Any]:
     return said
 
 
-def _spoken(role: str, said: Mapping[str, Any], waiting: list[Called]) -> tuple[list[tuple[str, str]], int, int]:
-    """Who says what in a message, and how many results of tools are left out: others, and memory's own."""
+def _speakers(role: str, said: Mapping[str, Any], waiting: list[ToolCall]) -> tuple[list[tuple[str, str]], int, int]:
+    """Return the texts of a message by speaker, and how many tool results are left out: others, and memory's own."""
     texts: list[str] = []
     results: list[tuple[Any, str, bool]] = []
     for kind, part in _parts(said.get("content")):
@@ -103,35 +103,35 @@ def _spoken(role: str, said: Mapping[str, Any], waiting: list[Called]) -> tuple[
             texts.append(_text(part, "text") or "")
         elif kind == "tool_call":
             texts.append(_call(part))
-            waiting.append(called(part))
+            waiting.append(tool_call(part))
         elif kind == "tool_result":
-            results.append((part.get("name"), _plain(part.get("content")), _answers(part, waiting).own))
-    calls = _listed(said.get("tool_calls"), "tool_calls")
+            results.append((part.get("name"), _plain(part.get("content")), _take_call(part, waiting).own))
+    calls = _objects(said.get("tool_calls"), "tool_calls")
     texts += [_call(call) for call in calls]
-    waiting += [called(call) for call in calls]
+    waiting += [tool_call(call) for call in calls]
     text = "\n".join(filter(None, texts))
     if role == TOOL:
-        results.insert(0, (said.get("name"), text, _answers(said, waiting).own))
+        results.insert(0, (said.get("name"), text, _take_call(said, waiting).own))
         text = ""
     others = [(name, result) for name, result, own in results if not own]
-    kept = [(TOOL, result) for name, result in others if _is_kept(name, result)]
+    kept = [(TOOL, result) for name, result in others if _is_useful(name, result)]
     said_itself = [(role, text)] if text.strip() else []
     return said_itself + kept, len(others) - len(kept), len(results) - len(others)
 
 
 def _parts(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The parts of a content with what they are; thinking, pictures and whatever else there is are passed over."""
+    """Yield the parts of a content with their type; thinking, pictures and other parts are skipped."""
     if content is None or isinstance(content, str):
         yield "text", {"text": content}
         return
-    for part in _listed(content, "content"):
+    for part in _objects(content, "content"):
         kind = part.get("type")
         if not isinstance(kind, str):
             raise InvalidInput("has a part of its content without a type")
         yield kind, part
 
 
-def _listed(value: Any, what: str) -> list[Mapping[str, Any]]:
+def _objects(value: Any, what: str) -> list[Mapping[str, Any]]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -140,12 +140,12 @@ def _listed(value: Any, what: str) -> list[Mapping[str, Any]]:
 
 
 def _plain(content: Any) -> str:
-    """The text of a tool's result."""
+    """Return the text of a tool's result."""
     return "\n".join(_text(part, "text") or "" for kind, part in _parts(content) if kind == "text")
 
 
 def _call(call: Mapping[str, Any]) -> str:
-    """A call on one line: the tool and what it was given."""
+    """Return a call on one line: the tool and its arguments."""
     name = _text(call, "name") or TOOL
     given = call.get("arguments")
     values = given.values() if isinstance(given, dict) else [given]
@@ -157,14 +157,14 @@ def _call(call: Mapping[str, Any]) -> str:
 # Memory's own words
 
 
-def called(call: Mapping[str, Any]) -> Called:
-    """A call, as far as its result has to be told from others."""
+def tool_call(call: Mapping[str, Any]) -> ToolCall:
+    """Return a call as far as it is needed to recognise its result."""
     name, given = call.get("name"), call.get("arguments")
-    return Called(tool=str(name or "").lower(), id=_id(call), own=any(map(asks_memory, _strings(given))))
+    return ToolCall(tool=str(name or "").lower(), id=_id(call), own=any(map(asks_memory, _strings(given))))
 
 
 def asks_memory(said: str) -> bool:
-    """Whether a command line runs our command, or an argument names one of our files."""
+    """Return whether a command line runs our command, or an argument names one of our files."""
     if _FILES.search(said):
         return True
     if "commonplace" not in said:
@@ -173,21 +173,21 @@ def asks_memory(said: str) -> bool:
 
 
 def _runs_us(segment: str) -> bool:
-    """Whether the first word that is no launcher, option or variable is our program."""
+    """Return whether the first word that is no launcher, option or variable is our program."""
     for word in _QUOTES.sub(" ", segment).split():
         if word not in _LAUNCHERS and not _BESIDE.fullmatch(word):
             return bool(_PROGRAM.match(word))
     return False
 
 
-def _answers(result: Mapping[str, Any], waiting: list[Called]) -> Called:
-    """Take the call that a result answers from those that wait: by its id, else the first of that tool."""
+def _take_call(result: Mapping[str, Any], waiting: list[ToolCall]) -> ToolCall:
+    """Remove and return the waiting call that a result answers: by its id, else the first of that tool."""
     name, id_ = str(result.get("name") or "").lower(), _id(result)
     by_id = (one for one in waiting if id_ is not None and one.id == id_)
     by_name = (one for one in waiting if one.tool == name and (id_ is None or one.id is None))
     found = next(by_id, None) or next(by_name, None)
     if found is None:
-        return Called(tool=name)
+        return ToolCall(tool=name)
     waiting.remove(found)
     return found
 
@@ -198,7 +198,7 @@ def _id(said: Mapping[str, Any]) -> str | None:
 
 
 def _strings(given: Any) -> Iterator[str]:
-    """Every text in the arguments of a call; a list of texts is also a command line."""
+    """Yield every text in the arguments of a call; a list of texts is also a command line."""
     if isinstance(given, str):
         yield given
     elif isinstance(given, list) and given and all(isinstance(one, str) for one in given):
@@ -208,7 +208,7 @@ def _strings(given: Any) -> Iterator[str]:
             yield from _strings(value)
 
 
-def _is_kept(name: Any, text: str) -> bool:
+def _is_useful(name: Any, text: str) -> bool:
     return isinstance(name, str) and name.lower() in TOOLS and bool(text.strip()) and len(text) <= TOOL_CHARS
 
 
@@ -220,7 +220,7 @@ def _text(said: Mapping[str, Any], key: str) -> str | None:
 
 
 def _moment(value: Any, key: str) -> datetime | None:
-    """A moment in ISO 8601; without a zone it is taken as UTC."""
+    """Return a date in ISO 8601; without a zone it is taken as UTC."""
     if value is None:
         return None
     try:

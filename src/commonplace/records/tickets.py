@@ -17,7 +17,7 @@ _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 class TicketTrouble(InvalidInput):
-    """A file that cannot be taken as a ticket."""
+    """A file that cannot be read as a ticket."""
 
     def __init__(self, reason: str, *, line: int) -> None:
         super().__init__(reason)
@@ -26,7 +26,7 @@ class TicketTrouble(InvalidInput):
 
 
 class Ticket(Value):
-    """What a ticket says."""
+    """A ticket."""
 
     id: str
     title: str | None
@@ -34,7 +34,7 @@ class Ticket(Value):
 
 
 def read(data: bytes, *, path: str) -> Ticket:
-    """Read a ticket; without an id of its own it is called like its file.  Raises ``TicketTrouble``."""
+    """Parse a ticket; without an id of its own it has the name of its file.  Raises ``TicketTrouble``."""
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -53,7 +53,7 @@ def read(data: bytes, *, path: str) -> Ticket:
 
 
 def _front(head: str, *, path: str, line: int) -> dict[str, str]:
-    """The fields of a frontmatter that are text or numbers; what else there is, is somebody else's."""
+    """Return the fields of a frontmatter that are text or numbers; other fields belong to other tools."""
     try:
         said = strict_yaml.load(head, file=path, first_line=line)
     except strict_yaml.YamlError as error:
@@ -64,7 +64,7 @@ def _front(head: str, *, path: str, line: int) -> dict[str, str]:
 
 
 def _sections(body: str) -> list[tuple[str, str]]:
-    """The description, then each section under its heading; a heading inside of code is none."""
+    """Return the description, then each section under its heading; a heading inside of code is none."""
     shown = _FENCE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), body)
     heads = list(_SECTION.finditer(shown))
     ends = [head.start() for head in heads] + [len(body)]

@@ -1,5 +1,18 @@
 """Role memory: agents described by a role.yaml that remember facts, episodes and procedures."""
 
+from __future__ import annotations
+
+from commonplace.lazy import lazy_names
+
+TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
+if TYPE_CHECKING:
+    from commonplace.roles.surface import role_surface
+    from commonplace.roles.verbs import VERBS, role_tools
+
 COMMANDS = {
     "run": ("commands.run:run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
 }  #: name -> where it lives in this package, what it does
+
+__getattr__ = lazy_names(__name__, {"surface": "role_surface", "verbs": "VERBS role_tools"})
+
+__all__ = ["COMMANDS", "VERBS", "role_surface", "role_tools"]

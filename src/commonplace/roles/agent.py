@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.agents.loop import Limits, Message, ModelLoop, OnText, Reply, ToolCall, Watch, ignore
 from commonplace.agents.models import AgentModel, load_model
 from commonplace.agents.tool import Tool
+from commonplace.agents.verb_tools import answer_call
 from commonplace.config.paths import home
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import quoted_line
@@ -22,7 +23,7 @@ from commonplace.model.records import Kind
 from commonplace.model.values import Value
 from commonplace.roles.dialect import ModelSettings, Role, environment
 from commonplace.roles.memory import RoleMemory, role_memory
-from commonplace.roles.tools import BREAK, LIST, RECALL, answered, tools
+from commonplace.roles.verbs import BREAK, list_memories, recall, role_tools
 from commonplace.text.cleaning import one_line
 
 if TYPE_CHECKING:
@@ -71,12 +72,12 @@ class RoleAgent:
         self.memory = held.memory() if held else None
         self.env = env  #: with the role's .env
         self._delegated = 0
-        self._tools = tools(self.memory) if self.memory else ()
+        self._tools = role_tools(self.memory) if self.memory else ()
         if role.model is None:
             raise ConfigError(NO_MODEL, file=role.file, path=role.path("model"))
         self._loop = ModelLoop(
             role.name, _model(role.model, env), instructions=role.prompt, settings=_settings(role.model), watch=watch,
-            tools=[tool.replace(function=partial(self._answer, tool.name)) for tool in self._tools],
+            tools=[tool.to_tool(partial(self._answer, tool.name)) for tool in self._tools],
             parallel_tools=[self._delegate_tool(one) for one in delegates],
         )  # fmt: skip
 
@@ -117,7 +118,7 @@ class RoleAgent:
         return [block for block in blocks if block]
 
     def _answer(self, name: str, **arguments: Any) -> str:
-        return answered(self._tools, name, arguments)
+        return answer_call(self._tools, name, arguments)
 
     def _delegate_tool(self, delegate: Delegate) -> Tool:
         async def ask(**arguments: Any) -> str:
@@ -147,9 +148,9 @@ def call_line(call: ToolCall) -> str:
     """Return a call in one line; memories that were found are counted and not repeated."""
     who = f"{call.agent}: {call.tool}" if call.agent else call.tool
     answer = str(call.answer)
-    if call.tool == RECALL and answer.startswith("[Type: "):
+    if call.tool == recall.name and answer.startswith("[Type: "):
         return f"{who}: {memories(len(answer.split(BREAK)))}"
-    if call.tool == LIST and answer.startswith(("[", "#")):
+    if call.tool == list_memories.name and answer.startswith(("[", "#")):
         return f"{who}: {memories(len(answer.splitlines()))}"
     line = one_line(answer)
     return f"{who}: {line[: CALL_CHARS - 3] + '...' if len(line) > CALL_CHARS else line}"

@@ -14,7 +14,7 @@ from datetime import UTC, timedelta
 
 from commonplace.engine import jobs
 from commonplace.engine.admission import Admitted
-from commonplace.engine.rendering import fenced, keyed_digest
+from commonplace.engine.rendering import fence
 from commonplace.engine.writer import Writer, trims
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Change, Consolidated, Finish, Supersede
@@ -157,10 +157,10 @@ def _ask(model: Model, episodes: Sequence[Record], known: Sequence[Record], secr
     if not episodes:
         return ""
     lines = [episode_line(record, number) for number, record in enumerate(episodes, 1)]
-    prompt = f"Episodes:\n{_data(lines, secret)}"
+    prompt = f"Episodes:\n{fence(lines, secret)}"
     if known:
         facts = [f"- {record.category}: {one_line(record.content)} K{number}" for number, record in enumerate(known, 1)]
-        prompt = f"Known already:\n{_data(facts, secret)}\n\n{prompt}"
+        prompt = f"Known already:\n{fence(facts, secret)}\n\n{prompt}"
     return model.ask(SYSTEM, prompt, most=ANSWER_TOKENS, effort="low").text
 
 
@@ -168,11 +168,6 @@ def episode_line(record: Record, number: int) -> str:
     """An episode as the model is shown it."""
     when = record.created_at.astimezone(UTC).isoformat()
     return f"- [{record.category}] ({when}) {one_line(record.content)} #{number}"
-
-
-def _data(lines: Sequence[str], secret: bytes) -> str:
-    text = "\n".join(lines)
-    return fenced(text, seal=keyed_digest(text, secret))
 
 
 def _admit(fact: Fact, episodes: Sequence[Record], binding: Binding, writer: Writer) -> Admitted:

@@ -70,7 +70,7 @@ def _load(asking: Role, tool: DelegateTool, file: str, where: str) -> Role:
     role = role.replace(model=role.model or asking.model)
     if tool.shared_memory is None:
         return role
-    return role.sharing(tool.shared_memory).replace(security=asking.security)  # whose path it is
+    return role.with_shared_memory(tool.shared_memory).replace(security=asking.security)  # whose path it is
 
 
 def _check_chain(role: Role, chain: Sequence[Role], met: list[str], where: str) -> None:

@@ -24,9 +24,7 @@ from commonplace.text import strict_yaml
 PROVIDERS = ("openai", "anthropic", "google", "ollama", "test")  # test calls no model: for trying a role out
 EPHEMERAL = "ephemeral"  # what an agent without a file is called
 DOTENV = ".env"
-UNREMEMBERING = (
-    "is missing, so this role has no memory; add `memory:` with `semantic:` and `max_memories: 1000` below it"
-)
+NO_MEMORY = "is missing, so this role has no memory; add `memory:` with `semantic:` and `max_memories: 1000` below it"
 MOVED = "is now `semantic.max_memories`: write `semantic:` and below it `max_memories: {0}`"
 LANCEDB, POSTGRES = "lancedb", "postgres"  # the other stores than sqlite
 
@@ -80,7 +78,7 @@ class ModelSettings(Block):
 
 
 class EmbeddingSettings(Block):
-    """What a role says of its embedder; blank: it follows the model's provider."""
+    """The embedder of a role; blank: that of the model's provider."""
 
     provider: Literal["", "local", "onnx", "openai", "anthropic", "google", "ollama"] = ""
     model: str = ""
@@ -88,7 +86,7 @@ class EmbeddingSettings(Block):
     api_key_env: str = ""
 
     @property
-    def said(self) -> bool:
+    def is_set(self) -> bool:
         """Whether the role chooses one; else it is derived, and may fall back on the local one."""
         return bool(self.provider or self.model or self.base_url)
 
@@ -306,13 +304,13 @@ class Role(Spec):
         """What a section is called in this file."""
         return section if self.flat else f"spec.{section}"
 
-    def remembering(self) -> MemorySettings:
-        """Its memory section; a role that has none is told how to get one."""
+    def memory_settings(self) -> MemorySettings:
+        """Its memory section.  Raises ``ConfigError`` with what to add if there is none."""
         if self.memory is None:
-            raise ConfigError(UNREMEMBERING, file=self.file, path=self.path("memory"))
+            raise ConfigError(NO_MEMORY, file=self.file, path=self.path("memory"))
         return self.memory
 
-    def sharing(self, shared: SharedMemory) -> Role:
+    def with_shared_memory(self, shared: SharedMemory) -> Role:
         """The same role with a store that others use as well: its own settings stay, but where and how much."""
         memory = self.memory or MemorySettings()
         semantic = memory.semantic.replace(keep=shared.max_memories)
@@ -321,40 +319,40 @@ class Role(Spec):
 
     def store(self, home: str) -> str:
         """The file of its store, its folder or its address; a relative path is one in the data folder."""
-        memory = self.remembering()
+        memory = self.memory_settings()
         if memory.store_backend == POSTGRES or is_address(memory.store_path or ""):
             return self._address(memory)
         ending = "lance" if memory.store_backend == LANCEDB else "db"
-        said = memory.store_path or os.path.join("memory", f"{self.name}.{ending}")
-        path = os.path.normpath(os.path.join(home, os.path.expanduser(said)))
-        if self.security.tools.restrict_db_paths and not _inside(path, home):
+        named = memory.store_path or os.path.join("memory", f"{self.name}.{ending}")
+        path = os.path.normpath(os.path.join(home, os.path.expanduser(named)))
+        if self.security.tools.restrict_db_paths and not _is_inside(path, home):
             reason = (
-                f"{said!r} is outside of the data folder {home!r}; `security.tools.restrict_db_paths: false` allows it"
+                f"{named!r} is outside of the data folder {home!r}; `security.tools.restrict_db_paths: false` allows it"
             )
             raise ConfigError(reason, file=self.file, path=self.path("memory.store_path"))
         return path
 
     def _address(self, memory: MemorySettings) -> str:
         """The address of its database; a file from elsewhere must not send memories away unasked."""
-        said = memory.store_path or ""
-        if not is_address(said):
+        address = memory.store_path or ""
+        if not is_address(address):
             reason = "should be the address of a PostgreSQL database, such as postgresql://host/name"
         elif self.security.tools.restrict_db_paths:
             reason = "is outside of the data folder; `security.tools.restrict_db_paths: false` allows it"
         else:
-            return said
+            return address
         raise ConfigError(reason, file=self.file, path=self.path("memory.store_path"))
 
     def scope(self, home: str) -> Scope:
-        """Where its memories live: whoever has the same store has the same ones."""
+        """The scope of its memories: roles with the same store share it."""
         store = self.store(home)
         if is_address(store):  # its database is called so; one without a name is the role's own
             return Scope.of(("namespace", store.partition("?")[0].partition("://")[2].partition("/")[2] or self.name))
         return Scope.of(("namespace", os.path.splitext(os.path.basename(store))[0]))
 
     def bind(self, channel: Channel, *, home: str) -> Binding:
-        """What comes in by this channel may be kept: the kinds that are on, each within its limit."""
-        scope, kinds = self.scope(home), self.remembering().kinds
+        """What a caller of this channel may do: write the kinds that are enabled, each within its limit."""
+        scope, kinds = self.scope(home), self.memory_settings().kinds
         return Binding(
             channel=channel,
             writes=dict.fromkeys(kinds, scope),
@@ -428,13 +426,13 @@ def environment(role: Role, env: Mapping[str, str], *, home: str) -> dict[str, s
     """
     merged = dict(env)
     for file in (os.path.join(role.folder, DOTENV), os.path.join(home, DOTENV)):
-        for name, value in _dotenv(file).items():
+        for name, value in _read_dotenv(file).items():
             merged.setdefault(name, value)
     return merged
 
 
-def _dotenv(file: str) -> dict[str, str]:
-    """``NAME=value`` lines, with or without quotes; a file that is not there says nothing."""
+def _read_dotenv(file: str) -> dict[str, str]:
+    """``NAME=value`` lines, with or without quotes; a missing file is empty."""
     try:
         with open(file, encoding="utf-8") as source:
             lines = source.read(FILE_BYTES).splitlines()
@@ -442,24 +440,24 @@ def _dotenv(file: str) -> dict[str, str]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", file=file) from error
-    said: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _variable.fullmatch(line.strip())
         if found is None:  # the line itself is not repeated: it may be half a key
             raise ConfigError(f"line {number} is not NAME=value", file=file)
-        said[found[1]] = _unquoted(found[2])
-    return said
+        variables[found[1]] = _unquote(found[2])
+    return variables
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     quote = value[:1]
     if quote in {"'", '"'} and (end := value.find(quote, 1)) > 0:
         return value[1:end]
     return re.split(r"\s#", value, maxsplit=1)[0].strip()
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     real, around = os.path.realpath(path), os.path.realpath(folder)
     return real.startswith(around.rstrip(os.sep) + os.sep)

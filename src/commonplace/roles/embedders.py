@@ -55,8 +55,8 @@ def check_embedder(role: Role, stored: EmbedderIdentity | None, embedder: Embedd
 
 def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | None = None) -> EmbedderChoice:
     """Return the embedder of a role; ``stored`` is the one of its store's vectors."""
-    said = role.remembering().embeddings
-    if said.said:
+    said = role.memory_settings().embeddings
+    if said.is_set:
         return _named(role, env)
     provider = role.model.provider if role.model else ""
     reason = _unusable(role, provider, env)
@@ -115,7 +115,7 @@ def _unusable(role: Role, provider: str, env: Mapping[str, str]) -> str | None:
 
 def _named(role: Role, env: Mapping[str, str]) -> EmbedderChoice:
     """Return the embedder that a role names."""
-    said = role.remembering().embeddings
+    said = role.memory_settings().embeddings
     provider = said.provider or (role.model.provider if role.model else "")
     spec = _spec(provider, said.model, custom=bool(said.base_url))
     try:

@@ -14,21 +14,21 @@ from commonplace.model.errors import ConfigError, ProviderError
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.memory import RoleMemory
-from commonplace.roles.tools import BREAK
+from commonplace.roles.verbs import BREAK
 
 Ask = Callable[[str, str], Awaitable[str]]  #: an agent's name and its prompt; returns its answer
 
 
 async def run_flow(flow: Flow, prompt: str, ask: Ask, *, start: str | None = None) -> dict[str, str]:
     """Ask all agents, or one and those after it; returns the answers of those without a target."""
-    reached = flow.reached(start) if start else flow.reached(*flow.starts())
+    reached = flow.reachable_from(start) if start else flow.reachable_from(*flow.starts())
     needs = {
-        name: [other for other in reached if other in (*flow.before(name), *flow.member(name).needs)]
+        name: [other for other in reached if other in (*flow.predecessors(name), *flow.member(name).needs)]
         for name in reached
     }  # fmt: skip
 
     async def run(name: str, answers: Mapping[str, str]) -> str:
-        handed = {other: answers[other] for other in flow.before(name) if other in answers}
+        handed = {other: answers[other] for other in flow.predecessors(name) if other in answers}
         return await ask(name, combine(name, handed) if handed else prompt)
 
     answers = await Schedule(needs, run, fail_fast=True).run()

@@ -1,7 +1,7 @@
-"""The flow dialect: several agents in one file, who hands what it says to whom, and the store that they may share.
+"""The flow dialect: several agents in one file, which agent hands its answer to which, and the store they may share.
 
-Each agent is a role file of its own.  Nothing is opened and nobody is asked here; a name that leads nowhere, a circle
-and a chain that is too long are refused before anything runs.
+Each agent is a role file of its own.  Nothing is opened and no model is called here; unknown names, circles and chains
+that are too long are refused before anything runs.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class Member(Value):
 
     name: str  #: what the flow calls it
     role: Role
-    targets: tuple[str, ...] = ()  #: who is asked with what it says
-    needs: tuple[str, ...] = ()  #: who has to be done before it begins
+    targets: tuple[str, ...] = ()  #: the agents that get its answer
+    needs: tuple[str, ...] = ()  #: the agents that finish before it starts
 
 
 class Flow(Value):
-    """Agents that hand on what they say."""
+    """Agents that hand on their answers."""
 
     name: str
     description: str = ""
@@ -95,22 +95,22 @@ class Flow(Value):
     shared: SharedMemory | None = None  #: the store that all of them have; None: each has its own
 
     def member(self, name: str) -> Member:
-        """The agent that the flow calls so."""
+        """The agent of that name."""
         return next(member for member in self.members if member.name == name)
 
-    def before(self, name: str) -> list[str]:
-        """Who hands something to it, in the order of the file."""
+    def predecessors(self, name: str) -> list[str]:
+        """The agents that hand their answer to it, in the order of the file."""
         return [member.name for member in self.members if name in member.targets]
 
     def starts(self) -> list[str]:
-        """Who is asked first: whoever is handed nothing."""
-        return [member.name for member in self.members if not self.before(member.name)]
+        """The agents that start: those that no other hands anything to."""
+        return [member.name for member in self.members if not self.predecessors(member.name)]
 
-    def reached(self, *starts: str) -> list[str]:
-        """Who gets to say something if these are asked, everybody after those that they wait for."""
+    def reachable_from(self, *starts: str) -> list[str]:
+        """The agents that run if these start, each after all that it waits for."""
         found = set(starts)
         for name in self.order():
-            found |= {name} if found & set(self.before(name)) else set()
+            found |= {name} if found & set(self.predecessors(name)) else set()
         return [name for name in self.order() if name in found]
 
     def order(self) -> list[str]:
@@ -119,9 +119,9 @@ class Flow(Value):
 
     def waves(self) -> list[tuple[str, ...]]:
         """The agents in waves: each waits for earlier waves only."""
-        return waves({member.name: [*self.before(member.name), *member.needs] for member in self.members})
+        return waves({member.name: [*self.predecessors(member.name), *member.needs] for member in self.members})
 
-    def commons(self) -> Role:
+    def shared_role(self) -> Role:
         """The memory that all of them share, as a role of the flow's name: for commands that look at it."""
         if self.shared is None:
             reason = "is missing, so its agents share nothing; say `enabled: true` below it, or name a role's own file"
@@ -155,7 +155,8 @@ def parse(data: Any, *, file: str) -> Flow:
     members = tuple(_members(spec.agents, at.key("spec.agents")))
     if shared is not None:  # the path is the flow's, so its security counts
         members = tuple(
-            member.replace(role=member.role.sharing(shared).replace(security=spec.security)) for member in members
+            member.replace(role=member.role.with_shared_memory(shared).replace(security=spec.security))
+            for member in members
         )
     flow = Flow(
         name=name, description=described.metadata.description, file=file, members=members, shared=shared

@@ -78,7 +78,7 @@ class RoleMemory:
 
     def consolidate(self, model: Model | None = None) -> role_consolidate.Report:
         """Make facts of the oldest episodes, by default with the role's own model."""
-        settings = self.role.remembering().consolidation
+        settings = self.role.memory_settings().consolidation
         if not role_consolidate.waiting(self.store, self.scope, self.clock, most=1):  # then nobody needs a key
             return role_consolidate.Report()
         memory = self.memory(Channel.CONSOLIDATION)
@@ -168,7 +168,7 @@ def read_lance_store(folder: str) -> LanceStoreFound:
 
 def consolidation_model(role: Role) -> ModelSettings:
     """Return the settings of the model that consolidates the episodes of a role."""
-    override = role.remembering().consolidation.model_override
+    override = role.memory_settings().consolidation.model_override
     path = role.path("memory.consolidation.model_override")
     if role.model is None:
         if override is None:
@@ -227,7 +227,7 @@ def _database(place: str, *, lance: bool) -> str:
 
 def _previous_store(role: Role, data: str) -> str | None:
     """Return the database of the other backend, if the role has one there, none with this one and names no path."""
-    settings, own = role.remembering(), role.store(data)
+    settings, own = role.memory_settings(), role.store(data)
     lance = settings.store_backend == LANCEDB
     if settings.store_path or is_address(own) or os.path.exists(_database(own, lance=lance)):
         return None
@@ -241,14 +241,14 @@ def _carry_over(role: Role, data: str) -> tuple[str, ...]:
     other, own = _previous_store(role, data), role.store(data)
     if other is None:
         return ()
-    if role.remembering().store_backend == LANCEDB:
+    if role.memory_settings().store_backend == LANCEDB:
         opening.require_lance()  # else the copy would be outdated when it can first be used
-    count = opening.copy_database(other, _database(own, lance=role.remembering().store_backend == LANCEDB))
+    count = opening.copy_database(other, _database(own, lance=role.memory_settings().store_backend == LANCEDB))
     return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
 
 
 def _open_store(role: Role, place: str, env: Mapping[str, str]) -> Store:
     """Open the store of a role by its backend."""
-    if role.remembering().store_backend == LANCEDB and not is_address(place):
+    if role.memory_settings().store_backend == LANCEDB and not is_address(place):
         return opening.open_lance_store(place, env=env)
     return opening.open_store(place, env=env)

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from commonplace.model.errors import CommonplaceError
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.memory import RoleMemory
-from commonplace.roles.tools import list_memories
+from commonplace.roles.verbs import list_memories
 
 HELP = """\
 /memory view    what the agent is told of its memory before it answers

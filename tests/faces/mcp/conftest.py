@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from commonplace.mcp import http
-from commonplace.records.mcp_surface import records_surface
+from commonplace.records import records_surface
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 KEY = "a-key-for-these-tests"

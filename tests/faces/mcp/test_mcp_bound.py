@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from commonplace.ci import pipeline_surface
 from commonplace.engine.rendering import unfenced
 from commonplace.intents.mcp_tools import intent_surface
-from commonplace.mcp.bound_agents import pipeline_surface, role_surface
+from commonplace.roles import role_surface
 
 ROLE = """\
 apiVersion: initrunner/v1
@@ -113,7 +114,7 @@ def test_a_role_remembers_through_every_tool(bound, role):
 def test_a_kind_that_is_off_has_no_tool(role):
     """A role without procedures offers none to learn."""
     surface = role_surface(str(role(more="    procedural: {enabled: false}\n")))
-    assert "learn_procedure" not in {tool.name for tool in surface.tools}
+    assert "learn_procedure" not in {tool.name for tool in surface.tools()}
 
 
 def test_two_roles_do_not_see_each_other(bound, role):
@@ -128,7 +129,7 @@ def test_two_roles_do_not_see_each_other(bound, role):
 def test_a_mistake_of_a_model_is_a_sentence(bound, role):
     """It can be acted on."""
     with bound("--role", str(role())) as talk:
-        assert "needs 'content'" in talk.refused("remember")
+        assert "content is required" in talk.refused("remember")
         assert "each of memory_types must be one of" in talk.refused("recall", query="x", memory_types=["facts"])
         assert "there is no record" in talk.refused("forget", id="0000000000")
 

@@ -16,7 +16,7 @@ import pytest
 
 from commonplace.mcp import http as face
 from commonplace.model.errors import InvalidInput
-from commonplace.records.mcp_surface import records_surface
+from commonplace.records import records_surface
 from stands import rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))

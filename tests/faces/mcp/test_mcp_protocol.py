@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from typing import Annotated, Any, Literal
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonplace.agents import VerbTool
+from commonplace.agents.surface import Surface
 from commonplace.mcp.protocol import METHODS, Refused, answered, sentence
 from commonplace.mcp.stdio import Server
-from commonplace.mcp.types import Offer, Surface, Told, checked, fields
 from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
+from commonplace.verbs import verb
+from commonplace.wire import Range
 from stands import rows
 
-EVERY = fields(
-    ["text"],
-    text={"type": "string"}, one_of={"type": "string", "enum": ["a", "b"]}, flag={"type": "boolean"}, any={},
-    number={"type": "integer", "minimum": 1, "maximum": 5}, least={"type": "integer", "minimum": 1},
-    texts={"type": "array", "items": {"type": "string"}},
-)  # fmt: skip
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -35,9 +34,18 @@ MESSAGES = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-def surface(call=lambda given: Told(text="done", data=given)):
-    offer = Offer(name="do", title="Do", description="Does it.", parameters=EVERY, output={"type": "object"}, call=call)
-    return Surface(instructions="", tools=(offer,))
+@verb
+def do(
+    caller: Callable[[Any], str], text: str, *, one_of: Literal["a", "b"] = "a", flag: bool = False, any: Any = None,
+    number: Annotated[int, Range(1, 5)] = 1, least: Annotated[int, Range(1)] = 1, texts: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """Do it."""
+    assert text or one_of or flag or number or least or texts
+    return caller(any)
+
+
+def surface(call=lambda _: "done"):
+    return Surface(instructions="", tools=lambda: (VerbTool(do, lambda: nullcontext(call)),))
 
 
 def called(tools, **arguments):
@@ -48,7 +56,7 @@ def called(tools, **arguments):
 def test_any_arguments_are_taken_or_refused_with_a_sentence(sent):
     """Whatever a model sends, it is checked, never an accident."""
     with suppress(InvalidInput):
-        assert isinstance(checked("do", EVERY, sent)["text"], str)
+        assert isinstance(do.check(sent)["text"], str)
 
 
 @rows(
@@ -62,19 +70,19 @@ def test_any_arguments_are_taken_or_refused_with_a_sentence(sent):
         ({"text": "x", "number": 1.5}, "number must be a whole number from 1 to 5, not 1.5"),
         ({"text": "x", "least": 0}, "least must be a whole number of at least 1, not 0"),
         ({"text": "x", "one_of": "c"}, "one_of must be one of a, b, not 'c'"),
-        ({"text": None}, "do needs 'text'"),
+        ({"text": None}, "text is required"),
     ],
 )
 def test_a_refusal_says_what_would_be_right(sent, said):
     """The sentence names the argument, what it must be, and what it was."""
     with pytest.raises(InvalidInput) as refused:
-        checked("do", EVERY, sent)
+        do.check(sent)
     assert str(refused.value).startswith(said)
 
 
 def test_whatever_json_can_say_is_taken_where_a_schema_says_nothing():
     """A value of any form goes through as it is."""
-    assert checked("do", EVERY, {"text": "x", "any": {"deep": [1, None]}, "flag": None}) == {
+    assert do.check({"text": "x", "any": {"deep": [1, None]}, "flag": None}) == {
         "text": "x",
         "any": {"deep": [1, None]},
     }
@@ -100,7 +108,7 @@ def test_a_fault_of_our_own_is_one_failed_call():
     """A bug in a tool is told without a traceback, and the next call is answered."""
 
     def broken(given):
-        return Told(text="done", data={"length": len(given["any"])})
+        return f"done {len(given)}"
 
     result = called(surface(broken), text="x", any=5)
     assert result["isError"]
@@ -151,7 +159,7 @@ def test_a_session_that_was_indexed_is_recalled_as_what_it_is(talk, cli):
     (cli.folder / "s9.jsonl").write_text('{"role": "user", "content": "The kiosk runs Debian"}\n', encoding="utf-8")
     cli.ok("index", cli.folder / "s9.jsonl")
     [hit] = talk.done("recall", query="what does the kiosk run?")["hits"]
-    assert (hit["kind"], hit["id"].partition("#")[0]) == ("session", "session:s9")
+    assert (hit["chunk"]["kind"], hit["uri"].partition("#")[0]) == ("session", "session:s9")
 
 
 def test_a_client_that_loses_patience_is_served_again(talk, portal):
@@ -172,7 +180,7 @@ def test_over_http_both_generations_are_spoken(cli, over_http, mode, revision):
     assert cli
     with over_http(mode=mode) as talk:
         assert talk.client.protocol_version == revision
-        assert len(talk.list_tools().tools) == 7
+        assert len(talk.list_tools().tools) == 8
         assert talk.done("list")["records"] == []
 
 
@@ -202,4 +210,4 @@ def test_a_host_that_starts_elsewhere_names_the_folder(cli, over_stdio):
     with over_stdio() as talk:
         assert talk.done("recall", query="kiosk")["hits"] == []
     with over_stdio("--directory", project) as talk:
-        assert talk.done("recall", query="kiosk")["hits"][0]["scope"] == "project"
+        assert talk.done("recall", query="kiosk")["hits"][0]["record"]["scope"].startswith("project:")

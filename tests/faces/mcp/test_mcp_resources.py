@@ -108,7 +108,7 @@ def test_a_host_extracts_what_was_learned_without_a_key(talk, cli):
         encoding="utf-8",
     )
     assert cli.ok("extract", "--commit", folder, "--json").json["records"]
-    assert "Deploy with make ship" in talk.text("recall", query="how do we deploy?", category="principles")
+    assert "Deploy with make ship" in talk.text("recall", query="how do we deploy?", categories=["principles"])
 
 
 def test_nothing_to_extract_is_said(talk, cli):

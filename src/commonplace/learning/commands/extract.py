@@ -92,7 +92,7 @@ def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) ->
     if report.failed:
         yield f"  failed: {_some([left.session for left in report.failed])}"
     for kind, count in sorted(report.redactions.items()):
-        yield f"  {plural(count, 'secret')} ({kind}) taken out"
+        yield f"  {plural(count, 'secret')} ({kind}) removed"
 
 
 def _by_reason(skipped: Sequence[Left]) -> Mapping[str, list[str]]:

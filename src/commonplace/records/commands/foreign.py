@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from commonplace.cli.session import Session, open_session, plural, progress, redaction_notes
+from commonplace.cli.session import Session, open_session, plural, progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import bound
+from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transfer import Imported, import_items
 from commonplace.files.artifacts import SKILLS
 from commonplace.files.user_files import read_lines, replacing
@@ -29,7 +30,7 @@ def import_foreign(
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
         app = session.app
-        into = app.where.writable(scope or (PROJECT if app.where.project else ASSISTANT))
+        into = app.where.writable_scope(scope or (PROJECT if app.where.project else ASSISTANT))
         files = find_files(form, path)
         items = read_files(form, files, path)
         if dry_run:

@@ -102,7 +102,7 @@ def _told(report: IndexReport) -> list[str]:
     said = [short_path(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
     if more := len(report.troubles) - TROUBLES_SHOWN:
         said += [f"and {plural(more, 'more line')} like these; --json has them all"] if more > 0 else []
-    said += [f"{plural(count, 'secret')} ({kind}) taken out" for kind, count in sorted(report.redactions.items())]
+    said += [f"{plural(count, 'secret')} ({kind}) removed" for kind, count in sorted(report.redactions.items())]
     return [*said, *report.notes]
 
 

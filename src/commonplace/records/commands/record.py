@@ -77,7 +77,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
       git log -1 --format=%B | commonplace record add - --category incidents --expires 2w
     """
     with open_session(as_json=as_json) as session:
-        target = session.app.where.writable(scope or session.app.where.default)
+        target = session.app.where.writable_scope(scope or session.app.where.default)
         session.add_notes(*([] if scope else session.app.where.hints))
         content = _text(text)
         kept = session.memory.remember(content, scope=target, **_admitted(given, session.app.clock()))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import plural, progress, redaction_notes
+from commonplace.cli.session import plural, progress
 from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.engine.rendering import redaction_notes
 from commonplace.roles.commands.memory import remembering
 from commonplace.roles.dialect import Role, ephemeral
 from commonplace.roles.memory import LanceStoreFound, LanceStoreImported, read_lance_store, role_memory

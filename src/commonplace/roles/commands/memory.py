@@ -10,17 +10,18 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, plural, progress, redaction_notes
+from commonplace.cli.session import json_option, plural, progress
 from commonplace.cli.terminal import print_json, print_note, print_text
+from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk as files
 from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.records import Channel, Kind
-from commonplace.roles.dialect import EPHEMERAL, UNREMEMBERING, Role, ephemeral
+from commonplace.roles.dialect import EPHEMERAL, NO_MEMORY, Role, ephemeral
 from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
-from commonplace.roles.tools import NOTHING_FOUND, when
 from commonplace.roles.transfer import KINDS, export_entries, to_entry
+from commonplace.roles.verbs import NOTHING_FOUND, format_time
 from commonplace.text.cleaning import one_line, slug
 
 WHAT = ("sessions", "memories", "all")
@@ -38,9 +39,9 @@ def remembering(file: str) -> Role:
     if file == EPHEMERAL and not os.path.exists(file):
         return ephemeral(None, prompt="")
     described = load(file)
-    role = described.commons() if isinstance(described, Flow) else described
+    role = described.shared_role() if isinstance(described, Flow) else described
     if role.memory is None:
-        raise NotFound(f"{role.file}: {role.path('memory')}: {UNREMEMBERING}")
+        raise NotFound(f"{role.file}: {role.path('memory')}: {NO_MEMORY}")
     return role
 
 
@@ -55,9 +56,11 @@ def _kind(name: str | None) -> frozenset[Kind] | None:
 
 @click.command("list", cls=Command)
 @_role
-@click.option("--type", "kind", metavar="TYPE", help="Only episodic, semantic or procedural ones.")
-@click.option("--category", help="Only those of this category.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many.")
+@click.option("--type", "kind", metavar="TYPE", help="Only memories of this type: episodic, semantic or procedural.")
+@click.option("--category", help="Only memories of this category.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most N memories."
+)
 @json_option
 def list_(role: str, kind: str | None, category: str | None, limit: int, as_json: bool) -> int:
     """List what the agent of a role remembers, newest first.
@@ -80,7 +83,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
     else:
         for one in found:
             shown = one_line(one.content)[:SHOWN_CHARS]
-            print_text(f"#{one.short} [{one.kind}:{one.category}] ({when(one.created_at)}) {shown}")
+            print_text(f"#{one.short} [{one.kind}:{one.category}] ({format_time(one.created_at)}) {shown}")
         print_text(f"{len(found)} memories shown.")
     return OK
 
@@ -130,7 +133,12 @@ def _agreed(question: str) -> bool:
 @click.command(cls=Command)
 @_role
 @click.option(
-    "-o", "--output", metavar="FILE", default="memories.json", show_default=True, help="Where the memories are written."
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="memories.json",
+    show_default=True,
+    help="Write the memories to this file.",
 )
 def export(role: str, output: str) -> int:
     """Write every memory of a role to a JSON file; sessions and vectors are not in it.
@@ -195,9 +203,9 @@ def import_(role: str, file: str, as_json: bool) -> int:
 @_role
 @json_option
 def consolidate(role: str, as_json: bool) -> int:
-    """Make lasting facts of what happened, with the role's model, whatever the interval of its consolidation is.
+    """Turn episodes into facts with the role's model, whatever its consolidation interval is.
 
-    A model that cannot be asked is an error, and then nothing is marked as done.
+    If the model fails, nothing is marked as done.
 
     Example:
       commonplace memory consolidate role.yaml
@@ -233,7 +241,7 @@ def consolidate(role: str, as_json: bool) -> int:
 @_role
 @json_option
 def reembed(role: str, as_json: bool) -> int:
-    """Embed every memory of a role anew, with the embedder that it now says; until it is done the old vectors answer.
+    """Embed every memory of a role again with its current embedder. Recall uses the old vectors until it is done.
 
     Example:
       commonplace memory reembed role.yaml
