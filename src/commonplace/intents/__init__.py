@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from commonplace.intents.event_routes import EVENT_ROUTES
     from commonplace.intents.intents import Intents
     from commonplace.intents.opening import open_intents
+    from commonplace.intents.openintent_sdk import equip
     from commonplace.intents.rfc_routes import RFC_ROUTES
     from commonplace.intents.sdk_routes import SDK_ROUTES
     from commonplace.intents.surface import intent_surface
     from commonplace.intents.verbs import VERBS, IntentAccess
+    from commonplace.intents.workflow import run_workflow
 
 COMMANDS = {
     "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on."),
@@ -35,10 +37,12 @@ __getattr__ = lazy_names(
         "event_routes": "EVENT_ROUTES",
         "intents": "Intents",
         "opening": "open_intents",
+        "openintent_sdk": "equip",
         "rfc_routes": "RFC_ROUTES",
         "sdk_routes": "SDK_ROUTES",
         "surface": "intent_surface",
         "verbs": "VERBS IntentAccess",
+        "workflow": "run_workflow",
     },
 )
 
@@ -57,8 +61,10 @@ __all__ = [
     "Memory",
     "Runner",
     "assign",
+    "equip",
     "intent_surface",
     "on_assignment",
     "open_intents",
+    "run_workflow",
     "runner",
 ]

@@ -17,7 +17,7 @@ from commonplace.engine import jobs
 from commonplace.engine.forgetting import Erasure, unsaid, unsaid_sentences
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, turns_of
-from commonplace.learning.extract_gate import Gated, gated, said
+from commonplace.learning.extract_gate import Decision, comparable_text, decide
 from commonplace.learning.extractors import Thought, Transcript, by_model, by_rules
 from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
@@ -346,7 +346,7 @@ def changes_of(
     if thought.is_empty:
         gone: list[Change] = [DeleteDocuments(where=extraction), Enqueue(job=due, force=True)] if earlier else []
         return [*gone, end], None
-    passed = gated(place, document.name, thought.proposals, earlier=earlier)
+    passed = decide(place, document.name, thought.proposals, earlier=earlier)
     thought = _without_forgotten(thought, passed.unsayable)
     text = place.document(
         DocumentKind.EXTRACTION, document.name, thought.raw, Channel.EXTRACTION,
@@ -371,12 +371,12 @@ def _without_forgotten(thought: Thought, words: frozenset[str]) -> Thought:
 
 
 def _about(
-    place: Workplace, claim: Claim, thought: Thought, passed: Gated, earlier: Document | None
+    place: Workplace, claim: Claim, thought: Thought, passed: Decision, earlier: Document | None
 ) -> Mapping[str, Json]:
     """What is known about an extraction beside its text; digests tell forgotten facts, and nothing else, again."""
     before = earlier.metadata.get("digests") if earlier else None
     secret = place.secret()
-    digests: dict[str, Json] = {record.id: keyed_digest(said(record), secret) for record in passed.records}
+    digests: dict[str, Json] = {record.id: keyed_digest(comparable_text(record), secret) for record in passed.records}
     return {
         "summary": thought.summary,
         "slug": slug(thought.slug)[:SLUG_CHARS] if thought.slug else None,

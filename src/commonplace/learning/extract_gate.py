@@ -17,15 +17,17 @@ from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
-from commonplace.model.queries import ANY_STATE, Filter, Order, State
+from commonplace.model.queries import ANY_STATE, Filter, State
 from commonplace.model.records import Channel, Draft, Json, Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.words import terms
+from commonplace.text.words import plan, terms
 
 CONTENT_CHARS = 8  # "Use pnpm": shorter is no sentence
 CONTENT_WORDS = 2
+LOOKED_UP = 16  # records that are read at first to find one that says the same: nearly always enough
+LIVE = frozenset({State.LIVE})
 QUOTE_CHARS = 1000  # of a quote that is kept beside a record
 EVENTS = frozenset({"incidents"})  # what happened does not replace what happened before
 INSTRUCTIVE = frozenset({"procedures", "principles", "preferences"})  # they tell agents what to do
@@ -36,7 +38,7 @@ _EMPTY_WORDS = frozenset(
 )
 
 
-class Gated(Value):
+class Decision(Value):
     """What passed, and what did not."""
 
     changes: tuple[Change, ...]  #: the first one refuses them all if somebody else has written meanwhile
@@ -49,21 +51,23 @@ class Gated(Value):
     unsayable: frozenset[str] = frozenset()  #: words that nothing but what a person has forgotten would tell
 
 
-def gated(place: Workplace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None) -> Gated:
+def decide(
+    place: Workplace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
+) -> Decision:
     """The changes that keep what is worth keeping; ``earlier`` is what was made of this session before."""
     gate = _Gate(place, session, earlier)
     oldest = datetime.min.replace(tzinfo=UTC)
     for proposal in sorted(proposals, key=lambda one: one.occurred_at or oldest):
         gate.take(proposal)
-    return Gated(
+    return Decision(
         changes=gate.decided(), records=tuple(gate.records), again=tuple(gate.again),
         replaced=tuple(gate.replaced), held=sum(record.held for record in gate.records),
         left_out=tuple(gate.left_out), redactions=tuple(gate.redactions), unsayable=gate.unsayable(),
     )  # fmt: skip
 
 
-def said(record: Record) -> str:
-    """What a record says, whatever its spaces and capitals."""
+def comparable_text(record: Record) -> str:
+    """The text of a record without what makes no difference: spaces, capitals and the full stop."""
     return _folded(record.content)
 
 
@@ -71,19 +75,63 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold().rstrip(".!")
 
 
+class _Known:
+    """What is stored already, looked up by its words: only what a proposal can collide with is read."""
+
+    def __init__(self, place: Workplace) -> None:
+        scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
+        self._store, self._where = place.store, Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
+        self.unchanged = Require(where=self._where, digest=place.store.versions_digest(self._where))
+        self._added: dict[tuple[Scope, str], str] = {}  # what this session adds: its id by its text
+        self._current: dict[tuple[Scope, str, str], Record] = {}  # and what holds now of what it is about
+
+    def add(self, record: Record, *, current: bool) -> None:
+        """Take a record of this session into account."""
+        if about := _about(record) if current else None:
+            self._current[about] = record
+        self._added.setdefault((record.scope, comparable_text(record)), record.id)
+
+    def same(self, record: Record) -> str | None:
+        """The id of a record that says the same, in whatever state."""
+        name = (record.scope, comparable_text(record))
+        stored = self._with_words(self._where.replace(scopes=frozenset({record.scope})), name[1])
+        return self._added.get(name) or max((one.id for one in stored if comparable_text(one) == name[1]), default=None)
+
+    def rival(self, record: Record) -> Record | None:
+        """The live record about the same thing, if it is one of which one thing holds at a time."""
+        about = _about(record)
+        if about is None or about in self._current:
+            return None if about is None else self._current[about]
+        scope, category, subject = about
+        fields = {"scopes": frozenset({scope}), "categories": frozenset({category}), "states": LIVE}
+        live = [one for one in self._with_words(self._where.replace(**fields), subject) if _about(one) == about]
+        return max(live, key=lambda one: (one.created_at, one.id), default=None)
+
+    def words_only_in(self, texts: Sequence[str]) -> frozenset[str]:
+        """The words of some texts that no record has."""
+        left = only_in(texts, (text for _, text in self._added))
+        return frozenset(word for word in left if not self._store.match(self._where, plan(word), limit=1))
+
+    def _with_words(self, where: Filter, text: str) -> list[Record]:
+        """The records that may say that text: those with its longest word, if they are few, else with more words."""
+        query = plan(text)
+        longest = sorted(query.words, key=lambda word: len(word.text), reverse=True)
+        words, limit = 1, LOOKED_UP
+        while True:
+            found = self._store.match(where, query.replace(words=tuple(longest[:words])), limit=limit)
+            whole = [match.record for match in found if match.record and match.coverage >= 1]
+            if len(whole) < limit:  # what has every word comes first: there are no more
+                return whole
+            words, limit = (words + 1, limit) if words < len(longest) else (words, limit * 4)
+
+
 class _Gate:
-    """What is known so far, and what comes of each proposal."""
+    """What comes of each proposal."""
 
     def __init__(self, place: Workplace, session: str, earlier: Document | None) -> None:
         self._place, self._session = place, session
-        scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
-        where = Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
-        known = place.store.find(where, order=Order.OLDEST, limit=-1)
-        self.unchanged = Require(where=where, count=len(known))
-        self._known = {(record.scope, said(record)): record.id for record in known}
+        self._known = _Known(place)
         self._forgotten = _forgotten(place, earlier)
-        live = [record for record in known if record.state(place.clock()) is State.LIVE]
-        self._current = {about: record for record in live if (about := _about(record))}
         self.changes: list[Change] = []
         self.records: list[Record] = []
         self.again: list[str] = []
@@ -94,11 +142,11 @@ class _Gate:
 
     def decided(self) -> tuple[Change, ...]:
         """The changes, which hold only as long as nobody else has written."""
-        return (self.unchanged, *self.changes) if self.changes else ()
+        return (self._known.unchanged, *self.changes) if self.changes else ()
 
     def unsayable(self) -> frozenset[str]:
         """Words by which the rest of what was thought would bring back what was forgotten."""
-        return only_in(self._unwanted, (text for _, text in self._known)) if self._unwanted else frozenset()
+        return self._known.words_only_in(self._unwanted) if self._unwanted else frozenset()
 
     def take(self, proposal: Proposal) -> None:
         """Keep a proposal, or say why not."""
@@ -119,13 +167,12 @@ class _Gate:
         admitted = place.writer.admit(draft, place.bind(Channel.EXTRACTION), parent_trust=proposal.trust)
         record = admitted.record
         self.redactions += admitted.redactions
-        if same := self._known.get((record.scope, said(record))):
+        if same := self._known.same(record):
             self.again.append(same)
             return "known already"
-        if keyed_digest(said(record), self._place.secret()) in self._forgotten:
+        if keyed_digest(comparable_text(record), self._place.secret()) in self._forgotten:
             self._unwanted += [proposal.content, proposal.quote]
             return "forgotten by a person"
-        self._known[record.scope, said(record)] = record.id
         self._place_in_time(admitted)
         return None
 
@@ -152,8 +199,8 @@ class _Gate:
 
     def _place_in_time(self, admitted: Admitted) -> None:
         """Put a record, and close whichever of it and its rival is the older one."""
-        record, about = admitted.record, _about(admitted.record)
-        rival = self._current.get(about) if about and not record.held else None
+        record = admitted.record
+        rival = None if record.held else self._known.rival(record)
         if rival and record.trust < rival.trust:
             record, rival = record.replace(held=True), None  # beside the other one, until a person has decided
         put = admitted.replace(record=record).put(dedupe=True)
@@ -167,9 +214,9 @@ class _Gate:
         else:
             close = Supersede(id=record.id, by=rival.id, at=_since(rival), now=record.created_at)
             self.changes += [put.replace(dedupe=False), close]
+            self._known.add(record, current=False)
             return
-        if about and not record.held:
-            self._current[about] = record
+        self._known.add(record, current=not record.held)
 
 
 def _about(record: Record) -> tuple[Scope, str, str] | None:
