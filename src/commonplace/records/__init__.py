@@ -7,7 +7,6 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
-    from commonplace.records.routes import ROUTES
     from commonplace.records.surface import record_tools, records_surface
     from commonplace.records.verbs import VERBS
 
@@ -21,10 +20,9 @@ __getattr__ = lazy_names(
     __name__,
     {
         "access": "AccessTable AppAccess MemoryAccess",
-        "routes": "ROUTES",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
     },
 )
 
-__all__ = ["ROUTES", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]
+__all__ = ["COMMANDS", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]
