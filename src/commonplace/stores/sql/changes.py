@@ -38,6 +38,7 @@ from commonplace.model.changes import (
     Trim,
     TrimDocuments,
     TrimEvents,
+    versions_digest,
 )
 from commonplace.model.errors import CapacityExceeded, Conflict, NotFound
 from commonplace.model.ports import Measure
@@ -336,11 +337,21 @@ def _matching(db: Db, where: Filter) -> list[Record]:
 
 
 def _require(db: Db, change: Require) -> Outcome:
-    condition, values = filter_sql(db, change.where, "r")
-    [[count]] = db.every(f"select count(*) from record r where {condition}", values)
-    if count != change.count:
-        raise Conflict(f"there were {change.count} such records, and now there are {count}", current=count)
+    found = versions(db, change.where)
+    if change.count not in (None, len(found)):
+        message = f"there were {change.count} such records, and now there are {len(found)}"
+        raise Conflict(message, current=len(found))
+    if change.digest is not None and change.digest != versions_digest(found):
+        raise Conflict("such records were added, changed or erased since they were read")
     return Outcome()
+
+
+def versions(db: Db, where: Filter) -> list[tuple[str, int]]:
+    """Return the id and the version of each record meant."""
+    condition, values = filter_sql(db, where, "r")
+    return [
+        (id_, version) for id_, version in db.every(f"select r.id, r.version from record r where {condition}", values)
+    ]
 
 
 def _delete(db: Db, change: Delete) -> Outcome:

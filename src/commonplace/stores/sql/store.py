@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents
+from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents, versions_digest
 from commonplace.model.documents import Chunk, Document, FileState
 from commonplace.model.jobs import JobState
 from commonplace.model.ports import EmbedderIdentity, Measure, Tally, Unembedded
@@ -120,6 +120,10 @@ class SqlStore(ABC):
     def measure(self, where: Filter) -> Measure:
         """See ``Store``."""
         return self._ask(lambda db: changes.measure(db, where))
+
+    def versions_digest(self, where: Filter) -> str:
+        """See ``Store``."""
+        return versions_digest(self._ask(lambda db: changes.versions(db, where)))
 
     def scopes(self, below: Scope | None = None) -> list[Scope]:
         """See ``Store``."""
