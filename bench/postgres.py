@@ -40,7 +40,7 @@ from commonplace.model.queries import Filter
 from commonplace.model.records import Channel, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.postgres import hnsw as near
-from commonplace.stores.postgres.search import candidates, places_of
+from commonplace.stores.postgres.search import nearest_vectors, places_of
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.sqlite.store import SqliteStore
 from commonplace.text.words import plan, terms
@@ -210,7 +210,7 @@ def nearness(store: PostgresStore, space: Space) -> float:
         asked = space.vector(chance)
         with store.reading() as db:
             quick, exact = (
-                {e for e, _ in candidates(db, where, asked, 10, places_of(db, where), walk=walk)}
+                {e for e, _ in nearest_vectors(db, where, asked, 10, places_of(db, where), walk=walk)}
                 for walk in (True, False)
             )
         found += len(quick & exact)

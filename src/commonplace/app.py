@@ -249,13 +249,9 @@ def keeper_of(store: Database) -> Keeper:
 
 def mover_of(store: Database) -> Mover:
     """What carries a store to another one, row by row."""
-    if isinstance(store, SqliteStore):
-        from commonplace.stores.sqlite.items import SqliteMover  # noqa: PLC0415 - no recall needs it
+    from commonplace.stores.sql.items import SqlMover  # noqa: PLC0415 - no recall needs it
 
-        return SqliteMover(store)
-    from commonplace.stores.postgres.items import PostgresMover  # noqa: PLC0415 - likewise
-
-    return PostgresMover(store)
+    return SqlMover(store)
 
 
 def machine_name(folder: str) -> str:

@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolRetu
 from pydantic_ai.models.function import FunctionModel
 
 from commonplace.ci.dialect import load
-from commonplace.ci.registry import ledger
+from commonplace.ci.registry import open_registry
 from commonplace.ci.runner import Run, TaskFailed, call_line, pipeline
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
 from loopback import LoopbackServer, calls, fails, raw, says
@@ -225,7 +225,7 @@ def running(tmp_path, store):
     def running(text, file="release.yml"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text)
-        entered.append(ledger(store, env={}))
+        entered.append(open_registry(store, env={}))
         return Run(load(str(tmp_path / file)), entered[-1].__enter__(), env={"PATH": "/usr/bin:/bin"})
 
     yield running
@@ -290,15 +290,15 @@ def test_two_files_of_one_name_are_told_apart_though_they_run_for_the_first_time
     """One of them has the name, and the other one is refused: they never share a memory by chance."""
     meeting, came = threading.Barrier(4), []
 
-    def enter(number):
-        with ledger(store, env={}) as known:
+    def register(number):
+        with open_registry(store, env={}) as known:
             meeting.wait()
             try:
-                came.append(known.enter(f"release-{turn}", file=f"/{number}/release.yml").value["file"])
+                came.append(known.register(f"release-{turn}", file=f"/{number}/release.yml").value["file"])
             except ConfigError as error:
                 came.append(str(error).partition("belongs to ")[2].partition(";")[0])
 
-    threads = [threading.Thread(target=enter, args=[number]) for number in range(4)]
+    threads = [threading.Thread(target=register, args=[number]) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -310,10 +310,10 @@ def test_two_files_of_one_name_are_told_apart_though_they_run_for_the_first_time
 def test_a_pipeline_is_known_from_its_first_run(run, store):
     """Listed by name with what each agent has learned; unknown ones are not found."""
     run("test", memory=None)
-    with ledger(store, env={}) as known:
+    with open_registry(store, env={}) as known:
         assert [(one.name, dict(one.agents)) for one in known.all()] == [("release", {})]
         with pytest.raises(NotFound, match="there is no pipeline 'nightly'"):
-            known.known("nightly")
+            known.get("nightly")
         with pytest.raises(NotFound, match="there is no pipeline 'nightly'"):
             known.delete("nightly")
 
@@ -321,7 +321,7 @@ def test_a_pipeline_is_known_from_its_first_run(run, store):
 def test_looking_counts_as_no_recall(run, store):
     """What people look at is not what agents use."""
     run(scripted([("save_memory", {"content": LESSON})]))
-    with ledger(store, env={}) as known:
+    with open_registry(store, env={}) as known:
         for _ in range(2):
             [record] = known.memories("release", "reviewer", limit=5)
             assert record.usage.recalls == 0

@@ -12,10 +12,10 @@ import pytest
 
 from commonplace.model.records import Kind
 from commonplace.roles.agent import RoleAgent
+from commonplace.roles.commands.repl import AT_PROMPT, HELP, INTERRUPTED, MEMORY, Repl
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import parse
 from commonplace.roles.memory import role_memory
-from commonplace.roles.repl import AT_PROMPT, HELP, INTERRUPTED, MEMORY, Repl
 from loopback import LoopbackServer, calls, fails, hangs, says
 
 

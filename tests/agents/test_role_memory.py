@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commonplace.agents import answer_call
+from commonplace.model.changes import AdoptEmbedder
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import (
     ConfigError,
@@ -193,7 +194,7 @@ def test_another_model_is_told_by_name_with_the_way_out(role, env, clock):
     other = role(embeddings(provider="openai", model="text-embedding-3-large"))
     with (
         pytest.raises(
-            EmbeddingModelChanged, match=r"'commonplace-static-1', the role now says 'openai:.*memory reembed"
+            EmbeddingModelChanged, match=r"'commonplace-static-1', the embedder in use is 'openai:.*memory reembed"
         ),
         role_memory(other, env=env | {"OPENAI_API_KEY": "k"}),
     ):
@@ -204,8 +205,9 @@ def test_another_model_is_told_by_name_with_the_way_out(role, env, clock):
 
 def test_another_length_is_told_by_name_with_the_way_out(held):
     """A model that changed under its name is noticed too."""
-    with pytest.raises(DimensionMismatch, match=r"vectors of 4 dimensions, 'm' now has 8; `commonplace memory reembed"):
-        check_embedder(held.role, EmbedderIdentity(name="m", dimensions=4), Lengths("m", 8))
+    held.store.apply([AdoptEmbedder(identity=EmbedderIdentity(name="m", dimensions=4))])
+    with pytest.raises(DimensionMismatch, match="vectors of 4 dimensions, this one has 8; `commonplace memory reembed"):
+        check_embedder(held.role, held.store, Lengths("m", 8))
 
 
 def test_reembedding_is_the_way_out(role, env, clock):

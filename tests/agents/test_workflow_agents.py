@@ -13,7 +13,7 @@ from commonplace.intents import Agent, Memory, Runner, on_assignment, runner
 from commonplace.intents.agent_memory import Kept, Rules
 from commonplace.intents.entries import Caller, EntryFilter
 from commonplace.intents.intents import Intents
-from commonplace.intents.workflow import policy_of, rules_of, run
+from commonplace.intents.workflow import policy_of, rules_of, run_workflow
 from commonplace.intents.workflow_agents import agents_in
 from commonplace.intents.workflow_dialect import loads
 from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, ProviderError
@@ -52,7 +52,7 @@ def ran(work, tmp_path):
 
     def ran(text, *agents, env=None, **options):
         described = loads(text, file=str(tmp_path / "launch.yml"))
-        return asyncio.run(run(described, work, agents=agents, env=env or {}, **options))
+        return asyncio.run(run_workflow(described, work, agents=agents, env=env or {}, **options))
 
     return ran
 
@@ -134,7 +134,7 @@ def test_an_interrupted_run_leaves_open_what_it_would_hand_over(work):
 
     async def interrupted():
         waits = Waiting()
-        running = asyncio.ensure_future(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=waits)))
+        running = asyncio.ensure_future(run_workflow(loads(HANDS_OVER), work, agents=agents(x=keeps, y=waits)))
         await waits.begun.wait()
         running.cancel()
         await asyncio.wait([running])
@@ -144,7 +144,7 @@ def test_an_interrupted_run_leaves_open_what_it_would_hand_over(work):
     ended = [event.detail for event in work.intents.events(OPERATOR, limit=100) if event.what == "memory.archived"]
     shown = [(one["task"].partition(".")[2], one["outcome"], one["snapshot"][0]["key"]) for one in ended]
     assert shown == [("b", "cancelled", "half")]
-    outcome = asyncio.run(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=looks), resume=""))
+    outcome = asyncio.run(run_workflow(loads(HANDS_OVER), work, agents=agents(x=keeps, y=looks), resume=""))
     assert (outcome.phases["a"].carried, outcome.phases["b"].result) == (True, [("step", "x")])
     assert len(work.intents.archive(OPERATOR, f"{outcome.run}.a")) == 1
 
@@ -155,11 +155,15 @@ def test_a_run_that_another_process_took_over_writes_no_more(work):
 
     async def both():
         first, second = Waiting(), Waiting()
-        one = asyncio.ensure_future(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=first), started=seen.append))
+        one = asyncio.ensure_future(
+            run_workflow(loads(HANDS_OVER), work, agents=agents(x=keeps, y=first), started=seen.append)
+        )
         await first.begun.wait()
         [name] = [started.run for started in seen]
         forget_the_process(work, name)
-        other = asyncio.ensure_future(run(loads(HANDS_OVER), work, agents=agents(x=keeps, y=second), resume=name))
+        other = asyncio.ensure_future(
+            run_workflow(loads(HANDS_OVER), work, agents=agents(x=keeps, y=second), resume=name)
+        )
         await second.begun.wait()
         first.may_end.set()
         with pytest.raises(Conflict, match=f"the run '{name}' was resumed by another process, which goes on with it"):
@@ -197,13 +201,13 @@ def test_what_two_phases_came_to_at_once_is_kept(work):
     described = loads(
         f"workflow: {{{phases}, last: {{assign: y, depends_on: [{', '.join(f'p{n}' for n in range(20))}]}}}}"
     )
-    first = asyncio.run(run(described, work, agents=agents(x=meets, y=breaks)))
+    first = asyncio.run(run_workflow(described, work, agents=agents(x=meets, y=breaks)))
     assert first.phases["last"].outcome == "failed"
 
     async def results(_self, intent):
         return dict(intent.results)
 
-    second = asyncio.run(run(described, work, agents=agents(x=breaks, y=results), resume=first.run))
+    second = asyncio.run(run_workflow(described, work, agents=agents(x=breaks, y=results), resume=first.run))
     assert second.phases["last"].result == {f"p{n}": f"p{n}" for n in range(20)}
 
 
@@ -224,7 +228,9 @@ def test_what_depended_on_words_that_changed_is_stale_however_often_the_run_is_r
         raise OSError
 
     def ran(words, resume=None, **handles):
-        return asyncio.run(run(loads(text.replace("WORDS", words)), work, agents=agents(**handles), resume=resume))
+        return asyncio.run(
+            run_workflow(loads(text.replace("WORDS", words)), work, agents=agents(**handles), resume=resume)
+        )
 
     first = ran("old", x=says_words, y=repeats, z=breaks)
     second = ran("new", first.run, x=says_words, y=breaks, z=breaks)
@@ -241,8 +247,8 @@ def test_whatever_a_workflow_is_called_it_is_run_and_resumed(work, name):
         raise OSError
 
     described = loads(json.dumps({"name": name, "workflow": {"a": {"assign": "x"}}}))
-    first = asyncio.run(run(described, work, agents=agents(x=breaks)))
-    second = asyncio.run(run(described, work, agents=agents(x=keeps), resume=""))
+    first = asyncio.run(run_workflow(described, work, agents=agents(x=breaks)))
+    second = asyncio.run(run_workflow(described, work, agents=agents(x=keeps), resume=""))
     assert (second.run, second.completed) == (first.run, True)
 
 
@@ -253,9 +259,11 @@ def test_every_store_resumes(store, clock):
     async def breaks(_self, _intent):
         raise OSError
 
-    first = asyncio.run(run(loads(text), Runner(Intents(store, clock=clock)), agents=agents(x=keeps, y=breaks)))
+    first = asyncio.run(
+        run_workflow(loads(text), Runner(Intents(store, clock=clock)), agents=agents(x=keeps, y=breaks))
+    )
     again = Runner(Intents(store, clock=clock))
-    second = asyncio.run(run(loads(text), again, agents=agents(x=breaks, y=looks), resume=first.run))
+    second = asyncio.run(run_workflow(loads(text), again, agents=agents(x=breaks, y=looks), resume=first.run))
     assert (second.phases["a"].result, second.phases["b"].result) == ("kept", [("step", "x")])
 
 
@@ -421,7 +429,7 @@ def test_every_store_hands_over_and_archives(store, clock):
         return len(await self.memory.recall(tier="working", limit=100))
 
     described = loads(f"workflow: {{{early}, {late}}}")
-    outcome = asyncio.run(run(described, anywhere, agents=agents(x=keeps, y=counts)))
+    outcome = asyncio.run(run_workflow(described, anywhere, agents=agents(x=keeps, y=counts)))
     assert outcome.phases["last"].result == 10
     assert len(anywhere.intents.archive(OPERATOR, f"{outcome.run}.p7")) == 1
     assert anywhere.intents.recall(Caller(agent="x"), "x", tier="working") == []
@@ -553,8 +561,8 @@ def test_a_model_is_an_agent_with_memory(ran):
     assert [(one["key"], one["tier"], one["kept_by"]) for one in found["memories"]] == [
         ("leader", "working", "researcher")
     ]
-    assert wrong == {"error": "limit should be of type integer, not 'three'"}
-    assert missing == {"error": "forget needs key"}
+    assert wrong == {"error": "limit must be a whole number, not 'three'"}
+    assert missing == {"error": "key is required"}
 
 
 @pytest.mark.parametrize("arguments", ["[1]", "null", "7"])

@@ -48,7 +48,7 @@ _LINKS = {
 def _file_torn(store):
     with store.using() as connection:
         for what, pair in _LINKS.items():
-            rows, expected = (sorted(connection.db.execute(sql)) for sql in pair)
+            rows, expected = (sorted(connection.execute(sql)) for sql in pair)
             if rows != expected:
                 yield f"the {what} do not agree with the records"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import commonplace
-from commonplace.ci.registry import ledger
+from commonplace.ci.registry import open_registry
 from commonplace.model.errors import StoreError
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
@@ -122,7 +122,7 @@ def test_a_role_may_live_there_if_it_is_allowed_to(shared, address):
 
 def test_pipelines_remember_there(shared):
     """The ledger of pipelines is in the same store as everything else."""
-    with ledger() as known:
+    with open_registry() as known:
         assert known.store.census() is not None
         assert type(known.store).__name__ == "PostgresStore"
     del shared

@@ -14,7 +14,7 @@ import pytest
 
 from commonplace.app import open_app
 from commonplace.ci.dialect import MemoryBlock
-from commonplace.ci.registry import ledger
+from commonplace.ci.registry import open_registry
 from commonplace.intents.client import Client
 from commonplace.model.records import Channel
 
@@ -76,7 +76,10 @@ def test_a_record_of_one_face_is_found_through_all_of_them(shop):
     with open_app(str(folder), env=env, channel=Channel.AGENT) as place:
         assert place.recall("name of the staging database").recall.hits[0].text == FACT
     assert FACT in json.dumps(over_mcp(commonplace, "recall", query="staging database name"))
-    assert over_http(commonplace, "/v1/recall", query="staging database name")["hits"][0]["text"] == FACT
+    assert (
+        over_http(commonplace, "/v1/records/recall", query="staging database name")["hits"][0]["record"]["content"]
+        == FACT
+    )
 
     over_mcp(commonplace, "remember", content="Deploys happen on Mondays", category="procedures")
     assert "Deploys happen on Mondays" in commonplace("recall", "when do we deploy?")
@@ -86,8 +89,8 @@ def test_systems_that_share_a_store_see_nothing_of_each_other(shop):
     """A record, a pipeline's memory and an agent's entry lie in one file, and each is found only in its own system."""
     folder, env, commonplace = shop
     commonplace("record", "add", "The lighthouse of the project is red", "--category", "decisions")
-    with ledger(env=env) as pipelines:
-        pipelines.enter("release")
+    with open_registry(env=env) as pipelines:
+        pipelines.register("release")
         memory = pipelines.memory("release", "reviewer", MemoryBlock(enabled=True))
         memory.remember("The lighthouse of the pipeline is green")
     with open_app(str(folder), env=env) as place:
@@ -102,7 +105,7 @@ def test_systems_that_share_a_store_see_nothing_of_each_other(shop):
     shown = commonplace("recall", "lighthouse")
     assert "red" in shown
     assert not {"green", "blue"} & set(re.findall(r"\w+", shown))
-    with ledger(env=env) as pipelines:
+    with open_registry(env=env) as pipelines:
         memory = pipelines.memory("release", "reviewer", MemoryBlock(enabled=True))
         assert [hit.text for hit in memory.recall("lighthouse")] == ["The lighthouse of the pipeline is green"]
         other = pipelines.memory("release", "writer", MemoryBlock(enabled=True))

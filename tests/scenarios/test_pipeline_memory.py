@@ -17,8 +17,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from commonplace.agents.verb_tools import call_tool
 from commonplace.ci.dialect import MemoryBlock, agent_step, load
-from commonplace.ci.registry import ledger
+from commonplace.ci.registry import open_registry
 from commonplace.ci.runner import pipeline
 from commonplace.model.errors import InvalidInput, NotFound
 from stands import rows
@@ -45,15 +46,18 @@ class Held:
     def __init__(self, agent, name="reviewer", memory=None):
         block = {"enabled": True} | (memory or {})
         self.tools = agent.tools(agent_step(name=name, prompt="...", model="test", memory=block))
-        self.functions = {tool.name: tool.function for tool in self.tools}
 
     def save(self, content, *tags):
         """Save a lesson."""
-        return self.functions["save_memory"](content=content, tags=list(tags))
+        return self.call("save_memory", content=content, tags=list(tags))
 
     def recall(self, query="", **asked):
         """Recall; returns the memories."""
-        return self.functions["recall_memory"](query=query, **asked)["memories"]
+        return self.call("recall_memory", query=query, **asked)["memories"]
+
+    def call(self, name, **arguments):
+        """Call a tool; a mistake is raised."""
+        return dict(call_tool(self.tools, name, arguments).data)
 
     def texts(self, query="", **asked):
         """Recall; returns what the memories say."""
@@ -283,7 +287,7 @@ def test_p15_results_have_five_fields(reviewer):
     assert list(memory) == ["content", "tags", "created_at", "recall_count", "last_recalled"]
     for field in ("created_at", "last_recalled"):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", memory[field])
-    assert reviewer.functions["recall_memory"](query="kubernetes") == {"memories": []}
+    assert reviewer.call("recall_memory", query="kubernetes") == {"memories": []}
 
 
 def test_p16_hits_bump_recall_count_and_last_recalled(reviewer, clock):
@@ -385,7 +389,7 @@ def test_p22_when_a_pipeline_is_deleted_its_memories_are_deleted(opened, path, d
     for held in (Held(opened()), Held(opened(), "builder"), Held(opened("nightly"))):
         held.save(f"{LESSON} zebra", "go")
         held.save(f"{LESSON} zebra", "convention")
-    with ledger(path, env={}, clock=clock) as known:
+    with open_registry(path, env={}, clock=clock) as known:
         known.delete("release")
 
     assert [one[0] for one in db("select path from scope order by path")] == [
@@ -401,7 +405,7 @@ def test_p22_when_a_pipeline_is_deleted_its_memories_are_deleted(opened, path, d
 
 def test_p23_saving_for_an_unknown_pipeline_fails_clearly(opened, path, db, clock):
     """Nothing is stored for a pipeline that never ran, or that was deleted while its agent was still at work."""
-    with ledger(path, env={}, clock=clock) as known:
+    with open_registry(path, env={}, clock=clock) as known:
         stranger = known.memory("nowhere", "reviewer", MemoryBlock(enabled=True))
         with pytest.raises(NotFound, match="there is no pipeline 'nowhere'"):
             stranger.remember(LESSON)
@@ -426,7 +430,7 @@ with pipeline("release", store=sys.argv[1], env={}) as agent:
     _, save = agent.tools(step)
     try:
         for number in itertools.count():
-            save.function(content=f"lesson {number}")
+            save.call({"content": f"lesson {number}"})
             print(number, flush=True)
     except NotFound as error:
         print(error)
@@ -440,9 +444,9 @@ def test_p23_no_run_outlives_its_pipeline(path, opened, db, clock):
     process = subprocess.Popen([sys.executable, "-c", LASTING, path], stdout=subprocess.PIPE, text=True)
     while process.stdout.readline() != "20\n":
         assert process.poll() is None
-    with ledger(path, env={}, clock=clock) as known:
+    with open_registry(path, env={}, clock=clock) as known:
         known.delete("release")
-        known.enter("release")
+        known.register("release")
 
     assert "save_memory: there is no pipeline 'release'" in process.communicate(timeout=60)[0]
     assert memory_count(db) == 0
@@ -459,8 +463,8 @@ step = agent_step(name="reviewer", prompt="...", model="test", memory={"enabled"
 with pipeline("release", store=sys.argv[1], env={}) as agent:
     recall, save = agent.tools(step)
     for _ in range(int(sys.argv[2])):
-        print(save.function(content=sys.argv[3])["deduped"])
-        recall.function(query=sys.argv[3])
+        print(save.call({"content": sys.argv[3]}).data["deduped"])
+        recall.call({"query": sys.argv[3]})
 """
 
 

@@ -14,11 +14,13 @@ from commonplace.model.changes import (
     Require,
     Supersede,
     Touch,
+    versions_digest,
 )
 from commonplace.model.documents import FileState
 from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.queries import DocumentFilter, Order
+from commonplace.model.scopes import Scope
 
 
 def test_nothing_to_do_is_done(store):
@@ -50,6 +52,23 @@ def test_what_was_read_is_required_to_be_all_there_is(store, make, keep):
         store.apply([make.put("three"), required, make.put("four")])
     assert caught.value.current == 3
     assert len(store.find(make.anything(), order=Order.ID, limit=9)) == 2
+
+
+@pytest.mark.parametrize("meanwhile", ["added", "changed", "replaced"])
+def test_what_was_read_is_required_to_be_unchanged(store, make, keep, meanwhile):
+    """A write that was decided upon some versions is refused once there is another one, however many there are."""
+    one, two = keep("one"), keep("two")
+    required = Require(where=make.anything(), digest=versions_digest([(two.id, 1), (one.id, 1)]))
+    assert required.digest == store.versions_digest(make.anything())
+    store.apply([required, make.put(make("elsewhere", scope=Scope.parse("user:bob")))])
+    if meanwhile == "changed":
+        store.apply([make.update(one, content="three")])
+    if meanwhile == "replaced":
+        store.apply([Delete(where=make.where(ids=frozenset({one.id})))])
+    if meanwhile != "changed":
+        keep("three")
+    with pytest.raises(Conflict, match="since they were read"):
+        store.apply([required, make.put("four")])
 
 
 def test_a_late_failure_undoes_everything_before_it(store, make, keep, query):

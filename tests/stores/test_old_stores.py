@@ -9,10 +9,9 @@ import sys
 
 import pytest
 
-from commonplace.stores.postgres.items import PostgresMover
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.postgres.upkeep import PostgresKeeper
-from commonplace.stores.sqlite.items import SqliteMover
+from commonplace.stores.sql.items import SqlMover
 from commonplace.stores.sqlite.store import SqliteStore
 from commonplace.stores.sqlite.upkeep import SqliteKeeper
 from stands import POSTGRES, forget
@@ -39,7 +38,7 @@ def test_a_sqlite_file_of_schema_5_answers_as_it_did(tmp_path):
     path.chmod(0o600)
     store = SqliteStore(os.fspath(path))
     assert SqliteKeeper(store).check() == []
-    compare(answers(store, SqliteMover(store).items(), floor=store.events_floor), expected("sqlite"))
+    compare(answers(store, SqlMover(store).items(), floor=store.events_floor), expected("sqlite"))
     store.close()
 
 
@@ -57,7 +56,7 @@ def test_a_postgresql_schema_of_number_6_answers_as_it_did():
     forget(store)
     store = PostgresStore(os.environ[POSTGRES], schema=schema, clock="caller")
     assert PostgresKeeper(store).check() == []
-    compare(answers(store, PostgresMover(store).items(), floor=store.events_floor), expected("postgres"))
+    compare(answers(store, SqlMover(store).items(), floor=store.events_floor), expected("postgres"))
     forget(store)
 
 

@@ -48,7 +48,7 @@ def test_a_line_that_breaks_is_taken_up_again(pair, make):
         here.wait_for_event(after=0, seconds=0.0)
         waiting = pool.submit(here.wait_for_event, after=0, seconds=LONG)
         with psycopg.connect(os.environ["COMMONPLACE_TEST_POSTGRES"], autocommit=True) as db:
-            db.execute("select pg_terminate_backend(%s, 5000)", [here._ear._db.info.backend_pid])
+            db.execute("select pg_terminate_backend(%s, 5000)", [here._listener._db.info.backend_pid])
         assert waiting.result(timeout=LONG / 2) == 0
         again = pool.submit(here.wait_for_event, after=0, seconds=LONG)
         there.apply([make.put(tell=True)])

@@ -13,9 +13,9 @@ from commonplace.model.changes import AdoptEmbedder
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.scopes import Scope
 from commonplace.stores.postgres import hnsw as near
-from commonplace.stores.postgres.filters import entry_sql
-from commonplace.stores.postgres.search import candidates, places_of
+from commonplace.stores.postgres.search import nearest_vectors, places_of
 from commonplace.stores.postgres.upkeep import PostgresKeeper
+from commonplace.stores.sql.filters import entry_sql
 from stands import NO_POSTGRES, POSTGRES, Clock, Maker, forget, postgres
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -62,7 +62,7 @@ def recall(store, where, centres):
         asked = array("f", direction(chance, chance.choice(centres)))
         with store.reading() as db:
             quick, exact = (
-                {entry for entry, _ in candidates(db, where, asked, 10, places_of(db, where), walk=walk)}
+                {entry for entry, _ in nearest_vectors(db, where, asked, 10, places_of(db, where), walk=walk)}
                 for walk in (True, False)
             )
         found += len(quick & exact)
@@ -77,9 +77,9 @@ def test_the_index_finds_what_is_nearest(pg, make, centres):
 
 def test_the_index_is_what_is_used(pg, make):
     """The plan walks the index and stops; it does not sort everything."""
-    condition, values = entry_sql(make.where())
     asked = array("f", direction(random.Random(3)))
     with pg.reading() as db:
+        condition, values = entry_sql(db, make.where())
         buckets = [row[0] for row in db.execute("select distinct bucket from entry")]
         db.execute("set local enable_sort = off")
         sql = f"explain {near.statement(DIMENSIONS, condition)}".replace("?", "%s")
@@ -93,7 +93,7 @@ def test_a_filter_that_keeps_less_than_is_asked_for_gives_all_of_it(pg, make):
     pg.apply([make.put(make(f"his {n}", scope=other), vector=direction(random.Random(n))) for n in range(5)])
     where, asked = make.where(other), array("f", direction(random.Random(9)))
     with pg.reading() as db:
-        found = candidates(db, where, asked, 10, places_of(db, where), walk=True)
+        found = nearest_vectors(db, where, asked, 10, places_of(db, where), walk=True)
     assert len(found) == 5
 
 

@@ -13,8 +13,8 @@ from commonplace.model.changes import Cap
 from commonplace.model.errors import CapacityExceeded, InvalidInput, StoreError
 from commonplace.model.queries import Order
 from commonplace.model.scopes import Scope
-from commonplace.stores.postgres import writes
 from commonplace.stores.postgres.store import PostgresStore
+from commonplace.stores.sql import changes
 from stands import ADA, rows
 
 pytestmark = pytest.mark.postgres
@@ -51,7 +51,7 @@ def test_a_stricter_isolation_does_not_hide_who_wrote_before(opened, make, level
         with one.writing() as db:
             late = pool.submit(other.apply, [make.put(make("late", scope=BELOW)), full])
             time.sleep(0.5)  # until it waits
-            writes.make(db, make.put("second"))
+            changes.make(db, make.put("second"))
         with pytest.raises(CapacityExceeded):
             late.result()
 

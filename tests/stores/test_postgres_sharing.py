@@ -17,7 +17,7 @@ from commonplace.model.jobs import Claim, Job
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.queries import Order
 from commonplace.model.scopes import Scope
-from commonplace.stores.postgres.scopes import take_turn
+from commonplace.stores.postgres.locks import take_turn
 from commonplace.stores.postgres.store import PostgresStore
 from stands import ADA
 

@@ -162,7 +162,7 @@ def purge(folder, make, *, seed, records, purges):
     for count, name in enumerate(chance.sample(sorted(tokens), purges)):
         with stores[0].using() as connection:
             entries = "select row * 4 from record where id = ?1 union all select row * 4 + 2 from version where id = ?1"
-            rows = connection.db.execute(f"select data from vector where entry in ({entries})", (name,))
+            rows = connection.execute(f"select data from vector where entry in ({entries})", (name,))
             needles += [data for (data,) in rows]
         stores[count % 2].apply([Delete(where=make.anything(ids=frozenset({name})))])
         needles += [tokens[name][:9]]

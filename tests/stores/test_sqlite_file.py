@@ -70,14 +70,14 @@ def test_every_connection_is_set_up_alike(file_store):
     expected |= {"cell_size_check": 1, "mmap_size": 0, "temp_store": 2, "recursive_triggers": 0, "busy_timeout": 10_000}
     with file_store.using() as one, file_store.using() as other:
         for connection in (one, other):
-            assert {name: connection.db.pragma(name) for name in expected} == expected
+            assert {name: connection.pragma(name) for name in expected} == expected
 
 
 def test_a_write_that_need_not_last_leaves_the_next_one_lasting(file_store, make):
     """After counting a recall the connection waits for the disk again."""
     file_store.apply([Touch(ids=("0" * 20,), at=make.clock())])
     with file_store.using() as connection:
-        assert connection.db.pragma("synchronous") == 2
+        assert connection.pragma("synchronous") == 2
 
 
 # What it refuses
@@ -185,7 +185,7 @@ def test_the_number_of_the_last_write_is_kept_beside_the_store(file_store, make)
     after, number = file_store.marked()
     assert (number, name in (None, after)) == (start + 3, True)
     with file_store.using() as connection:
-        assert connection.db.execute("select value from meta where key = 'sequence'").fetchall() == [(number,)]
+        assert connection.execute("select value from meta where key = 'sequence'").fetchall() == [(number,)]
 
 
 def test_a_failed_write_is_not_numbered(file_store, make):
@@ -237,8 +237,8 @@ def test_a_row_that_was_altered_is_noticed(file_store, make, column):
     kept = file_store.apply([make.put("one")])[0].records[0]
     value = {"content": "'uno'", "metadata": "'{\"a\":1}'", "channel": "'file'"}.get(column, "0")
     with file_store.using() as connection:
-        connection.db.execute(f"update record set {column} = {value}")
-        assert connection.db.pragma("integrity_check") == "ok"
+        connection.execute(f"update record set {column} = {value}")
+        assert connection.pragma("integrity_check") == "ok"
     assert any(kept.id in problem.what for problem in SqliteKeeper(file_store).check())
 
 

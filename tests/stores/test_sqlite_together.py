@@ -30,7 +30,7 @@ def meanwhile(store, works):
             for count, work in enumerate(works):
                 runs.append(pool.submit(work))
                 until = time.monotonic() + 10
-                while len(store._together._waiting) < count and time.monotonic() < until:
+                while len(store._commits._waiting) < count and time.monotonic() < until:
                     time.sleep(0.001)
         return [run.exception() or run.result() for run in runs]
 
@@ -70,7 +70,7 @@ def test_one_that_is_refused_refuses_nobody_else(file_store, make, query):
     assert contents(file_store, make) == {"changed", "first", "third"}
     assert not file_store.match(make.where(), query("elephants"), limit=9)
     with file_store.using() as connection:
-        connection.db.execute("insert into entry_fts (entry_fts, rank) values ('integrity-check', 1)")
+        connection.execute("insert into entry_fts (entry_fts, rank) values ('integrity-check', 1)")
 
 
 def test_of_those_who_wait_for_one_version_one_wins(file_store, make):
@@ -86,14 +86,14 @@ def test_a_full_disk_is_told_to_everybody(file_store, make):
     """Where nothing can be written nobody is told that it was, and the next write finds a store that works."""
     file_store.apply([make.put(make("before"))])
     with file_store.using() as connection:
-        pages = connection.db.pragma("page_count")
-        connection.db.pragma("max_page_count", pages)
+        pages = connection.pragma("page_count")
+        connection.pragma("max_page_count", pages)
         large = [make(f"{each} " + "word " * 20_000) for each in range(4)]
     outcomes = meanwhile(file_store, [lambda one=one: file_store.apply([make.put(one)]) for one in large])
     assert all(isinstance(outcome, StoreError) for outcome in outcomes)
     assert contents(file_store, make) == {"before"}
     with file_store.using() as connection:
-        connection.db.pragma("max_page_count", pages * 100)
+        connection.pragma("max_page_count", pages * 100)
     file_store.apply([make.put(make("after"))])
     assert contents(file_store, make) == {"before", "after"}
 

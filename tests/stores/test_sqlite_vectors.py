@@ -166,5 +166,5 @@ def test_nobody_else_may_load_extensions(file_store, vec):
     """After sqlite-vec is loaded the door is shut again."""
     with closing(SqliteStore(file_store.path, vec=vec)) as helped, helped.using() as connection:
         with pytest.raises(apsw.Error):
-            connection.db.execute("select load_extension(?)", (vec,)).fetchall()
+            connection.execute("select load_extension(?)", (vec,)).fetchall()
         assert connection.has_vec

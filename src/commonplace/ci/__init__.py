@@ -6,6 +6,8 @@ from commonplace.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
 if TYPE_CHECKING:
+    from commonplace.ci.dialect import agent_step
+    from commonplace.ci.runner import pipeline
     from commonplace.ci.surface import pipeline_surface
     from commonplace.ci.verbs import VERBS, answer_call, pipeline_tools
 
@@ -13,6 +15,14 @@ COMMANDS = {
     "pipeline": ("command:pipeline", "Run pipelines whose agents remember; see what they learned."),
 }  #: name -> where it lives in this package, what it does
 
-__getattr__ = lazy_names(__name__, {"surface": "pipeline_surface", "verbs": "VERBS answer_call pipeline_tools"})
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "dialect": "agent_step",
+        "runner": "pipeline",
+        "surface": "pipeline_surface",
+        "verbs": "VERBS answer_call pipeline_tools",
+    },
+)
 
-__all__ = ["COMMANDS", "VERBS", "answer_call", "pipeline_surface", "pipeline_tools"]
+__all__ = ["COMMANDS", "VERBS", "agent_step", "answer_call", "pipeline", "pipeline_surface", "pipeline_tools"]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, load
-from commonplace.ci.registry import Known, Ledger, ledger
+from commonplace.ci.registry import PipelineRegistry, PipelineSummary, open_registry
 from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import BACKUPS, F, confirm, json_option, plural
@@ -60,11 +60,11 @@ def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int
     import asyncio  # noqa: PLC0415 - the other commands look, and should be quick
 
     described = load(file)
-    with ledger(store) as known:
-        return asyncio.run(_run(described, known, job, allow_tasks=allow_tasks))
+    with open_registry(store) as registry:
+        return asyncio.run(_run(described, registry, job, allow_tasks=allow_tasks))
 
 
-async def _run(described: Pipeline, known: Ledger, job: str | None, *, allow_tasks: bool) -> int:
+async def _run(described: Pipeline, registry: PipelineRegistry, job: str | None, *, allow_tasks: bool) -> int:
     from commonplace.ci.runner import Run, StepResult, TaskFailed, call_line  # noqa: PLC0415 - see run
 
     def started(name: str, step: Step) -> None:
@@ -77,7 +77,7 @@ async def _run(described: Pipeline, known: Ledger, job: str | None, *, allow_tas
         if result.truncated:
             print_note(f"{_titled(result.step)} was cut off: the model used up its tokens")
 
-    running = Run(described, known, env=os.environ, watch=lambda call: print_note(one_line(call_line(call))))
+    running = Run(described, registry, env=os.environ, watch=lambda call: print_note(one_line(call_line(call))))
     try:
         await running.run(job, allow_tasks=allow_tasks, started=started, ended=ended)
     except TaskFailed as failed:
@@ -99,21 +99,21 @@ def list_(store: str | None, as_json: bool) -> None:
     Example:
       commonplace pipeline list
     """
-    with ledger(store) as known:
-        found = known.all()
+    with open_registry(store) as registry:
+        found = registry.all()
     if as_json:
-        print_json({"pipelines": [_known_json(one) for one in found]})
+        print_json({"pipelines": [_summary_json(one) for one in found]})
     elif found:
         print_text("\n".join(f"{one.name}: {_learned(one)}" for one in found))
     else:
         print_note("no pipeline has run yet")
 
 
-def _known_json(one: Known) -> dict[str, Any]:
+def _summary_json(one: PipelineSummary) -> dict[str, Any]:
     return {"name": one.name, "file": one.file, "agents": dict(one.agents), "memories": sum(one.agents.values())}
 
 
-def _learned(one: Known) -> str:
+def _learned(one: PipelineSummary) -> str:
     return ", ".join(f"{agent} {count}" for agent, count in sorted(one.agents.items())) or "nothing learned yet"
 
 
@@ -133,10 +133,10 @@ def memory(name: str, agent: str | None, limit: int, store: str | None, as_json:
       commonplace pipeline memory release
       commonplace pipeline memory release reviewer --json
     """
-    with ledger(store) as known:
-        found = known.known(name)
+    with open_registry(store) as registry:
+        found = registry.get(name)
         agents = sorted(found.agents) if agent is None else [agent]
-        learned = {one: known.memories(name, one, limit=limit) for one in agents}
+        learned = {one: registry.memories(name, one, limit=limit) for one in agents}
     if as_json:
         shown = {one: [_memory_json(record) for record in records] for one, records in learned.items()}
         print_json({"pipeline": name, "agents": shown})
@@ -179,11 +179,11 @@ def delete(name: str, yes: bool, store: str | None, as_json: bool) -> int:
     Example:
       commonplace pipeline delete release
     """
-    with ledger(store) as known:
-        count = sum(known.known(name).agents.values())
+    with open_registry(store) as registry:
+        count = sum(registry.get(name).agents.values())
         if not yes and not confirm(f"Erase the pipeline {name} and the {_memories(count)} of its agents for good?"):
             return ATTENTION
-        forgotten = known.delete(name)
+        forgotten = registry.delete(name)
     if forgotten.pending:
         print_note(PENDING)
     if store is None and (held := _backups()):

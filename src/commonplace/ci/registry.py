@@ -29,7 +29,7 @@ from commonplace.redact.redaction import redact
 KEY = "pipeline"  # of the one record in a pipeline's own scope
 
 
-class Known(Value):
+class PipelineSummary(Value):
     """One pipeline, as a list shows it."""
 
     name: str
@@ -37,7 +37,7 @@ class Known(Value):
     file: str | None  #: the file that it is called after; None: it was named
 
 
-class Rooted:
+class RootedStore:
     """A store that accepts a record only while its pipeline exists; one transaction decides.
 
     Everything else passes through, so a run that outlives its pipeline leaves nothing for the next one of that name.
@@ -71,7 +71,7 @@ class Rooted:
         return getattr(self._store, name)
 
 
-class Ledger:
+class PipelineRegistry:
     """The pipelines of one store."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Ledger:
         self._clock = clock
         self._secret = secret
 
-    def enter(self, name: str, *, file: str | None = None) -> Record:
+    def register(self, name: str, *, file: str | None = None) -> Record:
         """Register a pipeline, unless it is known.  One that is named after its file belongs to that file."""
         found = self._entry(name) or self._register(name, file)
         kept = _file(found)
@@ -98,21 +98,21 @@ class Ledger:
             raise ConfigError(reason, file=file)
         return found
 
-    def enter_file(self, pipeline: Pipeline) -> Record:
+    def register_file(self, pipeline: Pipeline) -> Record:
         """Register the pipeline of a file."""
-        return self.enter(pipeline.name, file=None if pipeline.named else os.path.abspath(pipeline.file))
+        return self.register(pipeline.name, file=None if pipeline.named else os.path.abspath(pipeline.file))
 
     def memory(self, pipeline: str, agent: str, block: MemoryBlock) -> Memory:
         """Return the memory of one agent of one pipeline."""
         entry = self._entry(pipeline)
-        rooted = Rooted(self.store, pipeline, entry.id if entry else None, clock=self._clock)
+        rooted = RootedStore(self.store, pipeline, entry.id if entry else None, clock=self._clock)
         # It has every method of a store, most of them through __getattr__, which a type checker does not follow.
         return Memory(
             cast("Store", rooted), block.bind(pipeline, agent), clock=self._clock, secret=self._secret,
             embedder=self._embedder,
         )  # fmt: skip
 
-    def all(self) -> list[Known]:
+    def all(self) -> list[PipelineSummary]:
         """Return every pipeline, by name."""
         agents: dict[str, dict[str, int]] = {}
         for tally in self.store.census():
@@ -121,9 +121,11 @@ class Ledger:
                 counts = agents.setdefault(name, {})
                 for _, agent in below[:1]:
                     counts[agent] = counts.get(agent, 0) + tally.count
-        return [Known(name=name, agents=agents[name], file=_file(self._entry(name))) for name in sorted(agents)]
+        return [
+            PipelineSummary(name=name, agents=agents[name], file=_file(self._entry(name))) for name in sorted(agents)
+        ]
 
-    def known(self, name: str) -> Known:
+    def get(self, name: str) -> PipelineSummary:
         """Return one pipeline.  Raises ``NotFound``."""
         found = next((one for one in self.all() if one.name == name), None)
         if found is None:
@@ -137,7 +139,7 @@ class Ledger:
 
     def delete(self, name: str) -> Forgotten:
         """Erase a pipeline with everything that its agents have learned."""
-        self.known(name)
+        self.get(name)
         [outcome] = self.store.apply([DropScope(scope=pipeline_scope(name))])
         return Forgotten(ids=outcome.gone, pending=outcome.erasing)
 
@@ -163,9 +165,9 @@ class Ledger:
 
 
 @contextmanager
-def ledger(
+def open_registry(
     store: str | None = None, *, env: Mapping[str, str] | None = None, clock: Clock = now_utc
-) -> Iterator[Ledger]:
+) -> Iterator[PipelineRegistry]:
     """Open the pipelines of a store: a file of its own, or by default the database in the data folder."""
     known = os.environ if env is None else env
     data = home(known)
@@ -174,7 +176,7 @@ def ledger(
     embedder = opening.configured_embedder(said, known, file=file)
     place = store or database(known, said["store"])
     with opening.open(place, embedder=embedder) as opened:
-        yield Ledger(opened.store, clock=clock, secret=opening.redaction_key_beside(place), embedder=embedder)
+        yield PipelineRegistry(opened.store, clock=clock, secret=opening.redaction_key_beside(place), embedder=embedder)
 
 
 def _file(entry: Record | None) -> str | None:

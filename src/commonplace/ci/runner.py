@@ -21,7 +21,7 @@ from commonplace.agents.models import load_model
 from commonplace.agents.scheduler import Schedule
 from commonplace.agents.verb_tools import VerbTool
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, TaskStep, agent_step
-from commonplace.ci.registry import Ledger, ledger
+from commonplace.ci.registry import PipelineRegistry, open_registry
 from commonplace.ci.verbs import answer_call, pipeline_tools
 from commonplace.engine.memory import now_utc
 from commonplace.model.errors import Forbidden, InvalidInput
@@ -66,10 +66,12 @@ def _outcome(answer: Mapping[str, Any]) -> str:
 class Agents:
     """The agents of one pipeline; called ``agent`` where it is used, because of how that reads."""
 
-    def __init__(self, pipeline: str, known: Ledger, *, env: Mapping[str, str], watch: Watch = ignore) -> None:
+    def __init__(
+        self, pipeline: str, registry: PipelineRegistry, *, env: Mapping[str, str], watch: Watch = ignore
+    ) -> None:
         """Prepare a pipeline that is registered; one with a blank name has no memory."""
         self.pipeline = pipeline.strip()
-        self._ledger = known
+        self._registry = registry
         self._env = env
         self._watch = watch
 
@@ -115,7 +117,7 @@ class Agents:
         """Return the memory tools of an agent; none if its memory is off, or if it or the pipeline has no name."""
         if step.memory is None or not step.memory.enabled or not self.pipeline or not step.name:
             return ()
-        held = self._ledger.memory(self.pipeline, step.name, step.memory)
+        held = self._registry.memory(self.pipeline, step.name, step.memory)
         return pipeline_tools(held, max_recall=step.memory.max_recall)
 
 
@@ -134,21 +136,23 @@ def pipeline(
 ) -> Iterator[Agents]:
     """Open a pipeline by name, in the store in the data folder or in one at a path, to run agents in it."""
     given = os.environ if env is None else env
-    with ledger(store, env=given, clock=clock) as known:
+    with open_registry(store, env=given, clock=clock) as registry:
         if name.strip():
-            known.enter(name.strip())
-        yield Agents(name, known, env=given, watch=watch)
+            registry.register(name.strip())
+        yield Agents(name, registry, env=given, watch=watch)
 
 
 class Run:
     """A run of a pipeline's file: every chosen job, step by step, until one fails."""
 
-    def __init__(self, described: Pipeline, known: Ledger, *, env: Mapping[str, str], watch: Watch = ignore) -> None:
+    def __init__(
+        self, described: Pipeline, registry: PipelineRegistry, *, env: Mapping[str, str], watch: Watch = ignore
+    ) -> None:
         """Register the pipeline; nothing runs yet."""
-        known.enter_file(described)
+        registry.register_file(described)
         self._described = described
         self._env = env
-        self._agents = Agents(described.name, known, env=env, watch=watch)
+        self._agents = Agents(described.name, registry, env=env, watch=watch)
 
     async def run(
         self,

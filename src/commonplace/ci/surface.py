@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from commonplace.agents.surface import Surface
 from commonplace.agents.verb_tools import tools_of
 from commonplace.ci.dialect import AgentStep, MemoryBlock, Pipeline, load
-from commonplace.ci.registry import ledger
+from commonplace.ci.registry import open_registry
 from commonplace.ci.verbs import VERBS, AgentMemory, limits
 from commonplace.model.errors import ConfigError, InvalidInput
 
@@ -23,13 +23,13 @@ def pipeline_surface(file: str, agent: str) -> Surface:
     """Return the two tools of one agent in a pipeline, which is entered if it never ran."""
     pipeline = load(file)
     block = _memory_block(pipeline, agent)
-    with ledger() as known:
-        known.enter_file(pipeline)
+    with open_registry() as registry:
+        registry.register_file(pipeline)
 
     @contextmanager
     def open_memory() -> Iterator[AgentMemory]:
-        with ledger() as known:
-            yield AgentMemory(memory=known.memory(pipeline.name, agent, block), max_recall=block.max_recall)
+        with open_registry() as registry:
+            yield AgentMemory(memory=registry.memory(pipeline.name, agent, block), max_recall=block.max_recall)
 
     with open_memory() as caller:
         tools = tools_of(VERBS, open_memory, quote=True, **limits(caller))

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from commonplace.intents.event_routes import EVENT_ROUTES
     from commonplace.intents.intents import Intents
     from commonplace.intents.opening import open_intents
+    from commonplace.intents.openintent_sdk import equip
     from commonplace.intents.rfc_routes import RFC_ROUTES
     from commonplace.intents.sdk_routes import SDK_ROUTES
     from commonplace.intents.verbs import VERBS, IntentAccess
+    from commonplace.intents.workflow import run_workflow
 
 COMMANDS = {
     "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on."),
@@ -34,9 +36,11 @@ __getattr__ = lazy_names(
         "event_routes": "EVENT_ROUTES",
         "intents": "Intents",
         "opening": "open_intents",
+        "openintent_sdk": "equip",
         "rfc_routes": "RFC_ROUTES",
         "sdk_routes": "SDK_ROUTES",
         "verbs": "VERBS IntentAccess",
+        "workflow": "run_workflow",
     },
 )
 
@@ -55,7 +59,9 @@ __all__ = [
     "Memory",
     "Runner",
     "assign",
+    "equip",
     "on_assignment",
     "open_intents",
+    "run_workflow",
     "runner",
 ]

@@ -160,7 +160,7 @@ async def _run(
 
     agents = [found for module in modules for found in agents_in(module, beside=described.file)]
     with runner(store) as work:
-        return await running.run(
+        return await running.run_workflow(
             described, work, agents=agents, inputs=inputs, watch=told, resume=resume, started=started
         )
 

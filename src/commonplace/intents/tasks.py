@@ -30,7 +30,7 @@ from commonplace.intents.entries import (
     one_of,
 )
 from commonplace.intents.writing import Writing
-from commonplace.model.changes import Change, Delete, DropScope, Emit, Require
+from commonplace.model.changes import Change, Delete, DropScope, Emit, Require, versions_digest
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.events import Event, Happened
 from commonplace.model.queries import ANY_STATE, Order
@@ -169,7 +169,7 @@ class Tasks:
         if not task.policy.archive_on_completion:
             return [Delete(where=where, tell=Happened.DELETED)]
         return [
-            Require(where=where, count=len(held)),
+            Require(where=where, digest=versions_digest((record.id, record.version) for record in held)),
             Emit(event=_snapshot(root, live, task, where.at)),
             Delete(where=where),
         ]

@@ -1,7 +1,7 @@
 """Run a workflow: its phases as intents, each as soon as those it depends on have completed, several at once.
 
     with runner("memory.db") as work:
-        outcome = await run(load("workflow.yml"), work, agents=[Researcher, Synthesizer])
+        outcome = await run_workflow(load("workflow.yml"), work, agents=[Researcher, Synthesizer])
 
 A phase that fails does not stop the others; those that depend on it do not run, and the outcome says so.  The working
 memory of a phase with ``handoff`` stays open until the phases that depend on it have completed; every other one is
@@ -69,7 +69,7 @@ class WorkflowOutcome(Value):
 Watch = Callable[["Phase | PhaseEnd"], None]
 
 
-async def run(
+async def run_workflow(
     workflow: Workflow,
     runner: Runner,
     *,

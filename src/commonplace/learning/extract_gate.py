@@ -81,7 +81,7 @@ class _Known:
     def __init__(self, place: Workplace) -> None:
         scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
         self._store, self._where = place.store, Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
-        self.unchanged = Require(where=self._where, count=place.store.measure(self._where).count)
+        self.unchanged = Require(where=self._where, digest=place.store.versions_digest(self._where))
         self._added: dict[tuple[Scope, str], str] = {}  # what this session adds: its id by its text
         self._current: dict[tuple[Scope, str, str], Record] = {}  # and what holds now of what it is about
 

@@ -6,7 +6,7 @@ matches every case.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -67,10 +67,18 @@ class Supersede(Value):
 
 
 class Require(Value):
-    """Go on only if nothing came or went among the records meant since they were read; else ``Conflict``."""
+    """Continue only if the records meant are as they were read; else raise ``Conflict``."""
 
     where: Filter
-    count: int  #: how many they were
+    count: int | None = None  #: there are so many, in whatever version
+    digest: str | None = None  #: ``versions_digest`` of them: none was added, changed or removed
+
+
+def versions_digest(versions: Iterable[tuple[str, int]]) -> str:
+    """Hash the ids and versions of records, in whatever order they come."""
+    from hashlib import sha256  # noqa: PLC0415 - only writes need it; recall must start without
+
+    return sha256("\n".join(f"{id_} {version}" for id_, version in sorted(versions)).encode()).hexdigest()
 
 
 class Delete(Value):

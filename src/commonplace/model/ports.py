@@ -139,6 +139,9 @@ class Store(Protocol):
     def measure(self, where: Filter) -> Measure:
         """How many records are meant, and how much they say."""
 
+    def versions_digest(self, where: Filter) -> str:
+        """Hash the ids and versions of the records meant: what ``Require`` compares."""
+
     def scopes(self, below: Scope | None = None) -> list[Scope]:
         """That scope, if it is there, and every scope below it; all there are, if none is given; by path."""
 

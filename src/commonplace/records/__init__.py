@@ -7,13 +7,12 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
-    from commonplace.records.routes import ROUTES
     from commonplace.records.surface import record_tools, records_surface
     from commonplace.records.verbs import VERBS
 
 COMMANDS = {
-    "recall": ("commands.recall:recall", "Ask memory a question in plain words."),
-    "record": ("commands.record:record", "Add, change, list and erase records."),
+    "recall": ("commands.recall:recall", "Search memory with a question in plain words."),
+    "record": ("commands.record:record", "Add, change, list and delete records."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does
 
@@ -21,10 +20,9 @@ __getattr__ = lazy_names(
     __name__,
     {
         "access": "AccessTable AppAccess MemoryAccess",
-        "routes": "ROUTES",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
     },
 )
 
-__all__ = ["ROUTES", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]
+__all__ = ["COMMANDS", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]

@@ -6,6 +6,7 @@ from commonplace.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
 if TYPE_CHECKING:
+    from commonplace.roles.memory import role_memory
     from commonplace.roles.surface import role_surface
     from commonplace.roles.verbs import VERBS, role_tools
 
@@ -13,6 +14,6 @@ COMMANDS = {
     "run": ("commands.run:run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
 }  #: name -> where it lives in this package, what it does
 
-__getattr__ = lazy_names(__name__, {"surface": "role_surface", "verbs": "VERBS role_tools"})
+__getattr__ = lazy_names(__name__, {"memory": "role_memory", "surface": "role_surface", "verbs": "VERBS role_tools"})
 
-__all__ = ["COMMANDS", "VERBS", "role_surface", "role_tools"]
+__all__ = ["COMMANDS", "VERBS", "role_memory", "role_surface", "role_tools"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from commonplace.engine import embedding
 from commonplace.model.errors import (
     ConfigError,
     DimensionMismatch,
@@ -15,7 +16,7 @@ from commonplace.model.errors import (
     InvalidInput,
     ProviderError,
 )
-from commonplace.model.ports import Embedder, EmbedderIdentity
+from commonplace.model.ports import Embedder, EmbedderIdentity, Store
 from commonplace.model.values import Value
 from commonplace.providers.embedders import DEFAULTS, LOCAL, ONNX, embedder_of
 from commonplace.providers.services import key_of
@@ -32,25 +33,18 @@ class EmbedderChoice(Value):
     notes: tuple[str, ...] = ()
 
 
-def check_embedder(role: Role, stored: EmbedderIdentity | None, embedder: Embedder) -> None:
-    """Refuse an embedder whose vectors cannot be compared with those of the store."""
-    if stored is None:
+def check_embedder(role: Role, store: Store, embedder: Embedder) -> None:
+    """Refuse an embedder whose vectors cannot be compared with those of the store; the error names the way out."""
+    if store.embedder() is None:  # a first start asks no embedder
         return
-    offered = _identity(embedder)
-    if offered is None:  # it cannot be asked; words still match
+    try:
+        embedding.check_embedder(store, embedder)
+    except ProviderError:  # it cannot be asked; words still match
         return
-    way = f"`commonplace memory reembed {role.file}` changes over"
-    if stored.name != offered.name:
-        changed = EmbeddingModelChanged(stored=stored.name, offered=offered.name)
-        changed.args = (
-            f"the memory of {role.name} has vectors of {stored.name!r}, the role now says {offered.name!r}; {way}",
-        )
-        raise changed
-    if stored.dimensions != offered.dimensions:
-        mismatch = DimensionMismatch(stored=stored.dimensions, offered=offered.dimensions)
-        sizes = f"vectors of {stored.dimensions} dimensions, {offered.name!r} now has {offered.dimensions}"
-        mismatch.args = (f"the memory of {role.name} has {sizes}; {way}",)
-        raise mismatch
+    except (EmbeddingModelChanged, DimensionMismatch) as error:
+        why, _, _ = str(error).partition(";")
+        error.args = (f"the memory of {role.name}: {why}; `commonplace memory reembed {role.file}` changes over",)
+        raise
 
 
 def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | None = None) -> EmbedderChoice:

@@ -210,10 +210,9 @@ def role_memory(
     os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
     carried = _carry_over(role, data)
     with closing(_open_store(role, path, merged)) as store:
-        stored = store.embedder()
-        chosen = embedder_for(role, merged, None if anew else stored) if embedded else None
+        chosen = embedder_for(role, merged, None if anew else store.embedder()) if embedded else None
         if chosen and not anew:
-            check_embedder(role, stored, chosen.embedder)
+            check_embedder(role, store, chosen.embedder)
         yield RoleMemory(
             role, store, home=data, env=merged, clock=clock,
             secret=opening.redaction_key_in(data), chosen=chosen, notes=carried,

@@ -10,9 +10,9 @@ import msgspec
 from commonplace.intents import EVENT_ROUTES, RFC_ROUTES, SDK_ROUTES, VERBS, Caller, IntentAccess, Intents
 from commonplace.model.errors import CommonplaceError
 from commonplace.model.values import Value
-from commonplace.records import ROUTES as RECORD_ROUTES
+from commonplace.records import VERBS as RECORD_VERBS
 from commonplace.records import MemoryAccess
-from commonplace.routes import Call, Refused, Route
+from commonplace.routes import Call, Name, Refused, Route, Strict
 from commonplace.server.auth import Principal
 from commonplace.server.keys import Keys
 from commonplace.server.settings import ServerSettings
@@ -35,6 +35,12 @@ class Health(msgspec.Struct, kw_only=True):
 
     status: str
     version: str
+
+
+class ForAgent(Strict):
+    """Whose records an operator means: those of the served store, or an agent's own."""
+
+    agent: Name | None = None
 
 
 def live(_services: Services, _call: Call) -> Health:
@@ -76,8 +82,7 @@ def _intent_access(services: Services, principal: Principal, _call: Call) -> Int
 
 def _memory_access(services: Services, principal: Principal, call: Call) -> MemoryAccess:
     """Open the caller's records: an agent always has its own, an operator those of the agent that the call names."""
-    named = getattr(call.query, "agent", None) or getattr(call.body, "agent", None)
-    return services.memory_access(principal.agent or named)
+    return services.memory_access(principal.agent or call.query.agent)
 
 
 Opener: TypeAlias = Callable[[Services, Principal, Call], Any]
@@ -85,6 +90,6 @@ Opener: TypeAlias = Callable[[Services, Principal, Call], Any]
 ROOMS: tuple[tuple[Opener, tuple[Route, ...]], ...] = (
     (_services, HEALTH_ROUTES),
     (_intent_access, (*EVENT_ROUTES, *RFC_ROUTES, *SDK_ROUTES, *routes_of("intents", VERBS))),
-    (_memory_access, RECORD_ROUTES),
+    (_memory_access, routes_of("records", RECORD_VERBS, query=ForAgent)),
 )
 ROUTES = tuple(route for _, routes in ROOMS for route in routes)

@@ -20,11 +20,11 @@ def routes_of(room: str, verbs: Iterable[Verb[Any, ..., Any]], *, query: Any = N
 
 def _route(room: str, verb: Verb[Any, ..., Any], query: Any) -> Route:
     def handle(caller: Any, call: Call) -> object:
-        return encode(verb(caller, **verb.check(call.body)))
+        return encode(verb(caller, **verb.check({} if call.body is None else call.body)))
 
     return Route(
         method="POST", path=f"/v1/{room}/{verb.name}", summary=verb.summary, handle=handle, query=query,
-        body=dict[str, Any], answers=object, body_schema=verb.parameters(),
+        body=dict[str, Any], optional_body=not verb.required(), answers=object, body_schema=verb.parameters(),
         answer_schema=schema_of(verb.result, nullable=True), problems=READ_PROBLEMS if verb.reads else WRITE_PROBLEMS,
         tag=room,
     )  # fmt: skip

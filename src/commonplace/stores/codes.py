@@ -40,6 +40,11 @@ def stamped(entry: int, vector: Sequence[float]) -> bytes:
     return entry.to_bytes(STAMP_BYTES, "little") + code(vector)
 
 
+def restamped(entry: int, stamped: bytes) -> bytes:
+    """The same code, of another entry."""
+    return entry.to_bytes(STAMP_BYTES, "little") + stamped[STAMP_BYTES:]
+
+
 def code(vector: Sequence[float]) -> bytes:
     """Two bits for each dimension, counted from the least to the largest: 0, 1, 2, 3."""
     turn = rotation(len(vector))

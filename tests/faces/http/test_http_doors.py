@@ -14,6 +14,7 @@ import pytest
 from commonplace.server.run import DiscreetFormatter
 from stands import rows
 
+PATH = "/api/v1/memory/namespaces"  # a route that needs a key and nothing else
 CLOSED_SECONDS = 13  # a stalled client is gone by then: ten seconds for a body, and some
 
 
@@ -30,38 +31,38 @@ def test_without_a_key_nothing_is_answered(served):
     call = served.http()
     del call.headers["x-api-key"]
 
-    assert code(call.get("/v1/records"), 401) == "UNAUTHORIZED"
-    assert code(call.get("/v1/records", headers={"X-API-Key": "cp_0123456789_nothing"}), 401) == "UNAUTHORIZED"
+    assert code(call.get(PATH), 401) == "UNAUTHORIZED"
+    assert code(call.get(PATH, headers={"X-API-Key": "cp_0123456789_nothing"}), 401) == "UNAUTHORIZED"
     both = {"X-API-Key": served.operator, "Authorization": "Bearer other"}
-    assert code(call.get("/v1/records", headers=both), 401) == "UNAUTHORIZED"
-    assert call.get("/v1/records").headers["www-authenticate"] == "Bearer"
-    assert code(call.post("/v1/recall", content=b"{"), 401) == "UNAUTHORIZED"
+    assert code(call.get(PATH, headers=both), 401) == "UNAUTHORIZED"
+    assert call.get(PATH).headers["www-authenticate"] == "Bearer"
+    assert code(call.post("/v1/records/recall", content=b"{"), 401) == "UNAUTHORIZED"
 
 
 def test_a_key_is_taken_from_either_header(served):
     """X-API-Key is what the public client sends, a bearer what everybody else does."""
     call = served.http()
-    assert call.get("/v1/records").status_code == 200
+    assert call.get(PATH).status_code == 200
     del call.headers["x-api-key"]
-    assert call.get("/v1/records", headers={"Authorization": f"bearer {served.operator}"}).status_code == 200
+    assert call.get(PATH, headers={"Authorization": f"bearer {served.operator}"}).status_code == 200
 
 
 def test_a_revoked_key_opens_nothing_from_the_next_request_on(served):
     """Another process revoked it; the server did not have to be told."""
     key, token = served.keys.create("for a moment")
     call = served.http(token)
-    assert call.get("/v1/records").status_code == 200
+    assert call.get(PATH).status_code == 200
     served.keys.revoke(key.id)
 
-    assert call.get("/v1/records").status_code == 401
+    assert call.get(PATH).status_code == 401
 
 
 def test_an_agents_key_acts_for_that_agent_alone(served):
     """X-Agent-ID cannot make another agent of it."""
     call = served.http(served.key("bound", agent="café"))
 
-    assert call.get("/v1/records", headers={"X-Agent-ID": "café".encode()}).status_code == 200
-    assert code(call.get("/v1/records", headers={"X-Agent-ID": "other"}), 403) == "ACCESS_DENIED"
+    assert call.get(PATH, headers={"X-Agent-ID": "café".encode()}).status_code == 200
+    assert code(call.get(PATH, headers={"X-Agent-ID": "other"}), 403) == "ACCESS_DENIED"
 
 
 def test_health_needs_no_key(served):
@@ -75,7 +76,7 @@ def test_health_needs_no_key(served):
 @rows(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "[::2]", "127.0.0.1@evil", "", "localhost:x"]
 )
-@rows("path", ["/healthz", "/v1/records", "/nowhere"])
+@rows("path", ["/healthz", PATH, "/nowhere"])
 def test_a_server_answers_to_its_own_names_only(http, host, path):
     """A name that was pointed at this machine gets nothing from any route."""
     assert code(http.get(path, headers={"Host": host}), 421) == "WRONG_HOST"
@@ -91,7 +92,7 @@ def test_this_machine_has_several_names(http, host):
 @rows("method", ["GET", "POST", "OPTIONS", "DELETE"])
 def test_a_foreign_page_may_not_call(http, origin, method):
     """No method, not even a look, and no header that would let a browser pass the answer on."""
-    response = http.request(method, "/v1/records", headers={"Origin": origin})
+    response = http.request(method, PATH, headers={"Origin": origin})
 
     assert code(response, 403) == "WRONG_ORIGIN"
     assert "access-control-allow-origin" not in response.headers
@@ -99,12 +100,12 @@ def test_a_foreign_page_may_not_call(http, origin, method):
 
 def test_our_own_page_may_call(served, http):
     """The page that the server itself serves has its own origin."""
-    assert http.get("/v1/records", headers={"Origin": served.url}).status_code == 200
+    assert http.get(PATH, headers={"Origin": served.url}).status_code == 200
 
 
 def test_another_site_may_not_write_without_an_origin_either(http):
     """Some browsers say where a request comes from by another header."""
-    assert code(http.post("/v1/recall", headers={"Sec-Fetch-Site": "cross-site"}), 403) == "WRONG_ORIGIN"
+    assert code(http.post("/v1/records/recall", headers={"Sec-Fetch-Site": "cross-site"}), 403) == "WRONG_ORIGIN"
 
 
 def test_names_and_origins_can_be_added(serve):
@@ -112,32 +113,34 @@ def test_names_and_origins_can_be_added(serve):
     server = serve("--allow-host", "memory.example", COMMONPLACE_SERVE_ALLOW_ORIGINS="https://app.example, https://b")
     there = {"Host": "memory.example", "Origin": "https://app.example"}
 
-    assert server.http().get("/v1/records", headers=there).status_code == 200
-    assert server.http().get("/v1/records", headers=there | {"Origin": "https://c.example"}).status_code == 403
+    assert server.http().get(PATH, headers=there).status_code == 200
+    assert server.http().get(PATH, headers=there | {"Origin": "https://c.example"}).status_code == 403
 
 
 def test_a_body_must_be_json_of_the_right_shape(http):
     """What is wrong is said, with its place; nothing else is."""
-    form = http.post("/v1/recall", content="query=x", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    form = http.post(
+        "/v1/records/recall", content="query=x", headers={"Content-Type": "application/x-www-form-urlencoded"}
+    )
     assert code(form, 415) == "NOT_JSON"
     for body in (b"{", b"[]", b'{"query": 1}', b'{"query": "a", "qeury": "b"}', b"[" * 5000, b"\xff"):
-        response = http.post("/v1/recall", content=body, headers={"Content-Type": "application/json"})
+        response = http.post("/v1/records/recall", content=body, headers={"Content-Type": "application/json"})
         assert code(response, 400) == "INVALID_INPUT"
         assert response.json()["errors"] == [response.json()["message"]]
 
 
 def test_an_unknown_parameter_is_refused(http):
     """A mistyped filter that is ignored would mean everything."""
-    assert "limt" in http.get("/v1/records?limt=1").json()["message"]
-    assert code(http.get("/v1/records?limit=1&limit=2"), 400) == "INVALID_INPUT"
-    assert code(http.get("/v1/records?limit=0"), 400) == "INVALID_INPUT"
+    assert "limt" in http.get("/api/v1/memory?limt=1").json()["message"]
+    assert code(http.get("/api/v1/memory?limit=1&limit=2"), 400) == "INVALID_INPUT"
+    assert code(http.get("/api/v1/memory?limit=0"), 400) == "INVALID_INPUT"
 
 
 def test_what_does_not_exist_is_said_as_json(http):
     """No route and no method are errors like all others."""
     assert code(http.get("/nowhere"), 404) == "NO_SUCH_ROUTE"
-    assert code(http.get("/v1/records/"), 404) == "NO_SUCH_ROUTE"
-    refused = http.put("/v1/recall")
+    assert code(http.get("/v1/records/recall/"), 404) == "NO_SUCH_ROUTE"
+    refused = http.put("/v1/records/recall")
     assert code(refused, 405) == "NO_SUCH_METHOD"
     assert refused.headers["allow"] == "POST"
 
@@ -147,11 +150,11 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve):
     server = serve(COMMONPLACE_SERVE_BODY_BYTES="1000")
     call = server.http()
 
-    assert code(call.post("/v1/recall", json={"query": "x" * 1000}), 413) == "BODY_TOO_LARGE"
+    assert code(call.post("/v1/records/recall", json={"query": "x" * 1000}), 413) == "BODY_TOO_LARGE"
     chunks = iter([b'{"query": "', *([b"x" * 400] * 5), b'"}'])
-    response = call.post("/v1/recall", content=chunks, headers={"Content-Type": "application/json"})
+    response = call.post("/v1/records/recall", content=chunks, headers={"Content-Type": "application/json"})
     assert code(response, 413) == "BODY_TOO_LARGE"
-    assert call.post("/v1/recall", json={"query": "x"}).status_code == 200
+    assert call.post("/v1/records/recall", json={"query": "x"}).status_code == 200
 
 
 def test_headers_have_a_limit(http):
@@ -163,8 +166,8 @@ def test_headers_have_a_limit(http):
 STALLS = {
     "silent": b"",
     "half a header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-",
-    "half a body": b"POST /v1/recall HTTP/1.1\r\nHost: localhost\r\nX-API-Key: %s\r\nContent-Type: application/json\r\n"
-    b"Content-Length: 100\r\n\r\n{",
+    "half a body": b"POST /v1/records/recall HTTP/1.1\r\nHost: localhost\r\nX-API-Key: %s\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
     "half a body that nobody reads": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
 }
 
@@ -232,15 +235,15 @@ def test_the_log_has_neither_secrets_nor_content(serve):
     """Not the key, not the words, not the path in which a key stands; the route and the id of the key are enough."""
     server = serve()
     call = server.http()
-    call.post("/v1/recall", json={"query": "canary-query"})
-    call.get("/v1/records/canary-path?agent=canary-agent")
+    call.post("/v1/records/recall", json={"query": "canary-query"})
+    call.get("/api/v1/memory/canary-path?agent=canary-agent")
     call.put("/api/v1/agents/canary-agent/memory/canary-space/canary-key", json={"value": "canary-value"})
     call.get("/canary-nowhere", headers={"Authorization": "Bearer canary-bearer"})
-    call.post("/v1/recall", content=b'{"canary-json', headers={"Content-Type": "application/json"})
+    call.post("/v1/records/recall", content=b'{"canary-json', headers={"Content-Type": "application/json"})
     server.stop()
 
-    assert "POST /v1/recall 200" in server.log
-    assert f"POST /v1/recall 400 0.0ms key={server.operator[3:13]}" in re.sub(r"[\d.]+ms", "0.0ms", server.log)
+    assert "POST /v1/records/recall 200" in server.log
+    assert f"POST /v1/records/recall 400 0.0ms key={server.operator[3:13]}" in re.sub(r"[\d.]+ms", "0.0ms", server.log)
     assert "canary" not in server.log
     assert server.operator not in server.log
     assert "Traceback" not in server.log
@@ -267,7 +270,7 @@ def test_an_error_that_nobody_expected_is_logged_without_its_words(name):
 def test_without_keys_everybody_on_this_machine_is_an_operator(serve):
     """Only where that was chosen, and the server says so."""
     server = serve("--no-keys")
-    assert server.http("whatever").get("/v1/records").status_code == 200
+    assert server.http("whatever").get(PATH).status_code == 200
 
 
 def test_a_key_can_come_from_the_environment(serve):
@@ -275,5 +278,5 @@ def test_a_key_can_come_from_the_environment(serve):
     secret = "k" * 40
     server = serve(COMMONPLACE_SERVE_KEY=secret)
 
-    assert server.http(secret).get("/v1/records").status_code == 200
-    assert server.http(secret[:-1]).get("/v1/records").status_code == 401
+    assert server.http(secret).get(PATH).status_code == 200
+    assert server.http(secret[:-1]).get(PATH).status_code == 401

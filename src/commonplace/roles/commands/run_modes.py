@@ -16,6 +16,7 @@ from commonplace.engine.memory import now_utc
 from commonplace.model.errors import Forbidden
 from commonplace.roles.agent import RoleAgent, open_agent
 from commonplace.roles.autonomous import capture, work
+from commonplace.roles.commands.repl import Repl, run_interruptible
 from commonplace.roles.commands.screen import Screen
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.daemon import Daemon, Run, Worker, WorkerRun, serve
@@ -23,7 +24,6 @@ from commonplace.roles.delegate import delegates, targets
 from commonplace.roles.dialect import Role
 from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
-from commonplace.roles.repl import Repl, run_interruptible
 from commonplace.roles.sessions import asked
 from commonplace.roles.triggers import Event, sources
 from commonplace.text.cleaning import one_line

@@ -17,7 +17,7 @@ DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 class Screen:
-    """See ``repl.Terminal`` for what a conversation needs of it."""
+    """The terminal of one process."""
 
     def __init__(self) -> None:
         self._open = False  # a line of an answer is begun and not ended

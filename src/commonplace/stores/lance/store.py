@@ -13,8 +13,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-import apsw
-
 from commonplace.model.changes import (
     AppendChunks,
     Change,
@@ -32,15 +30,14 @@ from commonplace.model.changes import (
 )
 from commonplace.model.errors import StoreBusy, StoreError
 from commonplace.model.ports import Tell, silent
-from commonplace.model.queries import Filter, Match, Query, Survey, Vector
-from commonplace.stores import codes as signatures
+from commonplace.model.queries import Filter
+from commonplace.stores import codes
 from commonplace.stores.lance.index import PREFIX, SUFFIX, Found, Indexed, IndexLost, LanceIndex, Row, quoted
-from commonplace.stores.rows import among, micros
-from commonplace.stores.sqlite import search
-from commonplace.stores.sqlite.connection import every, first
+from commonplace.stores.rows import micros
+from commonplace.stores.sql.filters import entry_sql, is_plain
+from commonplace.stores.sql.vectors import embedder
+from commonplace.stores.sqlite.dialect import FLOAT_BYTES, SqliteDb, by_codes
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.survey import survey
-from commonplace.stores.sqlite.vectors import FLOAT_BYTES, embedder
 
 RECORDS = "records.db"
 FOREIGN = ("memories", "_memories", "sessions", "_sessions")  # tables of the public implementation
@@ -97,25 +94,16 @@ class LanceStore(SqliteStore):
         _refuse_foreign(self.folder)
         _make_folder(self.folder)
         super().__init__(os.path.join(self.folder, RECORDS), vec=vec)
-        self._take_notes()
+        self._install_triggers()
         self._sweep()
 
     def reopen(self) -> None:
         """See ``SqliteStore``: what is there now may never have had an index."""
         super().reopen()
-        self._take_notes()
+        self._install_triggers()
 
-    # Reading
-
-    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        """See ``Store``."""
-        with self.using() as connection, connection.reading() as db:
-            return search.nearest(db, where, vector, limit=limit, vec=connection.has_vec, near=self._near)
-
-    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        """See ``Store``."""
-        with self.using() as connection, connection.reading() as db:
-            return survey(db, where, query, vector, limit=limit, near=self._near)
+    def _connect(self) -> SqliteDb:
+        return SqliteDb(self.path, vec=self._vec, near=self._near)
 
     # Writing
 
@@ -138,7 +126,7 @@ class LanceStore(SqliteStore):
         """
         with self._index.building():
             name = f"{PREFIX}{os.urandom(8).hex()}"
-            with self.using() as connection, connection.reading() as db:
+            with self.reading() as db:
                 held, rows, newest, mark = embedder(db), *_extent(db)
                 total, rows = 0, rows if held and rows > self._tail_least else 0
                 if held and rows:
@@ -169,8 +157,8 @@ class LanceStore(SqliteStore):
 
     def indexed(self) -> int:
         """How many vectors the index in use holds; 0: there is none."""
-        with self.using() as connection:
-            held = _held(connection.db)
+        with self.using() as db:
+            held = _held(db)
         return held.rows if held and held.name not in self._lost else 0
 
     def close(self) -> None:
@@ -180,33 +168,33 @@ class LanceStore(SqliteStore):
 
     # The index
 
-    def _take_notes(self) -> None:
+    def _install_triggers(self) -> None:
         """Let the database note what changes; one that has not done so all the time knows of no table."""
-        with self.using() as connection:
-            ready = every(connection.db, "select 1 from sqlite_schema where type = 'trigger' and name glob 'lance_*'")
+        with self.using() as db:
+            ready = db.every("select 1 from sqlite_schema where type = 'trigger' and name glob 'lance_*'")
         if len(ready) != _TRIGGERS:
             with self.writing(durable=True) as db:
-                every(db, _NOTES)
+                db.every(_NOTES)
 
     def _sweep(self) -> None:
         """Drop the tables that a process left behind when it was killed: vectors of what was erased may be in them."""
         with contextlib.suppress(StoreBusy, OSError), self._index.building():
-            with self.using() as connection:
-                row = first(connection.db, "select name from lance_index")
+            with self.using() as db:
+                row = db.first("select name from lance_index")
             self._drop_but(row[0] if row else None)
 
     def _gone(self) -> int:
         """How many rows of the index in use are of what is not there any more."""
-        with self.using() as connection:
-            return int((first(connection.db, "select count(*) from lance_gone") or (0,))[0])
+        with self.using() as db:
+            return int((db.first("select count(*) from lance_gone") or (0,))[0])
 
     def _tend(self) -> None:
         """Write the index anew when too much has changed; a write that is made is never undone because of it."""
-        with self.using() as connection:
-            held = _held(connection.db)
+        with self.using() as db:
+            held = _held(db)
             usable = held if held and held.name not in self._lost else None
             table = "lance_tail" if usable else "vector"
-            tail = int((first(connection.db, f"select count(*) from {table}") or (0,))[0])
+            tail = int((db.first(f"select count(*) from {table}") or (0,))[0])
         if tail <= max(self._tail_least, usable.rows // TAIL_SHARE if usable else 0):
             return
         try:
@@ -219,25 +207,25 @@ class LanceStore(SqliteStore):
     def _drop_but(self, name: str | None) -> None:
         self._index.drop(*(other for other in self._index.names() if other != name))
 
-    def _near(self, db: apsw.Connection, where: Filter, asked: Sequence[float], count: int) -> list[int]:
+    def _near(self, db: SqliteDb, where: Filter, asked: Sequence[float], count: int) -> list[int]:
         """What may be nearest: from the index what has not changed since, and what has changed by its codes."""
         held = _held(db)
-        if held is None or held.name in self._lost or not search.plain(where):
-            return search.by_codes(db, where, asked, count)
-        changed = frozenset(entry for (entry,) in every(db, "select entry from lance_tail"))
+        if held is None or held.name in self._lost or not is_plain(where):
+            return by_codes(db, where, asked, count)
+        changed = frozenset(entry for (entry,) in db.every("select entry from lance_tail"))
         try:
             found = self._unchanged(db, held, where, asked, count=count, changed=changed)
         except IndexLost:
             self._lost.add(held.name)
-            return search.by_codes(db, where, asked, count)
+            return by_codes(db, where, asked, count)
         if not changed:
             return found
-        codes = search.codes(db, where, len(asked), only="e.id in (select entry from lance_tail)")
-        return [*found, *signatures.best(codes, asked, count)]
+        changed_codes = db.codes(where, len(asked), only="e.id in (select entry from lance_tail)")
+        return [*found, *codes.best(changed_codes, asked, count)]
 
     def _unchanged(
         self,
-        db: apsw.Connection,
+        db: SqliteDb,
         held: Indexed,
         where: Filter,
         asked: Sequence[float],
@@ -246,7 +234,7 @@ class LanceStore(SqliteStore):
         changed: frozenset[int],
     ) -> list[int]:
         """The nearest of the index, and all that tie with the last of them; of what has changed none."""
-        buckets, _, _ = search.buckets(db, where)
+        buckets, _, _ = db.buckets(where)
         if not buckets:
             return []
         condition, wanted = _condition(where, buckets), count + 1
@@ -265,7 +253,7 @@ class LanceStore(SqliteStore):
 
 
 def _condition(where: Filter, buckets: Sequence[int]) -> str:
-    """A plain filter as LanceDB has it; see ``sqlite_search.entry_sql``."""
+    """A plain filter as LanceDB has it; see ``filters.entry_sql``."""
     parts = [f"bucket in ({', '.join(map(str, buckets))})", f"(expires is null or expires > {micros(where.at)})"]
     for column, allowed in {"kind": where.kinds, "category": where.categories}.items():
         if allowed is not None:
@@ -274,40 +262,38 @@ def _condition(where: Filter, buckets: Sequence[int]) -> str:
     return " and ".join(parts)
 
 
-def _checked(
-    db: apsw.Connection, where: Filter, buckets: Sequence[int], found: Sequence[Found], *, whole: bool
-) -> list[int]:
+def _checked(db: SqliteDb, where: Filter, buckets: Sequence[int], found: Sequence[Found], *, whole: bool) -> list[int]:
     """The entries, if the record store has each of them so; ``whole``: and no others.  Else the index is lost."""
     entries = [one.entry for one in found]
-    condition, values = search.entry_sql(where)
-    chosen, numbers = among("e.id", entries)
-    within, rows = among("e.bucket", buckets)
+    condition, values = entry_sql(db, where)
+    chosen, numbers = db.among("e.id", entries)
+    within, rows = db.among("e.bucket", buckets)
     held = f"select count(*) from code e where {within} and {condition}"
-    [(known,)] = every(db, f"{held} and {chosen}", [*rows, *values, *numbers]) if entries else [(0,)]
+    [(known,)] = db.every(f"{held} and {chosen}", [*rows, *values, *numbers]) if entries else [(0,)]
     unchanged = f"{held} and e.id not in (select entry from lance_tail)"
-    total = every(db, unchanged, [*rows, *values])[0][0] if whole else known
+    total = db.every(unchanged, [*rows, *values])[0][0] if whole else known
     if known != len(set(entries)) or known != len(entries) or total != known:
         raise IndexLost("the index does not hold what the record store says")
     return entries
 
 
-def _held(db: apsw.Connection) -> Indexed | None:
+def _held(db: SqliteDb) -> Indexed | None:
     """The table in use, if it is of the embedder in use."""
     now = embedder(db)
     if now is None:
         return None
     sql = "select name, rows, sum from lance_index where embedder = ? and dimensions = ?"
-    row = first(db, sql, (now.name, now.dimensions))
+    row = db.first(sql, (now.name, now.dimensions))
     return Indexed(name=row[0], rows=row[1], sum=row[2]) if row else None
 
 
-def _extent(db: apsw.Connection) -> tuple[int, int, int]:
+def _extent(db: SqliteDb) -> tuple[int, int, int]:
     """How many vectors there are, the last entry that has one, and the last note of a change."""
-    rows, newest = first(db, "select count(*), coalesce(max(entry), 0) from vector") or (0, 0)
-    return rows, newest, int((first(db, "select coalesce(max(seq), 0) from lance_tail") or (0,))[0])
+    rows, newest = db.first("select count(*), coalesce(max(entry), 0) from vector") or (0, 0)
+    return rows, newest, int((db.first("select coalesce(max(seq), 0) from lance_tail") or (0,))[0])
 
 
-def _note_since(db: apsw.Connection, mark: int, newest: int) -> None:
+def _note_since(db: SqliteDb, mark: int, newest: int) -> None:
     """Forget the notes that a new table has taken up; of what went since, it holds vectors."""
     db.execute("delete from lance_tail where seq <= ?", (mark,))
     db.execute("delete from lance_gone")
@@ -315,7 +301,7 @@ def _note_since(db: apsw.Connection, mark: int, newest: int) -> None:
     db.execute(f"insert into lance_gone {gone}", (newest,))
 
 
-def _rows(db: apsw.Connection, dimensions: int) -> Iterator[Row]:
+def _rows(db: SqliteDb, dimensions: int) -> Iterator[Row]:
     sql = (
         "select c.id, c.bucket, c.expires, c.kind, c.category, v.data from vector v"
         " join code c on c.bucket = v.bucket and c.id = v.entry order by v.entry"

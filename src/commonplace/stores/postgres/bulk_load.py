@@ -1,4 +1,4 @@
-"""Items as rows of a PostgreSQL store, many at a time: numbered beforehand, so that no row waits for the one before it.
+"""Items (``model.items``) as rows of a PostgreSQL store, many at a time: numbered beforehand, so that no row waits.
 
 They are sent with COPY.  Under row-level security, where the server refuses that, the same rows are inserted one by
 one, without waiting for each answer.
@@ -11,45 +11,41 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from commonplace.model.items import Item
-from commonplace.stores.event_rows import TRIMMED
-from commonplace.stores.items import (
-    ARCHIVED,
-    CARRIED,
+from commonplace.stores.postgres.dialect import NOTES, PostgresDb, array_text
+from commonplace.stores.rows import CHUNK_FIELDS, FILE, insert_sql, scope_at, unpacked
+from commonplace.stores.scoring import CHUNK, CLOSED, RECORD, VERSION
+from commonplace.stores.sql.documents import DOCUMENT
+from commonplace.stores.sql.events import FLOOR
+from commonplace.stores.sql.filters import scope_row
+from commonplace.stores.sql.items import (
     CATEGORY,
-    CHUNK,
-    DOCUMENT,
+    EMBEDDERS,
     EVENT,
     EXPIRES,
-    FILE,
-    HELD,
     JOB,
     KEY,
     KIND,
     PARENTS,
     SCOPE,
     TAGS,
+    erase,
     is_keyed,
+    is_open,
+    own_folder,
 )
-from commonplace.stores.postgres import entries
-from commonplace.stores.postgres.connection import Db, every, run, run_each
-from commonplace.stores.postgres.scopes import scope_row
-from commonplace.stores.postgres.vectors import NOTED
-from commonplace.stores.rows import marks, scope_at, unpacked
 
-EMBEDDERS = {"next": ("next_embedder", "next_dimensions"), "present": ("embedder", "dimensions")}  # keys of `NOTED`
-_KEYS = [TRIMMED, *(key for keys in EMBEDDERS.values() for key in keys)]
+_KEYS = [FLOOR, *(key for keys in EMBEDDERS.values() for key in keys)]
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = dict[str, list[Row]]  # by table
 
-_STORED = (*CARRIED, "tagged", "derived")
 #: In the order in which they are filled: what others belong to comes before them.
 _COLUMNS = {
-    NOTED: ("key", "value"),
-    "record": ("row", *_STORED),
-    "version": ("row", "record", *_STORED),
+    NOTES: ("key", "value"),
+    "record": ("row", *PostgresDb.columns),
+    "version": ("row", "record", *PostgresDb.columns),
     "usage": ("record", "recalls", "last_recalled_at"),
     "document": ("row", "scope", "kind", "name", *DOCUMENT),
-    "chunk": ("row", "document", "scope", *CHUNK),
+    "chunk": ("row", "document", "scope", *CHUNK_FIELDS),
     "entry": ("id", "record", "version", "chunk", "bucket", "length", "expires", "kind", "category", "terms"),
     "embedding": ("entry", "data"),
     "beside": ("entry", "data"),
@@ -61,11 +57,11 @@ _NUMBERED = ("event", "trimmed")
 _VECTORS = ("embedding", "beside")
 
 
-def keep(db: Db, given: Sequence[Item], own: str, *, gone: Collection[Item] = ()) -> None:
-    """Put items in the place of whatever is called the same; erase others."""
+def load(db: PostgresDb, given: Sequence[Item], own: str, *, gone: Collection[Item] = ()) -> None:
+    """Replace whatever has the same key as one of these items; erase others."""
     scopes = _cleared(db, given, own, gone)
     rows = _rows(db, given, own, scopes)
-    [(watched, vector)] = every(db, "select row_security_active('entry'), 'vector'::regtype::oid::bigint")
+    [(watched, vector)] = db.every("select row_security_active('entry'), 'vector'::regtype::oid::bigint")
     for table in _COLUMNS:
         if rows[table] and watched:
             _insert(db, table, rows[table])
@@ -74,35 +70,34 @@ def keep(db: Db, given: Sequence[Item], own: str, *, gone: Collection[Item] = ()
     numbers = [item.data[0] if item.sort == "trimmed" else item.key[0] for item in given if item.sort in _NUMBERED]
     if numbers:  # later ones must be numbered later
         sequence = "pg_get_serial_sequence('event', 'seq')"
-        run(db, f"select setval({sequence}, ?) where ? > nextval({sequence})", [max(numbers)] * 2)
+        db.run(f"select setval({sequence}, ?) where ? > nextval({sequence})", [max(numbers)] * 2)
 
 
-def empty(db: Db) -> None:
+def empty(db: PostgresDb) -> None:
     """Erase everything."""
     for table in ("scope", "file"):
-        run(db, f"delete from {table}")
-    run(db, f"delete from {NOTED} where key = any(?::text[])", [_KEYS])
+        db.run(f"delete from {table}")
+    db.run(f"delete from {NOTES} where key = any(?::text[])", [_KEYS])
 
 
 # What makes room
 
 
-def _cleared(db: Db, given: Sequence[Item], own: str, gone: Collection[Item]) -> dict[str, int]:
+def _cleared(db: PostgresDb, given: Sequence[Item], own: str, gone: Collection[Item]) -> dict[str, int]:
     """Erase what goes and what is replaced; the rows of the scopes that are needed."""
-    run(db, "set local enable_seqscan = off")  # the server still takes the tables for the small ones that they were
+    db.run("set local enable_seqscan = off")  # the server still takes the tables for the small ones that they were
     with db.pipeline():  # what needs no answer does not wait for one
-        for item in (*gone, *(item for item in given if item.sort not in ("scope", "record"))):
-            _erase(db, item, own)
+        erase(db, (*gone, *(item for item in given if item.sort not in ("scope", "record"))), own)
     replaced = [item.key[0] for item in given if item.sort == "record"]
-    run(db, "delete from record where id = any(?::text[])", [replaced]) if replaced else None
+    db.run("delete from record where id = any(?::text[])", [replaced]) if replaced else None
     paths = {path for item in given if (path := _path(item)) is not None}
-    scopes = dict(every(db, "select path, id from scope where path = any(?::text[])", [sorted(paths)]))
+    scopes = dict(db.every("select path, id from scope where path = any(?::text[])", [sorted(paths)]))
     scopes |= {path: scope_row(db, scope_at(path)) for path in sorted(paths - scopes.keys())}
     _free_keys(db, [item.data[1][-1] for item in given if item.sort == "record"], scopes)
     return scopes
 
 
-def _free_keys(db: Db, present: Sequence[Row], scopes: dict[str, int]) -> None:
+def _free_keys(db: PostgresDb, present: Sequence[Row], scopes: dict[str, int]) -> None:
     """Whoever else holds a key has lost it, and is carried in turn."""
     keyed = [(scopes[version[SCOPE]], version[KIND], version[KEY]) for version in present if is_keyed(version)]
     sql = (
@@ -110,7 +105,7 @@ def _free_keys(db: Db, present: Sequence[Row], scopes: dict[str, int]) -> None:
         " where (r.scope, r.kind, r.key) = (k.scope, k.kind, k.key) and r.archived_at is null and r.held = 0"
     )
     if keyed:
-        run(db, sql, [list(column) for column in zip(*keyed, strict=True)])
+        db.run(sql, [list(column) for column in zip(*keyed, strict=True)])
 
 
 def _path(item: Item) -> str | None:
@@ -126,55 +121,29 @@ def _path(item: Item) -> str | None:
             return None
 
 
-def _erase(db: Db, item: Item, own: str) -> None:
-    match item.sort:
-        case "embedder":
-            run(db, f"delete from {NOTED} where key = any(?::text[])", [list(EMBEDDERS[item.key[0]])])
-        case "scope":
-            run(db, "delete from scope where path = ?", item.key)
-        case "record":
-            run(db, "delete from record where id = ?", item.key)
-        case "event":
-            run(db, "delete from event where seq = ?", item.key)
-        case "trimmed":
-            run(db, f"delete from {NOTED} where key = ?", [TRIMMED])
-        case "file":
-            run(db, "delete from file where folder = ? and path = ?", [_folder(item.key[0], own), item.key[1]])
-        case "document" | "job":
-            last = "name" if item.sort == "document" else "key"
-            scope = "scope = (select id from scope where path = ?)"
-            run(db, f"delete from {item.sort} where {scope} and kind = ? and {last} = ?", item.key)
-        case _:
-            raise AssertionError(item.sort)
-
-
-def _folder(folder: str, own: str) -> str:
-    return folder if folder.startswith("machine:") else own + folder
-
-
 # Rows
 
 
-def _rows(db: Db, given: Sequence[Item], own: str, scopes: dict[str, int]) -> Rows:
+def _rows(db: PostgresDb, given: Sequence[Item], own: str, scopes: dict[str, int]) -> Rows:
     """Every row of these items."""
     rows: Rows = {table: [] for table in _COLUMNS}
     numbers = {table: _numbers(db, table, count) for table, count in _counts(given).items()}
     for item in given:
         match item.sort:
             case "embedder":
-                rows[NOTED] += [(k, str(v)) for k, v in zip(EMBEDDERS[item.key[0]], item.data, strict=True)]
+                rows[NOTES] += [(k, str(v)) for k, v in zip(EMBEDDERS[item.key[0]], item.data, strict=True)]
             case "record":
                 _record_rows(rows, item, scopes, numbers)
             case "document":
                 _document_rows(rows, item, scopes, numbers)
             case "file":
-                rows["file"].append((_folder(item.key[0], own), item.key[1], *item.data))
+                rows["file"].append((own_folder(item.key[0], own), item.key[1], *item.data))
             case "job":
                 rows["job"].append((scopes[item.key[0]], *item.key[1:], *item.data))
             case "event":
                 rows["event"].append((*item.key, scopes[item.data[0]], *item.data[1:]))
             case "trimmed":
-                rows[NOTED].append((TRIMMED, str(item.data[0])))
+                rows[NOTES].append((FLOOR, str(item.data[0])))
     return rows
 
 
@@ -189,21 +158,20 @@ def _counts(given: Sequence[Item]) -> dict[str, int]:
     }
 
 
-def _numbers(db: Db, table: str, count: int) -> Iterator[int]:
+def _numbers(db: PostgresDb, table: str, count: int) -> Iterator[int]:
     sql = "select nextval(pg_get_serial_sequence(?, 'row')) from generate_series(1, ?)"
-    return iter([number for (number,) in every(db, sql, [table, count])] if count else [])
+    return iter([number for (number,) in db.every(sql, [table, count])] if count else [])
 
 
 def _record_rows(rows: Rows, item: Item, scopes: dict[str, int], numbers: dict[str, Iterator[int]]) -> None:
     used, (*earlier, present) = item.data
     scope, number = scopes[present[SCOPE]], next(numbers["record"])
-    open_ = present[ARCHIVED] is None and not present[HELD]
     rows["record"].append((number, *_stored(present, scope)))
-    _entry_rows(rows, entries.RECORD, number, present, scope * 4 + (entries.RECORD if open_ else entries.CLOSED))
+    _entry_rows(rows, RECORD, number, present, scope * 4 + (RECORD if is_open(present) else CLOSED))
     for version in earlier:
         kept = next(numbers["version"])
         rows["version"].append((kept, number, *_stored(version, scope)))
-        _entry_rows(rows, entries.VERSION, kept, version, scope * 4 + entries.VERSION)
+        _entry_rows(rows, VERSION, kept, version, scope * 4 + VERSION)
     if used:
         rows["usage"].append((number, *used))
 
@@ -216,23 +184,23 @@ def _document_rows(rows: Rows, item: Item, scopes: dict[str, int], numbers: dict
     for chunk in chunks:
         number = next(numbers["chunk"])
         rows["chunk"].append((number, document, scope, *chunk[:-3]))
-        _entry_rows(rows, entries.CHUNK, number, chunk, scope * 4 + entries.CHUNK)
+        _entry_rows(rows, CHUNK, number, chunk, scope * 4 + CHUNK)
 
 
 def _stored(version: Sequence[Any], scope: int) -> Row:
     *columns, _terms, _vector, _beside = version
     columns[SCOPE] = scope
     parents = dict.fromkeys(unpacked(version[PARENTS]))
-    return (*columns, entries.array_text(unpacked(version[TAGS])), entries.array_text(parents))
+    return (*columns, array_text(unpacked(version[TAGS])), array_text(parents))
 
 
 def _entry_rows(rows: Rows, class_: int, number: int, thing: Sequence[Any], bucket: int) -> None:
     """What is found: a version, or a chunk."""
     *_, terms, data, beside = thing
     words, entry = terms.split(), number * 4 + class_
-    of = [number if class_ == one else None for one in (entries.RECORD, entries.VERSION, entries.CHUNK)]
-    known = (None, None, None) if class_ == entries.CHUNK else (thing[EXPIRES], thing[KIND], thing[CATEGORY])
-    rows["entry"].append((entry, *of, bucket, len(words), *known, entries.array_text(words)))
+    of = [number if class_ == one else None for one in (RECORD, VERSION, CHUNK)]
+    known = (None, None, None) if class_ == CHUNK else (thing[EXPIRES], thing[KIND], thing[CATEGORY])
+    rows["entry"].append((entry, *of, bucket, len(words), *known, array_text(words)))
     for table, vector in zip(_VECTORS, (data, beside), strict=True):
         if vector is not None:
             rows[table].append((entry, array("f", vector)))
@@ -241,7 +209,7 @@ def _entry_rows(rows: Rows, class_: int, number: int, thing: Sequence[Any], buck
 # Sending
 
 
-def _copy(db: Db, table: str, rows: Sequence[Row], vector: int) -> None:
+def _copy(db: PostgresDb, table: str, rows: Sequence[Row], vector: int) -> None:
     """In the form of each value; vectors in binary, so that no number is written out and read again."""
     binary = table in _VECTORS
     form = " (format binary)" if binary else ""
@@ -253,7 +221,6 @@ def _copy(db: Db, table: str, rows: Sequence[Row], vector: int) -> None:
             copy.write_row(row)
 
 
-def _insert(db: Db, table: str, rows: Sequence[Row]) -> None:
-    columns = _COLUMNS[table]
-    sql = f"insert into {table} ({', '.join(columns)}) overriding system value values ({marks(columns)})"
-    run_each(db, sql, rows)
+def _insert(db: PostgresDb, table: str, rows: Sequence[Row]) -> None:
+    sql = insert_sql(table, _COLUMNS[table]).replace(" values ", " overriding system value values ", 1)
+    db.run_each(sql, rows)

@@ -12,10 +12,9 @@ import os
 import sys
 import threading
 from array import array
-from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 from struct import pack
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote
 
 from commonplace.model.errors import InvalidInput, StoreBusy, StoreDamaged, StoreError
@@ -29,12 +28,12 @@ try:
     from psycopg.types import TypeInfo
     from psycopg.types.string import StrDumperUnknown, TextLoader
     from psycopg_pool import ConnectionPool, PoolTimeout
+
+    from commonplace.stores.postgres.dialect import PostgresDb
 except ImportError as error:
     raise StoreError(
         f"a PostgreSQL store needs the extra `postgres`: pip install 'commonplace[postgres]' ({error})"
     ) from error
-
-Db: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 LOCK_MS = 10_000  # how long a statement waits for somebody else's lock
 IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
@@ -47,51 +46,6 @@ NAME_BYTES = 63  # of a schema: the server cuts off the rest, and two stores wou
 OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what fails is raised; nothing is printed beside
-
-
-def every(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Every row of an answer."""
-    return db.execute(_marked(sql), values).fetchall()
-
-
-def first(db: Db, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-    """The first row of an answer."""
-    return db.execute(_marked(sql), values).fetchone()
-
-
-def run(db: Db, sql: str, values: Sequence[Any] = ()) -> int:
-    """Do it; how many rows it touched."""
-    return db.execute(_marked(sql), values).rowcount
-
-
-def run_each(db: Db, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Do it for each of these."""
-    if rows:
-        with db.cursor() as cursor:
-            cursor.executemany(_marked(sql), rows)
-
-
-def every_of(
-    db: Db, questions: Sequence[tuple[str, Sequence[Any]]], *, numbers: Collection[int] = ()
-) -> list[list[tuple[Any, ...]]]:
-    """Every row of several answers that do not need each other: asked in one go, waited for once.
-
-    ``numbers`` are the places of those questions whose answers hold nothing else: see ``numbers_of``.
-    """
-    with db.pipeline():
-        asked = [db.execute(_marked(sql), given, binary=n in numbers) for n, (sql, given) in enumerate(questions)]
-    return [cursor.fetchall() for cursor in asked]
-
-
-def numbers_of(db: Db, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Every row of an answer of numbers, arrays of them and vectors: in binary, which nobody writes out and reads."""
-    return db.execute(_marked(sql), values, binary=True).fetchall()
-
-
-@lru_cache(maxsize=1024)
-def _marked(sql: str) -> bytes:
-    """Both stores write question marks (``rows.py``); this driver wants its own."""
-    return sql.replace("?", "%s").encode()
 
 
 # Texts and vectors
@@ -163,24 +117,24 @@ class Connections:
         )  #: what writers of this store wait for each other by
         self.name = _shown(url)
         self._url = url
-        self._pool: ConnectionPool[Db] | None = None
+        self._pool: ConnectionPool[PostgresDb] | None = None
         self._pid = os.getpid()
         self._guard = threading.Lock()
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[Db]:
+    def alone(self) -> Iterator[PostgresDb]:
         """One connection outside of the pool, not yet set up: for the first look at the database."""
         try:
-            db = psycopg.connect(self._url, **_ALIKE)
+            db = PostgresDb.connect(self._url, **_ALIKE)
         except psycopg.OperationalError as error:
             raise StoreError(f"the store {self.name!r} cannot be opened: {_said(error)}") from error
         with mapped(self.name), db:
-            run(db, _SEEING)
+            db.run(_SEEING)
             yield db
 
-    def apart(self) -> Db:
+    def apart(self) -> PostgresDb:
         """One connection outside of the pool, set up like those in it; whoever asks for it closes it."""
-        db = psycopg.connect(self._url, **_ALIKE)
+        db = PostgresDb.connect(self._url, **_ALIKE)
         try:
             self._configure(db)
         except BaseException:
@@ -189,7 +143,7 @@ class Connections:
         return db
 
     @contextlib.contextmanager
-    def using(self) -> Iterator[Db]:
+    def using(self) -> Iterator[PostgresDb]:
         """Borrow a connection; each statement stands for itself."""
         with mapped(self.name):
             pool = self._opened()
@@ -200,10 +154,10 @@ class Connections:
                 pool.putconn(db)
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Db]:
+    def reading(self) -> Iterator[PostgresDb]:
         """See one state of the store throughout."""
         with self.using() as db:
-            run(db, "begin isolation level repeatable read, read only")
+            db.run("begin isolation level repeatable read, read only")
             try:
                 yield db
             finally:
@@ -211,13 +165,13 @@ class Connections:
                     db.rollback()  # there is nothing to commit
 
     @contextlib.contextmanager
-    def writing(self, *, durable: bool) -> Iterator[Db]:
+    def writing(self, *, durable: bool) -> Iterator[PostgresDb]:
         """Make all of it or none; when it returns it is on disk, unless it need not be durable."""
         with self.using() as db:
-            run(db, "begin")
+            db.run("begin")
             try:
                 if not durable:
-                    run(db, "set local synchronous_commit = off")
+                    db.run("set local synchronous_commit = off")
                 yield db
             except BaseException:
                 if not db.closed:
@@ -226,13 +180,13 @@ class Connections:
             self._commit(db)
 
     @contextlib.contextmanager
-    def writing_alone(self, *, durable: bool) -> Iterator[Db]:
+    def writing_alone(self, *, durable: bool) -> Iterator[PostgresDb]:
         """The same, while no other writer of this store writes."""
         with self.writing(durable=durable) as db:
-            run(db, "select pg_advisory_xact_lock(hashtextextended(?, 0))", [self.turn])
+            db.run("select pg_advisory_xact_lock(hashtextextended(?, 0))", [self.turn])
             yield db
 
-    def _commit(self, db: Db) -> None:
+    def _commit(self, db: PostgresDb) -> None:
         """The one moment at which it can be unknown what became of a write."""
         try:
             done = db.execute("commit").statusmessage
@@ -259,7 +213,7 @@ class Connections:
         if pool is not None:
             pool.close()
 
-    def _opened(self) -> ConnectionPool[Db]:
+    def _opened(self) -> ConnectionPool[PostgresDb]:
         if self._pid != os.getpid():  # the sockets are the parent's: they are neither used nor closed here
             _inherited.append(self._pool)
             self._pool, self._pid, self._guard = None, os.getpid(), threading.Lock()
@@ -267,6 +221,7 @@ class Connections:
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._url,
+                    connection_class=PostgresDb,
                     kwargs=_ALIKE,
                     configure=self._configure,
                     min_size=0,
@@ -278,24 +233,24 @@ class Connections:
                 )
             return self._pool
 
-    def _configure(self, db: Db) -> None:
-        place = first(db, "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
+    def _configure(self, db: PostgresDb) -> None:
+        place = db.first("select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
                           " where e.extname = 'vector'")  # fmt: skip
         path = f"{quoted(self.schema)}, {quoted(place[0] if place else 'public')}"
-        run(db, f"set search_path = {path}")
-        run(db, _SEEING)
-        run(db, f"set lock_timeout = {LOCK_MS}")
-        run(db, "set random_page_cost = 1.1")  # a search is worth it in memory only: there a page costs what any costs
-        run(db, f"set work_mem = '{WORK_MEMORY}'")
-        run(db, f"set idle_in_transaction_session_timeout = {IDLE_MS}")
-        run(db, "select set_config('commonplace.tenant', ?, false)", [self.tenant])
+        db.run(f"set search_path = {path}")
+        db.run(_SEEING)
+        db.run(f"set lock_timeout = {LOCK_MS}")
+        db.run("set random_page_cost = 1.1")  # a search is worth it in memory only: there a page costs what any costs
+        db.run(f"set work_mem = '{WORK_MEMORY}'")
+        db.run(f"set idle_in_transaction_session_timeout = {IDLE_MS}")
+        db.run("select set_config('commonplace.tenant', ?, false)", [self.tenant])
         adapt(db)
 
 
-_inherited: list[ConnectionPool[Db] | None] = []  # pools of a parent process, kept from being closed
+_inherited: list[ConnectionPool[PostgresDb] | None] = []  # pools of a parent process, kept from being closed
 
 
-def adapt(db: Db) -> None:
+def adapt(db: PostgresDb) -> None:
     """Teach a connection our texts and vectors."""
     db.adapters.register_dumper(str, _TextDumper)
     db.adapters.register_loader("text", _TextLoader)

@@ -2,17 +2,19 @@
 
 The index is one for all scopes.  It is walked from the nearest on until the filter has let enough through (an iterative
 scan), so a filter that keeps little still finds what it keeps; where a scope is a small part of the whole, or the walk
-ends too soon, everything in it is compared instead.  Whoever owns the tables builds the index: ``PostgresKeeper``.
+ends too soon, everything in it is compared instead.  The owner of the tables builds the index: ``PostgresKeeper``.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from commonplace.stores.postgres.connection import Db, every, run
 from commonplace.stores.rows import Sql
+
+if TYPE_CHECKING:
+    from commonplace.stores.postgres.dialect import PostgresDb
 
 INDEX_FROM = 5_000  # texts: below that comparing all of them is soon done
 STEP = 3  # how many texts are compared in the time of one step of a walk
@@ -23,12 +25,12 @@ M, EF_CONSTRUCTION = 16, 128  # how dense the index is, and how carefully it is 
 
 
 def index_name(dimensions: int) -> str:
-    """What the index for vectors of that length is called."""
+    """Return the name of the index for vectors of that length."""
     return f"embedding_near_{dimensions}"
 
 
 def size_sql(dimensions: int) -> Sql:
-    """The question how many vectors are in the index."""
+    """Return the question how many vectors are in the index."""
     sql = (
         "select t.reltuples from pg_index i join pg_class t on t.oid = i.indrelid"
         " where i.indexrelid = to_regclass(?) and i.indisvalid"
@@ -37,7 +39,7 @@ def size_sql(dimensions: int) -> Sql:
 
 
 def is_shorter(size: Sequence[tuple[Any, ...]], among: int, wanted: int) -> bool:
-    """Whether the index is there (an answer to ``size_sql``), and the walk along it shorter than comparing so many.
+    """Return whether the index is there (an answer to ``size_sql``) and the walk shorter than comparing so many.
 
     Of all vectors that are walked by, as many are in the scopes asked as their share says.
     """
@@ -45,7 +47,7 @@ def is_shorter(size: Sequence[tuple[Any, ...]], among: int, wanted: int) -> bool
 
 
 def walk_sql(asked: array[float], buckets: Sequence[int], condition: Sql, wanted: int) -> tuple[Sql, Sql, Sql]:
-    """The question for so many of the nearest that a filter lets through; fewer if the walk has ended before that.
+    """Return the question for so many of the nearest that a filter lets through; fewer if the walk ends before.
 
     What is set before it, and set back after it, holds in this transaction.
     """
@@ -65,7 +67,7 @@ def _settings(given: Mapping[str, str]) -> Sql:
 
 
 def statement(dimensions: int, condition: str) -> str:
-    """The question that the index answers."""
+    """Return the question that the index answers."""
     return (
         "select e.id, m.data from embedding m join entry e on e.id = m.entry"
         f" where vector_dims(m.data) = {dimensions} and e.bucket = any(?::bigint[]) and {condition}"
@@ -73,21 +75,20 @@ def statement(dimensions: int, condition: str) -> str:
     )
 
 
-def count_unembedded(db: Db, dimensions: int) -> bool:
-    """Whether an index would be of use, and is not there, and can be made by whoever asks."""
+def is_missing(db: PostgresDb, dimensions: int) -> bool:
+    """Return whether an index would be of use, is not there, and can be made by this role."""
     sql = (
         "select t.reltuples, to_regclass(?) is null, pg_has_role(t.relowner, 'usage'), x.extversion"
         " from pg_class t cross join pg_extension x where t.oid = to_regclass('embedding') and x.extname = 'vector'"
     )
-    [(size, missing, owned, version)] = every(db, sql, [index_name(dimensions)])
+    [(size, missing, owned, version)] = db.every(sql, [index_name(dimensions)])
     known = tuple(int(part) for part in version.split(".")[:2])
     return bool(missing and owned and size >= INDEX_FROM and dimensions <= DIMENSIONS_MOST and known >= VERSION_LEAST)
 
 
-def build(db: Db, dimensions: int) -> None:
+def build(db: PostgresDb, dimensions: int) -> None:
     """Make the index while others write; outside of any transaction."""
-    run(
-        db,
+    db.run(
         f"create index concurrently if not exists {index_name(dimensions)} on embedding"
         f" using hnsw ((data::vector({dimensions})) vector_cosine_ops)"
         f" with (m = {M}, ef_construction = {EF_CONSTRUCTION}) where vector_dims(data) = {dimensions}",

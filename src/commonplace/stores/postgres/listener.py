@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 import psycopg
 
 from commonplace.model.errors import StoreError
-from commonplace.stores.postgres.connection import Connections, Db, mapped, quoted
-from commonplace.stores.postgres.events import channel
+from commonplace.stores.postgres.connection import Connections, mapped, quoted
+from commonplace.stores.postgres.dialect import CHANNEL, PostgresDb
 
 
 class EventListener:
@@ -24,7 +24,7 @@ class EventListener:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._db: Db | None = None
+        self._db: PostgresDb | None = None
         self._pid = os.getpid()
         self._turn = threading.Lock()
 
@@ -50,19 +50,20 @@ class EventListener:
             self._drop()
             self._turn.release()
 
-    def _opened(self) -> Db | None:
+    def _opened(self) -> PostgresDb | None:
         """The line; None: there is none to be had now, as where the server takes no more connections."""
         if self._db is None or self._db.closed:
             self._drop()
             try:
                 with mapped(self._connections.name):
                     self._db = self._connections.apart()
-                    self._db.execute(f"listen {quoted(channel(self._db))}".encode())
+                    [(channel,)] = self._db.every(f"select {CHANNEL}")
+                    self._db.execute(f"listen {quoted(channel)}".encode())
             except StoreError:  # of a store that is gone hears who looks
                 self._drop()
         return self._db
 
-    def _wait(self, db: Db, end: float) -> None:
+    def _wait(self, db: PostgresDb, end: float) -> None:
         try:
             for _ in db.notifies(timeout=max(0.0, end - time.monotonic()), stop_after=1):
                 pass
@@ -75,4 +76,4 @@ class EventListener:
             db.close()
 
 
-_inherited: list[Db | None] = []  # connections of a parent process, kept from being closed
+_inherited: list[PostgresDb | None] = []  # connections of a parent process, kept from being closed

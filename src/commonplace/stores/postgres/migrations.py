@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 
 from commonplace.model.errors import SchemaTooNew, StoreError
-from commonplace.stores.postgres.connection import TENANT, Connections, Db, every, first, quoted, run
+from commonplace.stores.postgres.connection import TENANT, Connections, quoted
+from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.version import PRODUCT
 
 NEWEST = 6  # the number of the last script in migrations_postgres/
@@ -25,15 +26,15 @@ def prepare(connections: Connections) -> None:
         _keep_apart(db, connections)
 
 
-def _bring_up(db: Db, connections: Connections) -> None:
+def _bring_up(db: PostgresDb, connections: Connections) -> None:
     """Run the scripts that are missing."""
     schema = connections.schema
     with db.transaction():
-        run(db, "select pg_advisory_xact_lock(?)", [_TURN])
+        db.run("select pg_advisory_xact_lock(?)", [_TURN])
         _make_room(db, schema, connections.name)
-        place = every(db, "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
-        run(db, f"set local search_path = {quoted(schema)}, {place[0][0]}")
-        if first(db, "select 1 where current_schema() = ?", [schema]) is None:  # tables would be made in the next one
+        place = db.every("select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
+        db.run(f"set local search_path = {quoted(schema)}, {place[0][0]}")
+        if db.first("select 1 where current_schema() = ?", [schema]) is None:  # tables would be made in the next one
             raise StoreError(
                 f"the store {connections.name!r} does not allow it: permission denied for schema {schema!r}"
             )
@@ -42,13 +43,13 @@ def _bring_up(db: Db, connections: Connections) -> None:
             _note(db, {"schema": str(number), "written_by": PRODUCT})
 
 
-def _keep_apart(db: Db, connections: Connections) -> None:
+def _keep_apart(db: PostgresDb, connections: Connections) -> None:
     """Switch row-level security on when the first tenant comes; whoever passes over it is nobody's tenant."""
-    run(db, f"set search_path = {quoted(connections.schema)}")
-    apart = first(db, "select 1 from meta where key = 'tenancy'") is not None
+    db.run(f"set search_path = {quoted(connections.schema)}")
+    apart = db.first("select 1 from meta where key = 'tenancy'") is not None
     if not apart and connections.tenant == TENANT:
         return
-    passing = first(db, "select current_user from pg_roles where rolname = current_user and (rolsuper or rolbypassrls)")
+    passing = db.first("select current_user from pg_roles where rolname = current_user and (rolsuper or rolbypassrls)")
     if passing:
         raise StoreError(
             f"the role {passing[0]!r} passes over row-level security, so in {connections.name!r} it would see every"
@@ -56,8 +57,8 @@ def _keep_apart(db: Db, connections: Connections) -> None:
         )
     if not apart:
         with db.transaction():
-            for (table,) in every(db, _APART, [connections.schema]):
-                run(db, f"alter table {quoted(table)} enable row level security, force row level security")
+            for (table,) in db.every(_APART, [connections.schema]):
+                db.run(f"alter table {quoted(table)} enable row level security, force row level security")
             _note(db, {"tenancy": "on"})
 
 
@@ -68,26 +69,26 @@ _APART = (
 )
 
 
-def _make_room(db: Db, schema: str, name: str) -> None:
+def _make_room(db: PostgresDb, schema: str, name: str) -> None:
     """The extension and the schema, each only if it is missing: an administrator may have made them beforehand."""
-    if not first(db, "select 1 from pg_extension where extname = 'vector'"):
-        if not first(db, "select 1 from pg_available_extensions where name = 'vector'"):
+    if not db.first("select 1 from pg_extension where extname = 'vector'"):
+        if not db.first("select 1 from pg_available_extensions where name = 'vector'"):
             raise StoreError(
                 f"the server of {name!r} has no extension `vector`: whoever runs it has to install pgvector"
             )
-        run(db, "create extension vector")
-    if not first(db, "select 1 from pg_namespace where nspname = ?", [schema]):
-        run(db, f"create schema {quoted(schema)}")
+        db.run("create extension vector")
+    if not db.first("select 1 from pg_namespace where nspname = ?", [schema]):
+        db.run(f"create schema {quoted(schema)}")
 
 
-def _number(db: Db, schema: str, name: str) -> int:
+def _number(db: PostgresDb, schema: str, name: str) -> int:
     """How far a schema has come; 0: it is not there, or empty."""
-    tables = [table for (table,) in every(db, "select tablename from pg_tables where schemaname = ?", [schema])]
+    tables = [table for (table,) in db.every("select tablename from pg_tables where schemaname = ?", [schema])]
     if not tables:
         return 0
     noted = None
     if "meta" in tables and "entry" in tables:
-        noted = first(db, f"select value from {quoted(schema)}.meta where key = 'schema'")
+        noted = db.first(f"select value from {quoted(schema)}.meta where key = 'schema'")
     if noted is None or not str(noted[0]).isdecimal():
         raise StoreError(f"the schema {schema!r} of {name!r} holds tables, but not those of a Commonplace store")
     return int(noted[0])
@@ -99,19 +100,19 @@ def _script(number: int) -> bytes:
         return file.read()
 
 
-def _note(db: Db, noted: Mapping[str, str]) -> None:
+def _note(db: PostgresDb, noted: Mapping[str, str]) -> None:
     sql = "insert into meta values (?, ?) on conflict (key) do update set value = excluded.value"
     for key, value in noted.items():
-        run(db, sql, [key, value])
+        db.run(sql, [key, value])
 
 
-def _check_encoding(db: Db, name: str) -> None:
+def _check_encoding(db: PostgresDb, name: str) -> None:
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         raise StoreError(f"the database {name!r} is encoded in {encoding}; a store needs one in UTF8")
 
 
-def _too_new(db: Db, schema: str, name: str, found: int) -> SchemaTooNew:
-    writer = first(db, f"select value from {quoted(schema)}.meta where key = 'written_by'")
+def _too_new(db: PostgresDb, schema: str, name: str, found: int) -> SchemaTooNew:
+    writer = db.first(f"select value from {quoted(schema)}.meta where key = 'written_by'")
     return SchemaTooNew(
         f"the store {name!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
         f"this is {PRODUCT} (schema {NEWEST}). Nothing was changed."

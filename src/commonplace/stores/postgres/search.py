@@ -1,47 +1,27 @@
-"""Searching inside a transaction: by words, by nearness, and what a filter lets through.
+"""Find candidates in PostgreSQL: by words from postings, by nearness exactly or by walking along an index.
 
-Words are scored by ``bm25`` from postings, exactly as in SQLite.  Nearness is exact within what the filter lets
-through: pgvector compares, the best are weighed once more in double precision so that both stores give one order.
+pgvector compares; the best are weighed once more in double precision, so that both stores give one order.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import hypot
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from commonplace.model.documents import Chunk
-from commonplace.model.errors import DimensionMismatch, StoreDamaged
-from commonplace.model.queries import Filter, Match, Query, Vector
-from commonplace.model.records import Record
+from commonplace.model.queries import Filter, Query, Vector
 from commonplace.model.values import Value
-from commonplace.stores.bm25 import Postings, Scored, score
-from commonplace.stores.items import indexed
-from commonplace.stores.postgres import entries
-from commonplace.stores.postgres import hnsw as near
-from commonplace.stores.postgres.connection import Db, every, every_of, numbers_of
-from commonplace.stores.postgres.filters import among, among_numbers, entry_sql
-from commonplace.stores.postgres.vectors import embedder
-from commonplace.stores.rows import Sql, row_record, select_list
-from commonplace.stores.scoring import (
-    CANDIDATES_EACH,
-    CANDIDATES_LEAST,
-    CHUNK,
-    chunk_at,
-    classes,
-    cosine,
-    leading,
-    matches,
-    unit,
-)
+from commonplace.stores.postgres import hnsw
+from commonplace.stores.rows import Sql
+from commonplace.stores.scoring import Postings, asked_vector, best, classes, cosine
+from commonplace.stores.sql.filters import entry_sql
+from commonplace.stores.sql.items import indexed_term
+from commonplace.stores.sql.search import Candidates, candidates_wanted
+from commonplace.stores.sql.vectors import embedder_sql, identity_at
 
-
-def match(db: Db, where: Filter, query: Query, *, limit: int) -> list[Match]:
-    """By words."""
-    places = places_of(db, where)
-    found = score(query, postings(db, where, query, places), documents=places.texts, length=places.length)
-    return _fetch(db, leading(found, limit))[:limit]
+if TYPE_CHECKING:
+    from commonplace.stores.postgres.dialect import PostgresDb
 
 
 class Places(Value):
@@ -53,32 +33,50 @@ class Places(Value):
     watched: bool  #: by row-level security
 
 
-def postings(db: Db, where: Filter, query: Query, places: Places) -> Postings:
-    """Where each term of a question occurs."""
-    return postings_at(query, numbers_of(db, *postings_sql(where, query, places)))
+def candidates(db: PostgresDb, where: Filter, query: Query, vector: Vector | None, limit: int) -> Candidates:
+    """See ``Db``.  What does not need each other's answer is asked together: a question costs most by its way."""
+    sized = [hnsw.size_sql(len(vector))] if vector is not None else []
+    here, named, *size = db.every_of([_places_sql(db, where), embedder_sql(db), *sized])
+    places, asked = _places_at(here), asked_vector(vector, identity_at(dict(named)))
+    walk = vector is not None and hnsw.is_shorter(size[0], places.texts, limit)
+    found, near = _found(db, where, query, asked, places, limit=limit, walk=walk)
+    entries = set(dict(near))
+    if asked is not None and len(near) > limit:  # more than were wanted tie with the last: then by their cosines
+        entries = best(dict(_cosines(asked, near)), limit)
+    return Candidates(
+        asked=asked, postings=found, texts=places.texts, length=places.length, nearest=entries, vectors=dict(near)
+    )
 
 
-def postings_at(query: Query, rows: Iterable[tuple[Any, ...]]) -> Postings:
-    """Rows of ``postings_sql``, by term."""
-    terms = _terms(query)
-    found: dict[str, list[tuple[int, int, int]]] = {term: [] for term in terms}
-    found |= {terms[number]: list(zip(*columns, strict=True)) for number, *columns in rows}
-    return found
+def _found(
+    db: PostgresDb, where: Filter, query: Query, asked: array[float] | None, places: Places, *, limit: int, walk: bool
+) -> tuple[Postings, list[tuple[int, array[float]]]]:
+    """Where the words are, and what is nearest."""
+    by_words = postings_sql(db, where, query, places)
+    if asked is None:
+        return postings_at(query, db.numbers_of(*by_words)), []
+    by_nearness, place = [_compared_sql(db, where, asked, limit, places)], 1
+    if walk:  # something is set before it, and set back after it
+        by_nearness, place = [*hnsw.walk_sql(asked, places.buckets, entry_sql(db, where), limit)], 2
+    answers = db.every_of([by_words, *by_nearness], numbers={0, place})
+    near = _checked(db, asked, answers[place])
+    if walk and len(near) < limit:  # the filter keeps so little that the walk has ended before
+        near = nearest_vectors(db, where, asked, limit, places, walk=False)
+    return postings_at(query, answers[0]), near
 
 
-def _terms(query: Query) -> list[str]:
-    return list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
+# Words
 
 
-def postings_sql(where: Filter, query: Query, places: Places) -> Sql:
-    """The question where each term occurs, how often, and in how long a text: one row for each term."""
-    condition, values = entry_sql(where)
+def postings_sql(db: PostgresDb, where: Filter, query: Query, places: Places) -> Sql:
+    """Return the question where each term occurs, how often, and in how long a text: one row for each term."""
+    condition, values = entry_sql(db, where)
     sql = (
         "select a.number - 1, array_agg(e.id), array_agg(1 + cardinality(array_positions(e.repeated, a.term))),"
         f" array_agg(e.length) from {_ASKED} a join entry e on {_WATCHED if places.watched else _INDEXED}"
         f" where {condition} group by a.number"
     )
-    return sql, [[indexed(term) for term in _terms(query)], list(places.buckets), *values]
+    return sql, [[indexed_term(term) for term in _terms(query)], list(places.buckets), *values]
 
 
 #: The terms, numbered; and each as it stands in the index, once for each bucket.
@@ -92,42 +90,49 @@ _INDEXED = "placed(e.bucket, e.terms) && a.keys"
 _WATCHED = "e.bucket = any(a.buckets) and e.terms @> array[a.term]"
 
 
-def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-    """By nearness."""
-    asked, held = unit(array("f", vector)), embedder(db)
-    if held is None:
-        return []
-    if held.dimensions != len(asked):
-        raise DimensionMismatch(stored=held.dimensions, offered=len(asked))
-    wanted = max(CANDIDATES_LEAST, CANDIDATES_EACH * limit)
-    found = cosines(asked, candidates(db, where, asked, wanted, places_of(db, where)))
-    return _fetch(db, leading([(True, near_by, 1.0, entry) for entry, near_by in found], limit))[:limit]
+def postings_at(query: Query, rows: Iterable[tuple[Any, ...]]) -> Postings:
+    """Return rows of ``postings_sql`` by term."""
+    terms = _terms(query)
+    found: dict[str, list[tuple[int, int, int]]] = {term: [] for term in terms}
+    found |= {terms[number]: list(zip(*columns, strict=True)) for number, *columns in rows}
+    return found
 
 
-def candidates(
-    db: Db, where: Filter, asked: array[float], wanted: int, places: Places, *, walk: bool | None = None
+def _terms(query: Query) -> list[str]:
+    return list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
+
+
+# Nearness
+
+
+def nearest(db: PostgresDb, where: Filter, asked: array[float], limit: int) -> list[tuple[int, float]]:
+    """See ``Db``."""
+    return _cosines(asked, nearest_vectors(db, where, asked, candidates_wanted(limit), places_of(db, where)))
+
+
+def nearest_vectors(
+    db: PostgresDb, where: Filter, asked: array[float], wanted: int, places: Places, *, walk: bool | None = None
 ) -> list[tuple[int, array[float]]]:
-    """The nearest of what the filter lets through: by walking along the index, or, where that is sooner, of all."""
+    """Return the nearest of what the filter lets through: by walking along the index, or, where sooner, of all."""
     if walk is None:
-        walk = near.is_shorter(every(db, *near.size_sql(len(asked))), places.texts, wanted)
+        walk = hnsw.is_shorter(db.every(*hnsw.size_sql(len(asked))), places.texts, wanted)
     if wanted and walk:
-        questions = near.walk_sql(asked, places.buckets, entry_sql(where), wanted)
-        _, rows, _ = every_of(db, questions, numbers={1})
+        questions = hnsw.walk_sql(asked, places.buckets, entry_sql(db, where), wanted)
+        _, rows, _ = db.every_of(questions, numbers={1})
         if len(rows) >= wanted:
-            return compared_at(asked, rows)
-    return compared_at(asked, numbers_of(db, *compared_sql(where, asked, wanted, places)))
+            return _checked(db, asked, rows)
+    return _checked(db, asked, db.numbers_of(*_compared_sql(db, where, asked, wanted, places)))
 
 
-def compared_at(asked: array[float], found: Sequence[tuple[Any, ...]]) -> list[tuple[int, array[float]]]:
-    """Rows of ``compared_sql``, or of any question for entries and their vectors."""
-    if any(len(data) != len(asked) for _, data in found):
-        raise StoreDamaged("vectors are of a wrong length")
+def _checked(db: PostgresDb, asked: array[float], found: Sequence[tuple[Any, ...]]) -> list[tuple[int, array[float]]]:
+    for _, data in found:
+        db.numbers(data, len(asked))
     return [(entry, data) for entry, data in found]
 
 
-def compared_sql(where: Filter, asked: array[float], wanted: int, places: Places) -> Sql:
+def _compared_sql(db: PostgresDb, where: Filter, asked: array[float], wanted: int, places: Places) -> Sql:
     """The question for the nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
-    condition, values = entry_sql(where)
+    condition, values = entry_sql(db, where)
     nearest = (
         "select e.id from entry e join embedding m on m.entry = e.id"
         f" where e.bucket = any(?::bigint[]) and {condition}"
@@ -137,20 +142,22 @@ def compared_sql(where: Filter, asked: array[float], wanted: int, places: Places
     return sql, [list(places.buckets), *values, asked, max(0, wanted)]
 
 
-def cosines(asked: Sequence[float], found: Sequence[tuple[int, Sequence[float]]]) -> list[tuple[int, float]]:
+def _cosines(asked: Sequence[float], found: Sequence[tuple[int, Sequence[float]]]) -> list[tuple[int, float]]:
     """How near each of these is, exactly."""
     long = hypot(*asked)
     return [(entry, cosine(asked, long, theirs)) for entry, theirs in found]
 
 
-def places_of(db: Db, where: Filter) -> Places:
-    """Where to look for what a filter means."""
-    return places_at(every(db, *places_sql(where)))
+# Where to look
 
 
-def places_sql(where: Filter) -> Sql:
-    """The question where to look."""
-    condition, values = among("s.path", where.scopes)
+def places_of(db: PostgresDb, where: Filter) -> Places:
+    """Return where to look for what a filter means."""
+    return _places_at(db.every(*_places_sql(db, where)))
+
+
+def _places_sql(db: PostgresDb, where: Filter) -> Sql:
+    condition, values = db.among("s.path", where.scopes)
     sql = (
         "select t.bucket, t.texts, t.length, row_security_active('entry') from scope s"
         " cross join unnest(?::bigint[]) c (class) join tally t on t.bucket = s.id * 4 + c.class"
@@ -159,47 +166,8 @@ def places_sql(where: Filter) -> Sql:
     return sql, [classes(where), *values]
 
 
-def places_at(rows: Sequence[tuple[Any, ...]]) -> Places:
-    """Rows of ``places_sql`` as places."""
+def _places_at(rows: Sequence[tuple[Any, ...]]) -> Places:
     return Places(
         buckets=tuple(row[0] for row in rows), texts=sum(row[1] for row in rows), length=sum(row[2] for row in rows),
         watched=any(row[3] for row in rows),
     )  # fmt: skip
-
-
-def _fetch(db: Db, found: Sequence[Scored]) -> list[Match]:
-    """What was found, best first, ties by id."""
-    wanted = [entry for *_, entry in found]
-    return matches(found, records(db, wanted), chunks(db, wanted))
-
-
-def records(db: Db, wanted: Collection[int]) -> dict[int, Record]:
-    """The records and earlier versions among these entries."""
-    return records_at(row for question in records_sql(wanted) for row in every(db, *question))
-
-
-def records_sql(wanted: Collection[int]) -> list[Sql]:
-    """The questions for them: one, two or none."""
-    questions = []
-    for table, key, class_ in (("record", "row", entries.RECORD), ("version", "record", entries.VERSION)):
-        rows = [entry // 4 for entry in wanted if entry % 4 == class_]
-        condition, numbers = among_numbers("r.row", rows)
-        sql = (
-            f"select r.row * 4 + {class_}, {select_list('r')} from {table} r join scope s on s.id = r.scope"
-            f" left join usage u on u.record = r.{key} where {condition}"
-        )
-        questions += [(sql, numbers)] if rows else []
-    return questions
-
-
-def records_at(rows: Iterable[tuple[Any, ...]]) -> dict[int, Record]:
-    """Rows of ``records_sql``, by entry."""
-    return {row[0]: row_record(row[1:]) for row in rows}
-
-
-def chunks(db: Db, wanted: Collection[int]) -> dict[int, Chunk]:
-    """The chunks among these entries."""
-    rows = [entry // 4 for entry in wanted if entry % 4 == entries.CHUNK]
-    condition, numbers = among_numbers("c.row", rows)
-    found = every(db, f"{CHUNK} where {condition}", numbers) if rows else []
-    return {row[0] * 4 + entries.CHUNK: chunk_at(row) for row in found}

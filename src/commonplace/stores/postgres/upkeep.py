@@ -12,23 +12,20 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
-from typing import Any
 
 import apsw
 
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.items import Item
 from commonplace.model.ports import Problem
-from commonplace.model.values import Value
-from commonplace.stores.items import PAGE
-from commonplace.stores.postgres import bulk_load as postgres_filling
-from commonplace.stores.postgres import hnsw as near
-from commonplace.stores.postgres import items as postgres_moving
-from commonplace.stores.postgres.connection import Db, every, first, run
+from commonplace.stores.postgres import bulk_load, hnsw
+from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.stores.postgres.store import PostgresStore
-from commonplace.stores.postgres.vectors import embedder
-from commonplace.stores.rows import FIELDS, row_hash, unpacked
-from commonplace.stores.sqlite import items as sqlite_moving
+from commonplace.stores.rows import FIELDS, unpacked
+from commonplace.stores.sql.hashes import accept_altered, every_row, hash_problems
+from commonplace.stores.sql.items import PAGE, items
+from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
+from commonplace.stores.sqlite import items as sqlite_items
 from commonplace.stores.sqlite.connection import mapped
 from commonplace.stores.sqlite.store import SqliteStore
 from commonplace.stores.sqlite.upkeep import opened_backup, settle
@@ -67,7 +64,7 @@ class PostgresKeeper:
         """See ``Keeper``."""
         try:
             with self.store.reading() as db:
-                return [*self._index(db), *_hashes(db), *_vectors(db), *_unindexed(db)]
+                return [*self._index(db), *hash_problems(db), *_vectors(db), *_unindexed(db)]
         except StoreDamaged as error:
             return [Problem(what=str(error), fixable=False)]
 
@@ -78,22 +75,22 @@ class PostgresKeeper:
             if astray := _count(db, _ASTRAY):
                 columns = "bucket = w.bucket, expires = w.expires, kind = w.kind, category = w.category"
                 wanted = f"from ({_ENTRIES}) w where w.id = e.id"
-                run(db, f"update entry e set {columns}, length = cardinality(e.terms) {wanted}")
+                db.run(f"update entry e set {columns}, length = cardinality(e.terms) {wanted}")
                 done.append(f"{astray} entries of the index were brought in step with what they are of")
-            done += _recounted(db)
+            done += _recount(db)
             for table, row, tags, parents in list(_unlinked(db)):
-                run(db, f"update {table} set tagged = ?, derived = ? where row = ?", [tags, parents, row])
+                db.run(f"update {table} set tagged = ?, derived = ? where row = ?", [tags, parents, row])
                 done.append(f"the tags and parents of a {table} can be asked for again")
-            dropped = sum(run(db, f"delete from {table} m {_misfits(db, table)}") for table in ("embedding", "beside"))
+            dropped = sum(db.run(f"delete from {table} m {_misfits(db, table)}") for table in ("embedding", "beside"))
             done += [f"{dropped} vectors of a wrong length were dropped, and will be made again"] if dropped else []
-            done += [_accepted(db, altered) for altered in list(_altered(db))]
+            done += accept_altered(db)
         with self.store.using() as db:
-            for (index,) in every(db, _INVALID, [self.store.schema]):
-                run(db, f'reindex index "{index}"')
+            for (index,) in db.every(_INVALID, [self.store.schema]):
+                db.run(f'reindex index "{index}"')
                 done.append(f"the index {index!r} was built anew")
             held = embedder(db)
-            if held and near.count_unembedded(db, held.dimensions):
-                near.build(db, held.dimensions)
+            if held and hnsw.is_missing(db, held.dimensions):
+                hnsw.build(db, held.dimensions)
                 done.append("an index of what is near was built")
         return done
 
@@ -107,7 +104,7 @@ class PostgresKeeper:
             try:
                 made = os.path.join(folder, "backup.db")
                 with self.store.reading() as db:
-                    count = _copied(postgres_moving.items(db, self.store.own_folders), made)
+                    count = _copy(items(db, self.store.own_folders), made)
                 os.link(made, target)  # never over a file that came meanwhile
                 settle(os.path.dirname(target))
             finally:
@@ -120,17 +117,17 @@ class PostgresKeeper:
         """See ``Keeper``."""
         with opened_backup(path) as backup, tempfile.TemporaryDirectory(prefix="commonplace-") as folder:
             copy = os.path.join(folder, "backup.db")
-            _duplicated(backup, copy)
+            _duplicate(backup, copy)
             try:
-                with closing(SqliteStore(copy)) as source, source.using() as connection, self.store.writing() as db:
-                    return _filled(db, sqlite_moving.items(connection.db), self.store.own_folders)
+                with closing(SqliteStore(copy)) as source, source.using() as source_db, self.store.writing() as db:
+                    return _fill(db, items(source_db), self.store.own_folders)
             except ValueError as error:  # a column that holds no JSON
                 raise StoreDamaged(f"the backup {path!r} is damaged ({error}); nothing was changed") from error
 
     # Checks
 
-    def _index(self, db: Db) -> Iterator[Problem]:
-        for (index,) in every(db, _INVALID, [self.store.schema]):
+    def _index(self, db: PostgresDb) -> Iterator[Problem]:
+        for (index,) in db.every(_INVALID, [self.store.schema]):
             yield Problem(what=f"the index {index!r} is not valid", fixable=True)
         if _count(db, _ASTRAY) or next(_unlinked(db), None):
             yield Problem(what="what can be searched is not what is stored", fixable=True)
@@ -143,98 +140,53 @@ class PostgresKeeper:
             yield Problem(what=what, fixable=False)
 
 
-def _count(db: Db, from_where: str) -> int:
-    return int(every(db, f"select count(*) {from_where}")[0][0])
+def _count(db: PostgresDb, from_where: str) -> int:
+    return int(db.every(f"select count(*) {from_where}")[0][0])
 
 
-def _recounted(db: Db) -> list[str]:
+def _recount(db: PostgresDb) -> list[str]:
     """Count anew, if it is wrong, while nobody else adds to the count: what they write then is added to the new one."""
-    run(db, "lock table tally in share row exclusive mode")
+    db.run("lock table tally in share row exclusive mode")
     if not (wrong := _count(db, _MISCOUNTED)):
         return []
-    run(db, "delete from tally")
-    run(db, f"insert into tally (bucket, texts, length) {_COUNTED}")
+    db.run("delete from tally")
+    db.run(f"insert into tally (bucket, texts, length) {_COUNTED}")
     return [f"the texts of {wrong} scopes were counted anew"]
 
 
-def _hashes(db: Db) -> Iterator[Problem]:
-    for altered in _altered(db):
-        what = f"version {altered.version} of record {altered.record!r} is not what was written: its hash is wrong"
-        yield Problem(what=what, fixable=True)
-
-
-def _vectors(db: Db) -> Iterator[Problem]:
+def _vectors(db: PostgresDb) -> Iterator[Problem]:
     if wrong := sum(_count(db, f"from {table} m {_misfits(db, table)}") for table in ("embedding", "beside")):
         yield Problem(what=f"{wrong} vectors are of a wrong length: what is near may not be found", fixable=True)
 
 
-def _unindexed(db: Db) -> Iterator[Problem]:
+def _unindexed(db: PostgresDb) -> Iterator[Problem]:
     held = embedder(db)
-    if held and near.count_unembedded(db, held.dimensions):
+    if held and hnsw.is_missing(db, held.dimensions):
         yield Problem(what="there are many vectors and no index of what is near: recall takes long", fixable=True)
 
 
-def _misfits(db: Db, table: str) -> str:
-    held = embedder(db) if table == "embedding" else embedder(db, coming=True)
+def _misfits(db: PostgresDb, table: str) -> str:
+    held = embedder(db, PRESENT if table == "embedding" else COMING)
     return f"where vector_dims(m.data) <> {held.dimensions if held else 0}"
 
 
-class Altered(Value):
-    """A row that is not what was written."""
-
-    table: str
-    row: int
-    record: str
-    version: int
-    hash: str  #: what its hash would have to be
-
-
-def _altered(db: Db) -> Iterator[Altered]:
-    for table, row, fields, (held, path, _, _) in _rows(db):
-        if (now := row_hash(fields, path)) != held:
-            version = int(fields[FIELDS.index("version")])
-            yield Altered(table=table, row=row, record=fields[0], version=version, hash=now)
-
-
-def _unlinked(db: Db) -> Iterator[tuple[str, int, list[str], list[str]]]:
+def _unlinked(db: PostgresDb) -> Iterator[tuple[str, int, list[str], list[str]]]:
     """Rows whose tags and parents, as they can be asked for, are not those that they have."""
-    for table, row, fields, (_, _, tagged, derived) in _rows(db):
+    for table, row, fields, [tagged, derived] in every_row(db, "tagged", "derived"):
         tags, parents = unpacked(fields[FIELDS.index("tags")]), unpacked(fields[FIELDS.index("parents")])
         if (tags, list(dict.fromkeys(parents))) != (tagged, derived):
             yield table, row, tags, list(dict.fromkeys(parents))
 
 
-def _rows(db: Db) -> Iterator[tuple[str, int, list[Any], list[Any]]]:
-    """Every record and version: its table, its row, its fields, and its hash, scope, tags and parents beside them."""
-    names = ", ".join(f"t.{field}" for field in FIELDS)
-    for table in ("record", "version"):
-        beside = "t.hash, s.path, t.tagged, t.derived"
-        sql = f"select t.row, {beside}, {names} from {table} t join scope s on s.id = t.scope"
-        after = 0
-        while page := every(db, f"{sql} where t.row > ? order by t.row limit ?", [after, 10 * PAGE]):
-            after = page[-1][0]
-            yield from ((table, row[0], list(row[5:]), list(row[1:5])) for row in page)
-
-
-def _accepted(db: Db, altered: Altered) -> str:
-    """Take an altered row for what it is now, and let its file, if it has one, have the last word at the next sync."""
-    run(db, f"update {altered.table} set hash = ? where row = ?", [altered.hash, altered.row])
-    if altered.table == "version" or not first(db, "select 1 from file where record = ?", [altered.record]):
-        what = f"version {altered.version} of record {altered.record!r}"
-        return f"{what} was damaged and has no file: it stays as it is now"
-    run(db, "delete from file where record = ?", [altered.record])
-    return f"record {altered.record!r} was damaged: its file has the last word at the next sync"
-
-
 # Copies
 
 
-def _copied(items: Iterator[Item], path: str) -> int:
+def _copy(source: Iterator[Item], path: str) -> int:
     """Write items to a new file, whole and verified; returns how many records they are."""
     with closing(SqliteStore(path)) as target, target.writing(durable=True) as db:
         count = 0
-        for item in items:
-            sqlite_moving.keep(db, [item])
+        for item in source:
+            sqlite_items.load(db, [item])
             count += item.sort == "record"
     with mapped(path):
         _settled(path)
@@ -256,7 +208,7 @@ def _settled(path: str) -> None:
     settle(path)
 
 
-def _duplicated(backup: apsw.Connection, path: str) -> None:
+def _duplicate(backup: apsw.Connection, path: str) -> None:
     """A copy of a backup, which may be brought to the newest form."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     target = apsw.Connection(path)
@@ -267,11 +219,11 @@ def _duplicated(backup: apsw.Connection, path: str) -> None:
         target.close()
 
 
-def _filled(db: Db, items: Iterator[Item], own: str) -> int:
+def _fill(db: PostgresDb, source: Iterator[Item], own: str) -> int:
     """Put items in the place of everything that is there; returns how many records they are."""
-    postgres_filling.empty(db)
+    bulk_load.empty(db)
     count = 0
-    while batch := list(islice(items, PAGE)):
-        postgres_filling.keep(db, batch, own)
+    while batch := list(islice(source, PAGE)):
+        bulk_load.load(db, batch, own)
         count += sum(item.sort == "record" for item in batch)
     return count

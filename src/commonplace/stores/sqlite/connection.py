@@ -1,4 +1,4 @@
-"""Connections to one SQLite file: opened alike, locked fairly, errors translated.
+"""Connections to one SQLite file: pooled, locked fairly, errors translated, migrated.
 
 No daemon stands between the processes that share a store, so every connection carries the whole contract: a write takes
 the lock file first (so that writers are served evenly instead of by luck), then the database's own lock, and is on disk
@@ -12,118 +12,29 @@ import os
 import threading
 import time
 from _weakrefset import WeakSet  # `weakref` costs a recall two milliseconds, and threading has loaded this already
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import apsw
 
 from commonplace.model.errors import CommonplaceError, InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
-from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.dialect import SqliteDb
 
 try:
     import fcntl
 except ImportError:  # Windows: the database's own lock still serialises writers, only less evenly
     fcntl = None  # type: ignore[assignment]
 
-Fill: TypeAlias = Callable[[apsw.Connection], None]
-Work: TypeAlias = Callable[[apsw.Connection], Any]
-Writing: TypeAlias = Callable[..., contextlib.AbstractContextManager[apsw.Connection]]
+Fill: TypeAlias = Callable[[SqliteDb], None]
+Work: TypeAlias = Callable[[SqliteDb], Any]
+Writing: TypeAlias = Callable[..., contextlib.AbstractContextManager[SqliteDb]]
 
 APPLICATION_ID = 0x436F6D6D  # "Comm"
-BUSY_MS = 10_000  # how long the database waits for its own lock
 WAIT_SECONDS = 30.0  # how long a writer waits for its turn
 TURNS_MOST = 64  # writes in one transaction: other processes wait as long as it takes
 POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
 FORK_SECONDS = 5.0  # how long a fork waits for other threads to give their connections back
 CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
-
-SETTINGS = f"""
-pragma busy_timeout = {BUSY_MS};
-pragma synchronous = full;
-pragma foreign_keys = on;
-pragma secure_delete = on;
-pragma trusted_schema = off;
-pragma cell_size_check = on;
-pragma mmap_size = 0;
-pragma temp_store = memory;
-pragma journal_size_limit = 67108864;
-pragma recursive_triggers = off;
-"""
-
-
-def every(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Every row of an answer, at once: a read that lingers keeps the log from shrinking."""
-    return db.execute(sql, values).fetchall()
-
-
-def first(db: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-    """The first row of an answer."""
-    found = db.execute(sql, values).fetchall()
-    return found[0] if found else None
-
-
-class Connection:
-    """One connection, owned by one thread at a time and by the process that opened it."""
-
-    def __init__(self, path: str, *, vec: str | None = None) -> None:
-        self.pid = os.getpid()
-        self.has_vec = vec is not None
-        with mapped(path):
-            self.db = apsw.Connection(path)
-            self.db.set_busy_timeout(BUSY_MS)
-            every(self.db, SETTINGS)  # to the end: a setting that answers with a row would stop the rest
-            self.db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-            # Else a look at a key is planned anew for every value, in case it suits another index: ten times the time.
-            self.db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        if vec is not None:
-            _load(self.db, vec)
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
-        """See one state of the store throughout."""
-        self.db.execute("begin")
-        try:
-            yield self.db
-        finally:
-            if self.db.in_transaction:  # a failing disk ends it by itself, and what it said must be heard
-                self.db.execute("commit")
-
-    @contextlib.contextmanager
-    def writing(self, *, durable: bool) -> Iterator[apsw.Connection]:
-        """Make all of it or none; when it returns it is on disk, unless it need not be durable."""
-        if not durable:
-            self.db.execute("pragma synchronous = normal")
-        try:
-            self.db.execute("begin immediate")
-            try:
-                yield self.db
-            except BaseException:
-                if self.db.in_transaction:
-                    self.db.execute("rollback")
-                raise
-            self.db.execute("commit")
-        finally:
-            if self.db.in_transaction:  # the commit itself failed
-                self.db.execute("rollback")
-            if not durable:
-                self.db.execute("pragma synchronous = full")
-
-    def close(self) -> None:
-        """Close, unless the process that opened it is another one: what it holds is not ours to give back."""
-        if self.pid == os.getpid():
-            self.db.close()
-
-
-def _load(db: apsw.Connection, vec: str) -> None:
-    """Load sqlite-vec by its path: importing its package would load numpy, which costs more than a recall."""
-    db.enable_load_extension(True)
-    try:
-        db.load_extension(vec)
-        db.execute("select vec_distance_cosine(x'0000803f', x'0000803f')").fetchall()
-    except apsw.Error as error:
-        db.close()
-        raise StoreError(f"{vec!r} cannot be loaded as sqlite-vec: {error}") from error
-    db.enable_load_extension(False)
 
 
 class Pool:
@@ -135,14 +46,14 @@ class Pool:
 
     def __init__(self, *, on_disk: bool) -> None:
         self._on_disk = on_disk  # what is in memory is copied whole
-        self._idle: list[Connection] = []
+        self._idle: list[SqliteDb] = []
         self._lent = 0
         self._torn = False
         self._guard = threading.Condition()
         _pools.add(self)
 
     @contextlib.contextmanager
-    def lent(self, opened: Callable[[], Connection]) -> Iterator[Connection]:
+    def lent(self, opened: Callable[[], SqliteDb]) -> Iterator[SqliteDb]:
         """Lend a connection: an idle one, or a new one."""
         with self._guard:
             if self._torn:
@@ -300,7 +211,7 @@ class Turn:
         self.settled = False  #: once woken: it was made or refused; else it is its turn to lead
         self.woken = threading.Event()
 
-    def make(self, db: apsw.Connection, *, alone: bool) -> None:
+    def make(self, db: SqliteDb, *, alone: bool) -> None:
         """Do it whole or not at all; what it raises is its caller's alone, unless the transaction ended with it."""
         if alone:
             self.result = self.work(db)
@@ -315,8 +226,8 @@ class Turn:
             db.execute("rollback to turn")
         db.execute("release turn")
 
-    def told(self) -> Any:
-        """What came of it, for its caller."""
+    def take_result(self) -> Any:
+        """Return the result to its caller, or raise the error."""
         error, self.error = self.error, None
         if error is None:
             return self.result
@@ -325,8 +236,8 @@ class Turn:
         finally:
             del error  # it knows the frames that know it: until that is noticed, what failed would stay open
 
-    def given_up(self, error: BaseException) -> None:
-        """Take note that the transaction failed as a whole; an error that was this one's own stays."""
+    def abandon(self, error: BaseException) -> None:
+        """Note that the transaction failed as a whole; an error that was this one's own stays."""
         if self.error is None:  # each raises an error of their own, and what stopped the leader did not stop them
             shared = isinstance(error, StoreError)
             self.error = type(error)(*error.args) if shared else StoreBusy("a write was given up with another one")
@@ -337,7 +248,7 @@ class Turn:
 _OWN = (CommonplaceError, apsw.Error, ValueError, TypeError, ArithmeticError)
 
 
-class Together:
+class GroupCommit:
     """Threads that write at once share one transaction, and with it one wait for the disk: the slow part of a write.
 
     The first to come leads: it makes what everybody who waits has to do, each in a savepoint, and commits.  Nobody is
@@ -350,7 +261,7 @@ class Together:
         self._led = False
         self._pid = os.getpid()
 
-    def made(self, writing: Writing, work: Work, *, durable: bool) -> Any:
+    def run(self, writing: Writing, work: Work, *, durable: bool) -> Any:
         """Do some work in a transaction, which ``writing`` opens; when it returns, that is committed."""
         if self._pid != os.getpid():  # a forked child: whoever led is not here to go on
             self._guard, self._waiting, self._led, self._pid = threading.Lock(), [], False, os.getpid()
@@ -362,7 +273,7 @@ class Together:
             self._leave(turn)
         if not turn.settled:
             self._lead(writing)
-        return turn.told()
+        return turn.take_result()
 
     def _leave(self, turn: Turn) -> None:
         """Give up waiting, unless somebody has begun with it."""
@@ -382,7 +293,7 @@ class Together:
                     turn.make(db, alone=len(turns) == 1)
         except BaseException as error:
             for turn in turns[1:]:  # the first is the caller's own, who hears of it by this
-                turn.given_up(error)
+                turn.abandon(error)
             raise
         finally:
             with self._guard:
@@ -417,13 +328,12 @@ def mapped(path: str) -> Iterator[None]:
         raise StoreError(f"the store {path!r} failed: {error}") from error
 
 
-def prepare(connection: Connection, path: str, scripts: list[str], *, fills: Mapping[int, Fill], product: str) -> None:
+def prepare(db: SqliteDb, path: str, scripts: list[str], *, fills: Mapping[int, Fill], product: str) -> None:
     """Bring a store to the newest schema, each step in one transaction; refuse one that is newer.
 
     What a script cannot work out itself is filled in after it, by its number.  The caller holds the writer lock, so of
     two processes that migrate one waits.
     """
-    db = connection.db
     with mapped(path):
         version = int(db.pragma("user_version"))
         if version == 0 and not db.execute("select 1 from sqlite_schema").fetchone():
@@ -435,34 +345,24 @@ def prepare(connection: Connection, path: str, scripts: list[str], *, fills: Map
         if version > len(scripts):
             raise _too_new(db, path, version, len(scripts), product)
         for number, script in enumerate(scripts[version:], start=version + 1):
-            with connection.writing(durable=True):
-                every(db, script)
+            with db.writing(durable=True):
+                db.every(script)
                 if number in fills:
                     fills[number](db)
-                _baptise(db, product)
+                _name_store(db, product)
                 db.execute(f"pragma user_version = {number}")
 
 
-def _baptise(db: apsw.Connection, product: str) -> None:
+def _name_store(db: SqliteDb, product: str) -> None:
     """Name the store and number its writes from 0, in the transaction that makes it: a crash leaves none nameless."""
     rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
     db.executemany("insert or ignore into meta values (?, ?)", rows)
     db.execute("insert or replace into meta values ('written_by', ?)", (product,))
 
 
-def _too_new(db: apsw.Connection, path: str, found: int, known: int, product: str) -> SchemaTooNew:
-    writer = first(db, "select value from meta where key = 'written_by'")
+def _too_new(db: SqliteDb, path: str, found: int, known: int, product: str) -> SchemaTooNew:
+    writer = db.first("select value from meta where key = 'written_by'")
     return SchemaTooNew(
         f"the store {path!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
         f"this is {product} (schema {known}). Nothing was changed."
     )
-
-
-def scope_row(db: apsw.Connection, scope: Scope) -> int:
-    """The row of a scope, made with its parents if it is new."""
-    found = first(db, "select id from scope where path = ?", (str(scope),))
-    if found:
-        return int(found[0])
-    parent = scope_row(db, scope.parent) if scope.parent else None
-    db.execute("insert into scope (parent, path) values (?, ?)", (parent, str(scope)))
-    return db.last_insert_rowid()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from array import array
 from collections.abc import Iterator
 
 import apsw
@@ -17,10 +18,12 @@ from commonplace.model.changes import Load
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.ports import Problem
 from commonplace.model.records import Record
-from commonplace.model.values import Value
-from commonplace.stores.rows import FIELDS, row_hash, row_record, select_list
-from commonplace.stores.sqlite import vectors
-from commonplace.stores.sqlite.connection import APPLICATION_ID, every, first, mapped
+from commonplace.stores.codes import stamped
+from commonplace.stores.rows import row_record, select_list
+from commonplace.stores.sql.hashes import accept_altered, hash_problems
+from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
+from commonplace.stores.sqlite.connection import APPLICATION_ID, mapped
+from commonplace.stores.sqlite.dialect import FLOAT_BYTES, SqliteDb
 from commonplace.stores.sqlite.store import SqliteStore
 
 SAFE_SQLITE = (3, 51, 3)  # earlier ones can damage a database that several processes write to
@@ -45,9 +48,14 @@ class SqliteKeeper:
     def check(self) -> list[Problem]:
         """See ``Keeper``."""
         try:
-            with self.store.using() as connection:
-                found = [*self._structure(connection.db), *self._index(connection.db), *self._hashes(connection.db)]
-                found += [*self._vectors(connection.db), *self._mark(connection.db)]
+            with self.store.using() as db:
+                found = [
+                    *self._structure(db),
+                    *self._index(db),
+                    *hash_problems(db),
+                    *self._vectors(db),
+                    *self._mark(db),
+                ]
         except StoreDamaged as error:
             found = [Problem(what=str(error), fixable=True)]
         return [*found, *self._surroundings()]
@@ -65,10 +73,10 @@ class SqliteKeeper:
             )
             db.execute("delete from bucket")
             db.execute(f"insert into bucket {_COUNTS}")
-            if vectors.misfits(db):
-                vectors.encode_all(db)
+            if _misfits(db):
+                db.encode_vectors()
                 done.append("the codes of vectors were made anew")
-            done += [_accepted(db, altered) for altered in list(_altered(db))]
+            done += accept_altered(db)
         done.append("the full-text index and its statistics were built anew")
         for path in self._files():
             os.chmod(path, 0o600)
@@ -84,8 +92,8 @@ class SqliteKeeper:
         temporary = f"{target}.{os.getpid()}.part"
         try:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            with self.store.using() as connection:
-                count = _copied(connection.db, temporary)
+            with self.store.using() as db:
+                count = _copy(db, temporary)
             os.rename(temporary, target)
             settle(os.path.dirname(target))
         except OSError as error:
@@ -97,25 +105,25 @@ class SqliteKeeper:
 
     def restore(self, path: str) -> int:
         """See ``Keeper``."""
-        with opened_backup(path) as source, self.store.using() as connection, self.store.locked():
-            with connection.db.backup("main", source, "main") as copying:
+        with opened_backup(path) as source, self.store.using() as db, self.store.locked():
+            with db.backup("main", source, "main") as copying:
                 copying.step(-1)
-            count = _records(connection.db)
+            count = _count_records(db)
         self.store.reopen()
         return count
 
     # Checks
 
-    def _structure(self, db: apsw.Connection) -> Iterator[Problem]:
-        for (line,) in every(db, "pragma integrity_check(5)"):
+    def _structure(self, db: SqliteDb) -> Iterator[Problem]:
+        for (line,) in db.every("pragma integrity_check(5)"):
             if line != "ok":
                 yield Problem(what=f"the database is damaged: {line}", fixable=True)
-        for table, *_ in every(db, "pragma foreign_key_check"):
+        for table, *_ in db.every("pragma foreign_key_check"):
             yield Problem(what=f"a row of {table!r} belongs to nothing", fixable=False)
         if apsw.sqlite_lib_version() and _version(apsw.sqlite_lib_version()) < SAFE_SQLITE:
             yield Problem(what=f"SQLite {apsw.sqlite_lib_version()} is not safe with several processes", fixable=False)
 
-    def _index(self, db: apsw.Connection) -> Iterator[Problem]:
+    def _index(self, db: SqliteDb) -> Iterator[Problem]:
         try:
             db.execute("begin")
             db.execute("insert into entry_fts (entry_fts, rank) values ('integrity-check', 1)")
@@ -125,27 +133,22 @@ class SqliteKeeper:
             db.execute("rollback")
         wrong = f"select count(*) from (select * from entry except select * from ({_ENTRIES}))"
         lacking = f"select count(*) from (select * from ({_ENTRIES}) except select * from entry)"
-        if any(int((first(db, sql) or (0,))[0]) for sql in (wrong, lacking)):
+        if any(db.every(sql)[0][0] for sql in (wrong, lacking)):
             yield Problem(what="what can be searched is not what is stored", fixable=True)
-        if sorted(every(db, _COUNTS)) != sorted(every(db, _HELD)):
+        if sorted(db.every(_COUNTS)) != sorted(db.every(_HELD)):
             yield Problem(what="the statistics of the full-text index are wrong", fixable=True)
 
-    def _hashes(self, db: apsw.Connection) -> Iterator[Problem]:
-        for altered in _altered(db):
-            what = f"version {altered.version} of record {altered.record!r} is not what was written: its hash is wrong"
-            yield Problem(what=what, fixable=True)
-
-    def _vectors(self, db: apsw.Connection) -> Iterator[Problem]:
-        if wrong := vectors.misfits(db):
+    def _vectors(self, db: SqliteDb) -> Iterator[Problem]:
+        if wrong := _misfits(db):
             yield Problem(what=f"{wrong} vectors have no code that fits: what is near may not be found", fixable=True)
 
-    def _mark(self, db: apsw.Connection) -> Iterator[Problem]:
+    def _mark(self, db: SqliteDb) -> Iterator[Problem]:
         marked = self.store.marked()
-        held = dict(every(db, "select key, value from meta where key in ('store', 'sequence')"))
+        held = dict(db.every("select key, value from meta where key in ('store', 'sequence')"))
         if marked and marked[0] == held.get("store") and marked[1] > int(held.get("sequence", 0)):
             lost = marked[1] - int(held.get("sequence", 0))
             yield Problem(what=f"the last {lost} writes are missing: the end of the log was lost", fixable=False)
-        if first(db, "select 1 from meta where key = 'erasing'"):
+        if db.first("select 1 from meta where key = 'erasing'"):
             yield Problem(what="an erasure waits for a reader to finish; old bytes are still in the log", fixable=True)
 
     def _surroundings(self) -> Iterator[Problem]:
@@ -164,8 +167,8 @@ class SqliteKeeper:
 
     def _is_damaged(self) -> bool:
         try:
-            with self.store.using() as connection:
-                return every(connection.db, "pragma integrity_check(1)") != [("ok",)]
+            with self.store.using() as db:
+                return db.every("pragma integrity_check(1)") != [("ok",)]
         except StoreDamaged:
             return True
 
@@ -191,43 +194,40 @@ class SqliteKeeper:
         return f"{saved} records were carried over to a new database; the damaged one is {aside!r}"
 
 
-class Altered(Value):
-    """A row that is not what was written."""
-
-    table: str
-    row: int
-    record: str
-    version: int
-    hash: str  #: what its hash would have to be
+# Codes of vectors
 
 
-def _altered(db: apsw.Connection) -> Iterator[Altered]:
-    names = ", ".join(f"t.{field}" for field in FIELDS)
-    for table in ("record", "version"):
-        sql = f"select {names}, t.hash, s.path, t.row from {table} t join scope s on s.id = t.scope order by t.row"
-        for *fields, held, path, row in db.execute(sql):
-            if (now := row_hash(fields, str(path))) != held:
-                version = int(fields[FIELDS.index("version")])
-                yield Altered(table=table, row=int(row), record=str(fields[0]), version=version, hash=now)
+def _misfits(db: SqliteDb) -> int:
+    """Count vectors without a code that fits, or of a wrong length, or of no entry; and codes of no vector."""
+    wanted = "select e.bucket, e.id, e.expires, e.kind, e.category from vector v join entry e on e.id = v.entry"
+    held = "select bucket, id, expires, kind, category from code"
+    [(astray,)] = db.every(f"select count(*) from (select * from ({held}) except select * from ({wanted}))")
+    return int(astray) + sum(1 for entry, data, code, length in _pairs(db) if not _fits(entry, data, code, length))
 
 
-def _accepted(db: apsw.Connection, altered: Altered) -> str:
-    """Take an altered row for what it is now, and let its file, if it has one, have the last word at the next sync."""
-    db.execute(f"update {altered.table} set hash = ? where row = ?", (altered.hash, altered.row))
-    held = first(db, "select 1 from file where record = ?", (altered.record,))
-    if altered.table == "version" or not held:
-        return (
-            f"version {altered.version} of record {altered.record!r} was damaged and has no file: it stays as it is now"
-        )
-    db.execute("delete from file where record = ?", (altered.record,))
-    return f"record {altered.record!r} was damaged: its file has the last word at the next sync"
+def _pairs(db: SqliteDb) -> Iterator[tuple[int, bytes, bytes | None, int]]:
+    coded = "vector v left join code c on c.bucket = v.bucket and c.id = v.entry"
+    for sql, keys in (
+        (f"select v.entry, v.data, c.data from {coded}", PRESENT),
+        ("select entry, data, code from beside", COMING),
+    ):
+        identity = embedder(db, keys)
+        for entry, data, code in db.execute(sql):
+            yield entry, data, code, FLOAT_BYTES * identity.dimensions if identity else 0
+
+
+def _fits(entry: int, data: bytes, code: bytes | None, length: int) -> bool:
+    return len(data) == length and code == stamped(entry, array("f", data))
+
+
+# Copies
 
 
 def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, ...], ...]]]:
     """Every record of a damaged database that can still be read, one by one."""
     try:
         db = apsw.Connection(path)
-        most = int((first(db, "select max(row) from record") or (0,))[0] or 0)
+        [(most,)] = db.execute("select coalesce(max(row), 0) from record")
     except apsw.Error:
         return
     sql = (
@@ -236,13 +236,12 @@ def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, 
     )
     for row in range(1, most + 1):
         with contextlib.suppress(apsw.Error, StoreDamaged, UnicodeError):
-            found = first(db, sql, (row,))
-            if found:
-                yield (row_record(found[1:]),), (tuple(str(found[0]).split()),)
+            for terms, *found in db.execute(sql, (row,)).fetchall():
+                yield (row_record(found),), (tuple(str(terms).split()),)
     db.close()
 
 
-def _copied(db: apsw.Connection, path: str) -> int:
+def _copy(db: apsw.Connection, path: str) -> int:
     """Copy a database into an empty file, whole and verified."""
     with mapped(path):
         target = apsw.Connection(path)
@@ -250,14 +249,12 @@ def _copied(db: apsw.Connection, path: str) -> int:
             with target.backup("main", db, "main") as copying:
                 copying.step(-1)
             target.execute("pragma journal_mode = delete")  # one file, nothing beside it
-            if every(target, "pragma integrity_check(1)") != [("ok",)]:
+            if list(target.execute("pragma integrity_check(1)")) != [("ok",)]:
                 raise StoreDamaged(f"the copy {path!r} is damaged; run `commonplace doctor`")
-            count = _records(target)
+            count = _count_records(target)
         finally:
             target.close()
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    os.fsync(descriptor)
-    os.close(descriptor)
+    settle(path)
     return count
 
 
@@ -271,7 +268,7 @@ def opened_backup(path: str) -> Iterator[apsw.Connection]:
         try:
             if int(db.pragma("application_id")) != APPLICATION_ID:
                 raise InvalidInput(f"{path!r} is not a backup of Commonplace")
-            damage = first(db, "pragma quick_check(1)")
+            damage = next(db.execute("pragma quick_check(1)"), None)
             if damage is None or damage[0] != "ok":
                 raise StoreDamaged(f"the backup {path!r} is damaged ({damage}); nothing was changed")
             yield db
@@ -279,8 +276,9 @@ def opened_backup(path: str) -> Iterator[apsw.Connection]:
             db.close()
 
 
-def _records(db: apsw.Connection) -> int:
-    return int((first(db, "select count(*) from record") or (0,))[0])
+def _count_records(db: apsw.Connection) -> int:
+    [(count,)] = db.execute("select count(*) from record")
+    return int(count)
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -296,9 +294,9 @@ def _free(path: str) -> str:
     return free
 
 
-def settle(folder: str) -> None:
-    """Bring to the disk which files a folder has."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def settle(path: str) -> None:
+    """Flush a file, or the list of a folder's files, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     os.fsync(descriptor)
     os.close(descriptor)
 

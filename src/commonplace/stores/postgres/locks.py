@@ -1,4 +1,4 @@
-"""Scopes inside a transaction: their rows, and whose turn it is to write in them.
+"""Whose turn it is to write: locks on outermost scopes, for one transaction.
 
 Writers of one outermost scope take turns, as writers of one SQLite file do: so a look and the write that follows from
 it see the same store.  Writers of different ones do not wait for each other.  What concerns all vectors waits for
@@ -37,36 +37,25 @@ from commonplace.model.changes import (
 )
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.scopes import Scope
-from commonplace.stores.postgres.connection import Db, every, first, run
+from commonplace.stores.postgres.dialect import PostgresDb
 
 
-def scope_row(db: Db, scope: Scope) -> int:
-    """The row of a scope, made with its parents if it is new."""
-    path = str(scope)
-    found = first(db, "select id from scope where path = ?", [path])
-    if found is None:
-        parent = scope_row(db, scope.parent) if scope.parent else None
-        sql = "insert into scope (parent, path) values (?, ?) on conflict (path, tenant) do nothing returning id"
-        found = first(db, sql, [parent, path]) or first(db, "select id from scope where path = ?", [path])
-    return int(found[0]) if found else scope_row(db, scope)
-
-
-def take_turns(db: Db, changes: Sequence[Change], schema: str, *, embedder: EmbedderIdentity | None) -> None:
+def take_turns(db: PostgresDb, changes: Sequence[Change], schema: str, *, embedder: EmbedderIdentity | None) -> None:
     """Wait until nobody else writes where these changes will; always in one order, so that nobody waits in a circle."""
     if any(_concerns_all(change, embedder) for change in changes):
-        run(db, "select pg_advisory_xact_lock(hashtextextended(?, 0))", [schema])
+        db.run("select pg_advisory_xact_lock(hashtextextended(?, 0))", [schema])
         return
     roots = {root for change in changes for root in _roots(change)}
-    if ids := [name for change in changes for name in _ids(change)]:
+    if ids := [id_ for change in changes for id_ in _ids(change)]:
         take_turn(db, schema, [])
         sql = "select distinct s.path from record r join scope s on s.id = r.scope where r.id = any(?::text[])"
-        roots |= {root_of(Scope.parse(path)) for (path,) in every(db, sql, [ids])}
+        roots |= {root_of(Scope.parse(path)) for (path,) in db.every(sql, [ids])}
     take_turn(db, schema, roots)
 
 
-def take_turn(db: Db, schema: str, roots: Iterable[str]) -> None:
+def take_turn(db: PostgresDb, schema: str, roots: Iterable[str]) -> None:
     """Wait for the turn in these outermost scopes, while nobody is at all of them."""
-    run(db, _TURN, [[schema, *(f"{schema} {root}" for root in sorted(roots))]])
+    db.run(_TURN, [[schema, *(f"{schema} {root}" for root in sorted(roots))]])
 
 
 #: One after the other, as they are given; the first together with others.

@@ -1,7 +1,4 @@
-"""A conversation at a terminal: answers as they come, commands that begin with a slash, Ctrl-C for the answer alone.
-
-The terminal itself is ``screen``; nothing here reads a key or writes a byte.
-"""
+"""A conversation at a terminal: answers as they come, commands that begin with a slash, Ctrl-C for the answer alone."""
 
 from __future__ import annotations
 
@@ -9,9 +6,10 @@ import asyncio
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from commonplace.model.errors import CommonplaceError
+from commonplace.roles.commands.screen import Screen
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.memory import RoleMemory
 from commonplace.roles.verbs import list_memories
@@ -57,32 +55,10 @@ def run_interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T
         raise KeyboardInterrupt from None
 
 
-class Terminal(Protocol):
-    """Where the user sits."""
-
-    def ask(self) -> str:
-        """Read a line.  Raises ``EOFError`` at the end, ``KeyboardInterrupt`` at Ctrl-C."""
-
-    def confirm(self, question: str) -> bool:
-        """Return whether a question is answered with yes."""
-
-    def write(self, piece: str) -> None:
-        """Print a piece of an answer, at once."""
-
-    def end(self) -> None:
-        """End the line of an answer, if one was begun."""
-
-    def say(self, text: str) -> None:
-        """Print lines of our own."""
-
-    def warn(self, sentence: str) -> None:
-        """Print a message that is no answer."""
-
-
 class Repl:
     """The user and an agent, in turns."""
 
-    def __init__(self, talk: Conversation, terminal: Terminal) -> None:
+    def __init__(self, talk: Conversation, terminal: Screen) -> None:
         self._talk = talk
         self._terminal = terminal
 

@@ -1,0 +1,138 @@
+"""Documents with their chunks, and mirrored files, inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from commonplace.model.changes import AppendChunks, DropFiles, Outcome, PutDocument, PutFiles, TrimDocuments
+from commonplace.model.documents import Chunk, Document
+from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.queries import DocumentFilter
+from commonplace.model.records import Channel, Source
+from commonplace.stores.rows import FILE, insert_sql, micros, moment, packed, scope_at, unpacked
+from commonplace.stores.scoring import CHUNK
+from commonplace.stores.sql import vectors
+from commonplace.stores.sql.filters import documents_sql, rows_limit, scope_row
+from commonplace.stores.sql.search import KINDS, SELECT_CHUNK, TRUSTS, chunk_at
+
+if TYPE_CHECKING:
+    from commonplace.stores.sql.dialect import Db
+
+#: The columns of a document but for its identity: scope, kind, name.
+DOCUMENT = ("digest", "content", "metadata", "channel", "ref", "parents", "trust", "created_at", "updated_at")
+
+_HELD = "select row, digest, created_at from document where scope = ? and kind = ? and name = ?"
+
+
+# Reading
+
+
+def listed(db: Db, where: DocumentFilter, *, limit: int) -> list[Document]:
+    """Return the documents meant, newest first."""
+    condition, values = documents_sql(db, where)
+    sql = (
+        f"select s.path, d.kind, d.name, {', '.join(f'd.{field}' for field in DOCUMENT)} from document d"
+        f" join scope s on s.id = d.scope where {condition} order by d.updated_at desc, d.name limit ?"
+    )
+    return [_document(row) for row in db.every(sql, [*values, rows_limit(limit)])]
+
+
+def chunks(db: Db, where: DocumentFilter, *, limit: int, after: int) -> list[Chunk]:
+    """Return the chunks of the documents meant, in order."""
+    condition, values = documents_sql(db, where)
+    sql = f"{SELECT_CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
+    return [chunk_at(row) for row in db.every(sql, [*values, after, rows_limit(limit)])]
+
+
+def _document(row: Sequence[Any]) -> Document:
+    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
+    source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
+    return Document(
+        scope=scope_at(path), kind=KINDS[kind], name=name, digest=digest, content=content,
+        metadata=unpacked(metadata), source=source, trust=TRUSTS[trust], created_at=moment(created),
+        updated_at=moment(updated),
+    )  # fmt: skip
+
+
+# Writing
+
+
+def put(db: Db, change: PutDocument) -> Outcome:
+    """Save a document in place of the one of the same name."""
+    document = change.document
+    scope = scope_row(db, document.scope)
+    identity = [scope, document.kind.value, document.name]
+    held = db.first(f"{_HELD}{db.for_update}", identity)
+    if held and held[1] == document.digest:
+        return Outcome(deduped=True)
+    if held:
+        db.run("delete from document where row = ?", [held[0]])
+    source = document.source
+    row = [
+        *identity, document.digest, document.content, packed(dict(document.metadata)), source.channel.value,
+        source.ref, packed(source.parents), int(document.trust), held[2] if held else micros(document.created_at),
+        micros(document.updated_at),
+    ]  # fmt: skip
+    [(number,)] = db.every(f"{insert_sql('document', ('scope', 'kind', 'name', *DOCUMENT))} returning row", row)
+    _put_chunks(db, change, document=number, scope=scope)
+    return Outcome()
+
+
+def append(db: Db, change: AppendChunks) -> Outcome:
+    """Add chunks to a document, if it is still what it was when it was read."""
+    document = change.document
+    scope = scope_row(db, document.scope)
+    held = db.first(f"{_HELD}{db.for_update}", [scope, document.kind.value, document.name])
+    if held is None:
+        raise NotFound(f"there is no {document.kind} {document.name!r} that could grow")
+    values = [document.digest, document.content, packed(dict(document.metadata)), micros(document.updated_at)]
+    sql = "update document set digest = ?, content = ?, metadata = ?, updated_at = ? where row = ? and digest = ?"
+    if not db.run(sql, [*values, held[0], change.expect_digest]):
+        raise Conflict(f"the {document.kind} {document.name!r} was changed meanwhile")
+    _put_chunks(db, change, document=held[0], scope=scope)
+    return Outcome()
+
+
+def _put_chunks(db: Db, change: PutDocument | AppendChunks, *, document: int, scope: int) -> None:
+    for chunk, terms in zip(change.chunks, change.terms, strict=True):
+        values = [chunk.seq, chunk.ref, chunk.text, chunk.speaker, micros(chunk.occurred_at), int(chunk.trust)]
+        number = db.insert_chunk([document, scope, *values], terms, scope=scope)
+        if chunk.seq in change.vectors:
+            vectors.put(db, number * 4 + CHUNK, change.vectors[chunk.seq])
+
+
+def delete(db: Db, where: DocumentFilter) -> Outcome:
+    """Erase documents with their chunks."""
+    condition, values = documents_sql(db, where)
+    return _drop(db, db.every(f"select d.row, d.name from document d where {condition} order by d.name", values))
+
+
+def trim(db: Db, change: TrimDocuments) -> Outcome:
+    """Erase all but the newest."""
+    condition, values = documents_sql(db, change.where)
+    newest = "order by d.updated_at desc, d.name limit ? offset ?"
+    sql = f"select d.row, d.name from document d where {condition} {newest}"
+    return _drop(db, db.every(sql, [*values, rows_limit(-1), change.keep]))
+
+
+def _drop(db: Db, rows: Sequence[tuple[Any, ...]]) -> Outcome:
+    condition, values = db.among("row", [row for row, _ in rows])
+    db.run(f"delete from document where {condition}", values)
+    return Outcome(gone=tuple(name for _, name in rows))
+
+
+def put_files(db: Db, change: PutFiles) -> Outcome:
+    """Note what a mirrored folder holds."""
+    rows = [(change.folder, f.path, f.record, f.version, f.digest, f.stamp) for f in change.files]
+    replaced = ", ".join(f"{column} = excluded.{column}" for column in FILE)
+    sql = f"{insert_sql('file', ('folder', 'path', *FILE))} on conflict (folder, path{db.own}) do update set {replaced}"
+    db.run_each(sql, sorted(rows))  # in one order: no two writers wait in a circle
+    return Outcome()
+
+
+def drop_files(db: Db, change: DropFiles) -> Outcome:
+    """Forget what a mirrored folder held."""
+    condition, values = db.among("path", change.paths)
+    db.run(f"delete from file where folder = ? and {condition}", [change.folder, *values])
+    return Outcome()

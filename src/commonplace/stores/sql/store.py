@@ -1,0 +1,220 @@
+"""What every store in SQL does alike: all reads.  A database contributes its transactions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents, versions_digest
+from commonplace.model.documents import Chunk, Document, FileState
+from commonplace.model.jobs import JobState
+from commonplace.model.ports import EmbedderIdentity, Measure, Tally, Unembedded
+from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
+from commonplace.model.records import Kind, Record
+from commonplace.model.scopes import Scope
+from commonplace.stores.rows import FILE, micros, row_record, scope_at, select_list
+from commonplace.stores.sql import changes, search, vectors
+from commonplace.stores.sql.filters import filter_sql, order_sql, rows_limit, rows_of, scopes_below
+
+if TYPE_CHECKING:
+    from commonplace.model.events import Event
+    from commonplace.model.items import Item
+    from commonplace.stores.sql.dialect import Db
+
+T = TypeVar("T")
+
+#: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
+NOT_DURABLE = (Touch, PutFiles, DropFiles, SetVectors, TrimEvents)
+
+
+class SqlStore(ABC):
+    """The reads of a store.  A subclass lends connections and writes."""
+
+    path: str  #: where it is
+
+    @abstractmethod
+    def using(self) -> AbstractContextManager[Db]:
+        """Borrow a connection."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Db]:
+        """See one state of the store throughout."""
+
+    @abstractmethod
+    def writing(self, *, durable: bool = True) -> AbstractContextManager[Db]:
+        """Make all of it or none, while nobody else writes."""
+
+    @abstractmethod
+    def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:
+        """Replace whatever has the same key as one of these items, and erase others, in a transaction."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other store."""
+        return self.path
+
+    @property
+    def own_folders(self) -> str:
+        """What the names of this machine's folders begin with."""
+        return self._folder("")
+
+    # Reading
+
+    def _ask(self, work: Callable[[Db], T]) -> T:
+        """Ask one question, which sees one state by itself."""
+        with self.using() as db:
+            return work(db)
+
+    def _read(self, work: Callable[[Db], T]) -> T:
+        """Ask several, of one state of the store."""
+        with self.reading() as db:
+            return work(db)
+
+    def get(self, id: str) -> Record | None:
+        """See ``Store``."""
+        return self._ask(lambda db: changes.read(db, id))
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """See ``Store``."""
+        return self._ask(lambda db: _find(db, where, order, limit))
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self._read(lambda db: search.match(db, where, query, limit=limit))
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+        """See ``Store``."""
+        return self._read(lambda db: search.nearest(db, where, vector, limit=limit))
+
+    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+        """See ``Store``."""
+        return self._read(lambda db: search.survey(db, where, query, vector, limit=limit))
+
+    def speakers(self, scopes: Collection[Scope]) -> list[str]:
+        """See ``Store``."""
+        return self._read(lambda db: search.speakers(db, scopes))
+
+    def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
+        """See ``Store``."""
+        from commonplace.stores.sql import documents  # noqa: PLC0415 - no recall asks for them
+
+        return self._ask(lambda db: documents.listed(db, where, limit=limit))
+
+    def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
+        """See ``Store``."""
+        from commonplace.stores.sql import documents  # noqa: PLC0415 - no recall asks for them
+
+        return self._ask(lambda db: documents.chunks(db, where, limit=limit, after=after))
+
+    def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
+        """See ``Store``."""
+        return self._ask(lambda db: _files(db, self._folder(folder), records))
+
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
+        """See ``Store``."""
+        return self._ask(lambda db: _census(db, at))
+
+    def measure(self, where: Filter) -> Measure:
+        """See ``Store``."""
+        return self._ask(lambda db: changes.measure(db, where))
+
+    def versions_digest(self, where: Filter) -> str:
+        """See ``Store``."""
+        return versions_digest(self._ask(lambda db: changes.versions(db, where)))
+
+    def scopes(self, below: Scope | None = None) -> list[Scope]:
+        """See ``Store``."""
+        every = "select path from scope"
+        found = self._ask(lambda db: db.every(every) if below is None else scopes_below(db, below))
+        return sorted((scope_at(path) for path, *_ in found), key=str)
+
+    def scopes_with_records(self, below: Scope) -> list[Scope]:
+        """See ``Store``."""
+        having = "where exists (select 1 from record r where r.scope = below.id)"
+        return [scope_at(path) for path, _ in sorted(self._ask(lambda db: scopes_below(db, below, having=having)))]
+
+    def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
+        """See ``Store``."""
+        from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for them
+
+        return self._ask(lambda db: events.listed(db, scopes, after=after, limit=limit))
+
+    def events_floor(self) -> int:
+        """See ``Store``."""
+        from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(events.floor)
+
+    def _last_event(self) -> int:
+        from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(events.last)
+
+    def embedder(self) -> EmbedderIdentity | None:
+        """See ``Store``."""
+        return self._ask(vectors.embedder)
+
+    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
+        """See ``Store``."""
+        return self._read(lambda db: vectors.unembedded(db, identity, limit))
+
+    def count_unembedded(self, identity: EmbedderIdentity) -> int:
+        """See ``Store``."""
+        return self._read(lambda db: vectors.count_unembedded(db, identity))
+
+    def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
+        """See ``Store``."""
+        from commonplace.stores.sql import jobs  # noqa: PLC0415 - no recall asks for them
+
+        return self._ask(lambda db: jobs.states(db, scopes, self._time(now)))
+
+    def _folder(self, folder: str) -> str:
+        """The name under which the store knows a folder."""
+        return folder
+
+    def _time(self, now: datetime) -> datetime | None:
+        """The time by which leases run; None: the database knows."""
+        return now
+
+
+def _find(db: Db, where: Filter, order: Order, limit: int) -> list[Record]:
+    condition, values = filter_sql(db, where, "r")
+    table, moments = rows_of(db, where)
+    sql = (
+        f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
+        f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
+    )
+    return [row_record(row) for row in db.every(sql, [*moments, *values, rows_limit(limit)])]
+
+
+def _files(db: Db, folder: str, records: Collection[str] | None) -> list[FileState]:
+    sql, values = f"select path, {', '.join(FILE)} from file where folder = ?", [folder]
+    if records is not None:
+        choice, wanted = db.among("record", records)
+        sql, values = f"{sql} and {choice}", [*values, *wanted]
+    rows = sorted(db.every(sql, values))  # here: SQLite would walk the whole folder to have them in order
+    return [FileState(path=p, record=r, version=v, digest=d, stamp=t) for p, r, v, d, t in rows]
+
+
+def _census(db: Db, at: datetime | None) -> list[Tally]:
+    state = (
+        "case when r.archived_at is not null then 'archived' when r.held = 1 then 'held'"
+        " when r.expires_at <= ? then 'expired' else 'live' end"
+    )
+    record, document, chunk = (db.bytes_of.format(text) for text in ("r.content", "d.content", "c.text"))
+    chunked = f"(select sum({chunk}) from chunk c where c.document = d.row)"
+    sql = (
+        f"select s.path, r.kind, {state}, count(*), cast(sum({record}) as bigint)"
+        " from record r join scope s on s.id = r.scope group by 1, 2, 3 union all"
+        " select s.path, d.kind, 'live', count(*),"
+        f" cast(sum(coalesce({document}, 0) + coalesce({chunked}, 0)) as bigint)"
+        " from document d join scope s on s.id = d.scope group by 1, 2 order by 1, 2, 3"
+    )
+    kinds = {kind.value: kind for kind in Kind}
+    return [
+        Tally(scope=scope_at(path), what=kinds.get(what, what), state=State(state), count=count, bytes=size)
+        for path, what, state, count, size in db.every(sql, [micros(at)])
+    ]
