@@ -128,30 +128,36 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
 
     Without a name the sentence is about the fields alone, for callers that say themselves where the value stands.
     """
-    return _decode(_prepare(hint), value, name)
-
-
-def decode_known(kind: type[V], value: Any) -> V:
-    """Return JSON as one of our values; fields of other programs and of later versions are passed over."""
-    known = {field: value[field] for field in kind.fields if field in value} if isinstance(value, Mapping) else value
-    found: V = decode(kind, known)
-    return found
-
-
-def _prepare(hint: Any) -> Prepared:
-    inner, optional = _without_none(hint)
-    base, marks = _unannotated(inner)
-    return inner, optional, base, _limits(marks), codec_of(base)
-
-
-def _decode(prepared: Prepared, value: Any, name: str) -> Any:
-    inner, optional, base, marks, codec = prepared
+    inner, optional, base, marks, codec = _prepare(hint)
     if value is None and optional:
         return None
     decoded = codec.decode(base, value, name)
     if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
         raise InvalidInput(f"{name or 'it'} must be {_expected(schema_of(inner))}, not {preview(value)}")
     return decoded
+
+
+def decode_known(kind: type[V], value: Any) -> V:
+    """Return JSON as a value of a type; fields of other programs and of later versions are passed over."""
+    found: V = decode(kind, _known(kind, value))
+    return found
+
+
+def _known(hint: Any, value: Any) -> Any:
+    base = _prepare(hint)[2]
+    if isinstance(value, list):
+        return [_known(_item(base), item) for item in value]
+    if isinstance(value, Mapping) and isinstance(base, type) and issubclass(base, Value):
+        hints = field_hints(base)
+        return {key: _known(hints[key], item) for key, item in value.items() if key in hints}
+    return value
+
+
+@cache
+def _prepare(hint: Any) -> Prepared:
+    inner, optional = _without_none(hint)
+    base, marks = _unannotated(inner)
+    return inner, optional, base, _limits(marks), codec_of(base)
 
 
 def encode(value: Any, *, for_models: bool = False) -> Any:
@@ -207,7 +213,6 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
-_PREPARED: dict[type[Value], dict[str, Prepared]] = {}
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -314,8 +319,7 @@ def _value(base: type[Value], value: Any, name: str) -> Any:
     if missing := [key for key in base.fields if key not in base.defaults and key not in value]:
         raise InvalidInput(f"{name or 'it'} needs {', '.join(map(repr, missing))}")
     inside = f"{name}." if name else ""
-    fields = _PREPARED.get(base) or _PREPARED.setdefault(base, {key: _prepare(hint) for key, hint in hints.items()})
-    return base(**{key: _decode(fields[key], item, f"{inside}{key}") for key, item in value.items()})
+    return base(**{key: decode(hints[key], item, name=f"{inside}{key}") for key, item in value.items()})
 
 
 def _value_json(value: Value, for_models: bool) -> dict[str, Any]:
@@ -341,7 +345,8 @@ def _item(base: Any) -> Any:
 def _mapping(base: Any, value: Any, name: str) -> Any:
     if not isinstance(value, Mapping):
         return _UNFIT
-    return {str(key): decode(_item(base), item, name=f"{name}.{key}") for key, item in value.items()}
+    inner = _item(base)
+    return {str(key): decode(inner, item, name=f"{name}.{key}") for key, item in value.items()}
 
 
 def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
@@ -351,7 +356,8 @@ def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
 def _many(base: Any, value: Any, name: str) -> Any:
     if not isinstance(value, list):
         return _UNFIT
-    items = [decode(_item(base), item, name=f"each of {name}") for item in value]
+    inner = _item(base)
+    items = [decode(inner, item, name=f"each of {name}") for item in value]
     kind = get_origin(base) or base
     return kind(items) if issubclass(kind, tuple | frozenset | set) else items
 

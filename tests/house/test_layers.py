@@ -51,9 +51,7 @@ KNOWN = {
     "hosts/hook.py -> learning.extract",
     "hosts/pi.py -> records.session_lines",
     "hosts/transcripts.py -> records.index",
-    "intents/mcp_tools.py -> mcp.types",
     "learning/commands/memory.py -> roles.commands.memory",
-    "mcp/command.py -> intents.mcp_tools",
     "records/foreign.py -> learning.extract_gate",
     "records/foreign_export.py -> learning.consolidate_text",
 }
