@@ -128,13 +128,7 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
 
     Without a name the sentence is about the fields alone, for callers that say themselves where the value stands.
     """
-    inner, optional, base, marks, codec = _prepare(hint)
-    if value is None and optional:
-        return None
-    decoded = codec.decode(base, value, name)
-    if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
-        raise InvalidInput(f"{name or 'it'} must be {_expected(schema_of(inner))}, not {preview(value)}")
-    return decoded
+    return _decode(_prepare(hint), value, name)
 
 
 def decode_known(kind: type[V], value: Any) -> V:
@@ -153,11 +147,20 @@ def _known(hint: Any, value: Any) -> Any:
     return value
 
 
-@cache
-def _prepare(hint: Any) -> Prepared:
+def _prepare(hint: Any) -> Prepared:  # not cached by equality: equal literals may list their words in another order
     inner, optional = _without_none(hint)
     base, marks = _unannotated(inner)
     return inner, optional, base, _limits(marks), codec_of(base)
+
+
+def _decode(prepared: Prepared, value: Any, name: str) -> Any:
+    inner, optional, base, marks, codec = prepared
+    if value is None and optional:
+        return None
+    decoded = codec.decode(base, value, name)
+    if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
+        raise InvalidInput(f"{name or 'it'} must be {_expected(schema_of(inner))}, not {preview(value)}")
+    return decoded
 
 
 def encode(value: Any, *, for_models: bool = False) -> Any:
@@ -213,6 +216,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
+_PREPARED: dict[type[Value], dict[str, Prepared]] = {}
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -319,7 +323,8 @@ def _value(base: type[Value], value: Any, name: str) -> Any:
     if missing := [key for key in base.fields if key not in base.defaults and key not in value]:
         raise InvalidInput(f"{name or 'it'} needs {', '.join(map(repr, missing))}")
     inside = f"{name}." if name else ""
-    return base(**{key: decode(hints[key], item, name=f"{inside}{key}") for key, item in value.items()})
+    fields = _PREPARED.get(base) or _PREPARED.setdefault(base, {key: _prepare(hint) for key, hint in hints.items()})
+    return base(**{key: _decode(fields[key], item, f"{inside}{key}") for key, item in value.items()})
 
 
 def _value_json(value: Value, for_models: bool) -> dict[str, Any]:
@@ -345,8 +350,8 @@ def _item(base: Any) -> Any:
 def _mapping(base: Any, value: Any, name: str) -> Any:
     if not isinstance(value, Mapping):
         return _UNFIT
-    inner = _item(base)
-    return {str(key): decode(inner, item, name=f"{name}.{key}") for key, item in value.items()}
+    inner = _prepare(_item(base))
+    return {str(key): _decode(inner, item, f"{name}.{key}") for key, item in value.items()}
 
 
 def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
@@ -356,8 +361,8 @@ def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
 def _many(base: Any, value: Any, name: str) -> Any:
     if not isinstance(value, list):
         return _UNFIT
-    inner = _item(base)
-    items = [decode(inner, item, name=f"each of {name}") for item in value]
+    inner = _prepare(_item(base))
+    items = [_decode(inner, item, f"each of {name}") for item in value]
     kind = get_origin(base) or base
     return kind(items) if issubclass(kind, tuple | frozenset | set) else items
 

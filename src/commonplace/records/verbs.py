@@ -22,7 +22,7 @@ from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
 if TYPE_CHECKING:  # with the first call, see above
-    from commonplace.engine.memory import Kept
+    from commonplace.engine.memory import WriteResult
     from commonplace.records.access import MemoryAccess
 
 SCHEME = "memory://"
@@ -549,7 +549,7 @@ def _view(caller: MemoryAccess, record: Record, notes: Sequence[str] = ()) -> St
     return StoredRecord(record=record, uri=_address(record), state=state, file_notes=tuple(notes))
 
 
-def _saved(caller: MemoryAccess, kept: Kept, notes: Sequence[str]) -> Saved:
+def _saved(caller: MemoryAccess, kept: WriteResult, notes: Sequence[str]) -> Saved:
     from commonplace.engine.rendering import redaction_notes  # noqa: PLC0415 - see the module
 
     return Saved(
