@@ -41,22 +41,7 @@ ALLOWED = {
     "__init__": CORE,
 }
 #: Imports of the time before the rooms that still have to go; nothing may be added.
-KNOWN = {
-    "cli/project.py -> roles.commands.template",
-    "cli/transfer.py -> records.commands.foreign",
-    "cli/transfer.py -> roles.commands.lance",
-    "hosts/capture.py -> learning.consolidate",
-    "hosts/capture.py -> learning.extract",
-    "hosts/capture.py -> records.index",
-    "hosts/hook.py -> learning.extract",
-    "hosts/pi.py -> records.session_lines",
-    "hosts/transcripts.py -> records.index",
-    "intents/mcp_tools.py -> mcp.types",
-    "learning/commands/memory.py -> roles.commands.memory",
-    "mcp/command.py -> intents.mcp_tools",
-    "records/foreign.py -> learning.extract_gate",
-    "records/foreign_export.py -> learning.consolidate_text",
-}
+KNOWN: set[str] = set()
 #: Libraries and the only folders that may know them.
 LIBRARIES = {
     "apsw": {"stores"},

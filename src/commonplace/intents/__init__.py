@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from commonplace.intents.entries import Caller
     from commonplace.intents.event_routes import EVENT_ROUTES
     from commonplace.intents.intents import Intents
+    from commonplace.intents.mcp_tools import intent_surface
     from commonplace.intents.opening import open_intents
     from commonplace.intents.openintent_sdk import equip
     from commonplace.intents.rfc_routes import RFC_ROUTES
@@ -35,6 +36,7 @@ __getattr__ = lazy_names(
         "entries": "Caller",
         "event_routes": "EVENT_ROUTES",
         "intents": "Intents",
+        "mcp_tools": "intent_surface",
         "opening": "open_intents",
         "openintent_sdk": "equip",
         "rfc_routes": "RFC_ROUTES",
@@ -60,6 +62,7 @@ __all__ = [
     "Runner",
     "assign",
     "equip",
+    "intent_surface",
     "on_assignment",
     "open_intents",
     "run_workflow",

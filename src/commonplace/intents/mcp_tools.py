@@ -18,7 +18,7 @@ from commonplace.engine.rendering import STANDING, fence, iso, quoted_line
 from commonplace.intents.entries import Caller, Entry, agent_scope, namespace_named
 from commonplace.intents.intents import Intents
 from commonplace.intents.opening import open_intents
-from commonplace.mcp.types import Offer, Told, fields
+from commonplace.intents.schema_tools import Offer, Told, fields
 
 TIERS = ("episodic", "semantic")
 RECALLED, RECALL_MOST = 5, 50

@@ -13,7 +13,7 @@ from commonplace.engine.admission import Admitted
 from commonplace.engine.forgetting import only_in
 from commonplace.engine.rendering import keyed_digest
 from commonplace.learning.rules import Proposal
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
@@ -52,7 +52,7 @@ class Decision(Value):
 
 
 def decide(
-    place: Workplace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
+    place: Workspace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
 ) -> Decision:
     """The changes that keep what is worth keeping; ``earlier`` is what was made of this session before."""
     gate = _Gate(place, session, earlier)
@@ -78,7 +78,7 @@ def _folded(text: str) -> str:
 class _Known:
     """What is stored already, looked up by its words: only what a proposal can collide with is read."""
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: Workspace) -> None:
         scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
         self._store, self._where = place.store, Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
         self.unchanged = Require(where=self._where, digest=place.store.versions_digest(self._where))
@@ -128,7 +128,7 @@ class _Known:
 class _Gate:
     """What comes of each proposal."""
 
-    def __init__(self, place: Workplace, session: str, earlier: Document | None) -> None:
+    def __init__(self, place: Workspace, session: str, earlier: Document | None) -> None:
         self._place, self._session = place, session
         self._known = _Known(place)
         self._forgotten = _forgotten(place, earlier)
@@ -150,7 +150,7 @@ class _Gate:
 
     def take(self, proposal: Proposal) -> None:
         """Keep a proposal, or say why not."""
-        reason = worthless(proposal.content)
+        reason = reason_worthless(proposal.content)
         if reason is None and len(self.records) >= self._place.learning.max_records_per_session:
             reason = f"more than {self._place.learning.max_records_per_session} of one session"
         if reason is None:
@@ -231,7 +231,7 @@ def _since(record: Record) -> datetime:
     return record.occurred_at or record.created_at
 
 
-def worthless(content: str) -> str | None:
+def reason_worthless(content: str) -> str | None:
     """Why a text is no fact: the least that a record has to say."""
     text = " ".join(content.split())
     words = [word for word in terms(text) if word not in _EMPTY_WORDS]
@@ -242,7 +242,7 @@ def worthless(content: str) -> str | None:
     return None
 
 
-def _forgotten(place: Workplace, earlier: Document | None) -> frozenset[str]:
+def _forgotten(place: Workspace, earlier: Document | None) -> frozenset[str]:
     """What was made of this session once and erased by a person since: old transcripts must not bring it back."""
     made = earlier.metadata.get("digests") if earlier else None
     if not isinstance(made, dict):

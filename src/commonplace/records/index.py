@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 from commonplace.engine.admission import Gate
 from commonplace.engine.transcripts import Turn, pieces_of, without_injected
 from commonplace.engine.writer import document_change
-from commonplace.learning import Workplace
+from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import Tell, silent
@@ -95,7 +95,7 @@ class Log(Value):
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
-def index(place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
+def index(place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
     _takes_transcripts(place)
     found = list(_files(paths))
@@ -105,14 +105,14 @@ def index(place: Workplace, paths: Sequence[str], *, session: str | None = None,
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+def index_logs(place: Workspace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
     """Make transcripts searchable that are kept in another form, such as a coding agent's."""
     _takes_transcripts(place)
     work = _Indexing(place, tell)
     return work.report([work.log(log) for log in logs])
 
 
-def _takes_transcripts(place: Workplace) -> None:
+def _takes_transcripts(place: Workspace) -> None:
     if place.scope not in place.bind(Channel.CAPTURE).transcripts:
         raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
 
@@ -169,7 +169,7 @@ class _Position(Value):
 class _Indexing:
     """One run: what it works with, and what it has to tell."""
 
-    def __init__(self, place: Workplace, tell: Tell) -> None:
+    def __init__(self, place: Workspace, tell: Tell) -> None:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()
@@ -185,11 +185,13 @@ class _Indexing:
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
         """Index one file; one that cannot be read is named, and the others are indexed."""
-        with self._naming(path), opened(path) as file:
+        with self._naming(path), open_regular(path) as file:
             if kind is DocumentKind.TICKET:
                 return self._ticket(path, file)
             status = os.fstat(file.fileno())
-            log = Log(path=path, session=session, stamp=stamped(status), modified=_modified(status), lines=lambda: file)
+            log = Log(
+                path=path, session=session, stamp=stamp_of(status), modified=_modified(status), lines=lambda: file
+            )
             return self._patiently(log, file)
         return None
 
@@ -435,7 +437,7 @@ class _Reader:
         self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
 
 
-def opened(path: str) -> IO[bytes]:
+def open_regular(path: str) -> IO[bytes]:
     """A file to read; a pipe or a device would never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -464,7 +466,7 @@ def _latest(one: datetime | None, other: datetime | None) -> datetime | None:
     return max((moment for moment in (one, other) if moment), default=None)
 
 
-def stamped(status: os.stat_result) -> dict[str, Json]:
+def stamp_of(status: os.stat_result) -> dict[str, Json]:
     """The same stamp is taken for the same bytes."""
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino}
 
