@@ -35,7 +35,9 @@ shop = Shop(sys.argv[1], Now(timedelta(hours=int(sys.argv[3]))), place=sys.argv[
 sys.stdin.readline()
 print(consolidate_memory(shop.place).status)
 """
-RESTLESS = WORKER.replace("print(consolidate_memory(shop.place).status)", "while True: consolidate_memory(shop.place, force=True)")
+RESTLESS = WORKER.replace(
+    "print(consolidate_memory(shop.place).status)", "while True: consolidate_memory(shop.place, force=True)"
+)
 
 
 class Died(BaseException):

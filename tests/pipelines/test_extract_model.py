@@ -212,7 +212,9 @@ def test_after_three_failures_the_reason_is_still_told(think, learn, clock):
     clock.forward(timedelta(minutes=3))
     report = extract_sessions(there)
 
-    assert [(str(left.reason), left.error) for left in report.skipped] == [("out of tries", "the answer is not a JSON object")]
+    assert [(str(left.reason), left.error) for left in report.skipped] == [
+        ("out of tries", "the answer is not a JSON object")
+    ]
     assert not report.is_well
     model.answers = [reply(fact())]
     assert len(extract_sessions(there, force=True).records) == 1

@@ -13,7 +13,7 @@ import click
 from commonplace.app import App, open_app
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.engine.memory import Kept, Memory
+from commonplace.engine.memory import Memory, WriteResult
 from commonplace.engine.rendering import record_json, redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
@@ -50,7 +50,7 @@ class Session:
         """Return the records with these ids or beginnings of ids, each once; raises if one is missing."""
         return list({record.id: record for record in map(self.memory.get, ids)}.values())
 
-    def saved_json(self, kept: Kept) -> dict[str, Any]:
+    def saved_json(self, kept: WriteResult) -> dict[str, Any]:
         """The result of a write, for programs; redactions are also printed as notes."""
         self.add_notes(*redaction_notes(kept.redactions), *kept.notes)
         return self.to_json(kept.record) | {

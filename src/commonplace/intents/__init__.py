@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from commonplace.intents.entries import Caller
     from commonplace.intents.event_routes import EVENT_ROUTES
     from commonplace.intents.intents import Intents
-    from commonplace.intents.mcp_tools import intent_surface
     from commonplace.intents.opening import open_intents
     from commonplace.intents.openintent_sdk import equip
     from commonplace.intents.rfc_routes import RFC_ROUTES
     from commonplace.intents.sdk_routes import SDK_ROUTES
+    from commonplace.intents.surface import intent_surface
     from commonplace.intents.verbs import VERBS, IntentAccess
     from commonplace.intents.workflow import run_workflow
 
@@ -36,11 +36,11 @@ __getattr__ = lazy_names(
         "entries": "Caller",
         "event_routes": "EVENT_ROUTES",
         "intents": "Intents",
-        "mcp_tools": "intent_surface",
         "opening": "open_intents",
         "openintent_sdk": "equip",
         "rfc_routes": "RFC_ROUTES",
         "sdk_routes": "SDK_ROUTES",
+        "surface": "intent_surface",
         "verbs": "VERBS IntentAccess",
         "workflow": "run_workflow",
     },

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from commonplace.learning.consolidate import consolidate_memory
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
-    from commonplace.learning.extract_gate import reason_worthless
+    from commonplace.learning.extract_gate import worthless_reason
     from commonplace.learning.extract_host import extraction_prompt
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
     from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
@@ -41,7 +41,7 @@ __getattr__ = lazy_names(
         "consolidate": "consolidate_memory",
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
-        "extract_gate": "reason_worthless",
+        "extract_gate": "worthless_reason",
         "extract_host": "extraction_prompt",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "save_brief_receipt save_recall_receipt save_receipt",
@@ -73,7 +73,6 @@ __all__ = [
     "open_learning_workspace",
     "open_workspace",
     "read_page",
-    "reason_worthless",
     "rules_in",
     "save_brief_receipt",
     "save_recall_receipt",
@@ -81,4 +80,5 @@ __all__ = [
     "session_brief",
     "session_watermark",
     "shown_items",
+    "worthless_reason",
 ]

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
         IndexReport,
         Log,
         Trouble,
+        file_stamp,
         index_logs,
-        open_regular,
-        stamp_of,
+        open_regular_file,
     )
     from commonplace.records.session_lines import asks_memory
     from commonplace.records.surface import record_tools, records_surface
@@ -33,7 +33,7 @@ __getattr__ = lazy_names(
     {
         "access": "AccessTable AppAccess MemoryAccess",
         "commands.foreign": "export_foreign import_foreign",
-        "index": "LINE_BYTES IndexReport Indexed Log Trouble index_logs open_regular stamp_of",
+        "index": "LINE_BYTES IndexReport Indexed Log Trouble index_logs file_stamp open_regular_file",
         "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
@@ -52,10 +52,10 @@ __all__ = [
     "Trouble",
     "asks_memory",
     "export_foreign",
+    "file_stamp",
     "import_foreign",
     "index_logs",
-    "open_regular",
+    "open_regular_file",
     "record_tools",
     "records_surface",
-    "stamp_of",
 ]

@@ -14,7 +14,7 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, json_option, plural, progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
-from commonplace.learning.consolidate import ConsolidateReport, commit_answers, prepare_questions, report_sentence
+from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
 from commonplace.learning.consolidate import consolidate_memory as run
 from commonplace.learning.consolidate_receipts import undo_consolidation as take_back
 from commonplace.learning.opening import open_learning_workspace, open_workspace
@@ -80,7 +80,7 @@ def _text(report: ConsolidateReport) -> str:
         return report.diff or "Nothing would change"
     if report.status in ("skipped", "failed"):
         return f"{report.status.capitalize()}: {report.reason}"
-    lines = [report_sentence(report).capitalize()]
+    lines = [describe(report).capitalize()]
     lines += [f"superseded: {one.old.content} -> {one.new.content} ({one.why})" for one in report.superseded]
     lines += [f"dropped: {one.text} ({one.reason})" for one in report.dropped]
     return "\n".join(lines)
