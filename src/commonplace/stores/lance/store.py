@@ -162,7 +162,6 @@ class LanceStore(SqliteStore):
         return held.rows if held and held.name not in self._lost else 0
 
     def close(self) -> None:
-        """See ``Store``."""
         self._index.close()
         super().close()
 

@@ -87,7 +87,6 @@ class PostgresStore(SqlStore):
     # Writing
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
-        """See ``Store``."""
         if not changes:
             return []
         durable = not all(isinstance(change, NOT_DURABLE) for change in changes)
@@ -100,8 +99,6 @@ class PostgresStore(SqlStore):
         return self._write(make, durable=durable)
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-        """See ``Store``."""
-
         def take(db: PostgresDb) -> Claim | Skipped:
             take_turns(db, [Enqueue(job=job)], self._connections.turn, embedder=None)
             return jobs.claim(db, job, lease=lease, now=self._time(now))
@@ -109,7 +106,6 @@ class PostgresStore(SqlStore):
         return self._write(take, durable=True)
 
     def close(self) -> None:
-        """See ``Store``."""
         self._listener.close()
         self._connections.close()
 
@@ -170,7 +166,6 @@ class PostgresStore(SqlStore):
         return self._connections.writing_alone(durable=durable)
 
     def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:
-        """See ``SqlStore``."""
         from commonplace.stores.postgres.bulk_load import load  # noqa: PLC0415 - only what moves a store needs it
 
         load(db, items, self.own_folders, gone=gone)

@@ -61,7 +61,6 @@ class PostgresKeeper:
         self.store = store
 
     def check(self) -> list[Problem]:
-        """See ``Keeper``."""
         try:
             with self.store.reading() as db:
                 return [*self._index(db), *hash_problems(db), *_vectors(db), *_unindexed(db)]
@@ -69,7 +68,6 @@ class PostgresKeeper:
             return [Problem(what=str(error), fixable=False)]
 
     def repair(self) -> list[str]:
-        """See ``Keeper``."""
         done = []
         with self.store.writing() as db:
             if astray := _count(db, _ASTRAY):
@@ -95,7 +93,6 @@ class PostgresKeeper:
         return done
 
     def backup(self, path: str) -> int:
-        """See ``Keeper``."""
         target = os.path.abspath(path)
         if os.path.exists(target):
             raise InvalidInput(f"{path!r} is there already; a backup overwrites nothing")
@@ -114,7 +111,6 @@ class PostgresKeeper:
         return count
 
     def restore(self, path: str) -> int:
-        """See ``Keeper``."""
         with opened_backup(path) as backup, tempfile.TemporaryDirectory(prefix="commonplace-") as folder:
             copy = os.path.join(folder, "backup.db")
             _duplicate(backup, copy)

@@ -305,27 +305,31 @@ class GroupCommit:
                 turn.woken.set()
 
 
+#: What an error of the driver means, first match first; the cause stays.
+_ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
+    (apsw.BusyError, StoreBusy, "the store {0!r} is locked; nothing was changed"),
+    ((apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError), StoreDamaged,
+     "the store {0!r} is damaged ({1}); run `commonplace doctor`"),
+    (UnicodeEncodeError, InvalidInput,
+     "text with half a character in it, a lone surrogate, can be neither kept nor found"),
+    (apsw.FullError, StoreError, "the disk of {0!r} is full; nothing was changed"),
+    (apsw.ReadOnlyError, StoreError, "the store {0!r} cannot be written to; nothing was changed"),
+    ((apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError), StoreError,
+     "the store {0!r} cannot be opened: {1}"),
+    (apsw.Error, StoreError, "the store {0!r} failed: {1}"),
+)  # fmt: skip
+
+
 @contextlib.contextmanager
 def mapped(path: str) -> Iterator[None]:
-    """Say what the driver said, in our words; the cause stays."""
+    """Translate errors of the driver."""
     try:
         yield
-    except apsw.BusyError as error:
-        raise StoreBusy(f"the store {path!r} is locked; nothing was changed") from error
-    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
-        raise StoreDamaged(f"the store {path!r} is damaged ({error}); run `commonplace doctor`") from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            "text with half a character in it, a lone surrogate, can be neither kept nor found"
-        ) from error
-    except apsw.FullError as error:
-        raise StoreError(f"the disk of {path!r} is full; nothing was changed") from error
-    except apsw.ReadOnlyError as error:
-        raise StoreError(f"the store {path!r} cannot be written to; nothing was changed") from error
-    except (apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError) as error:
-        raise StoreError(f"the store {path!r} cannot be opened: {error}") from error
-    except apsw.Error as error:
-        raise StoreError(f"the store {path!r} failed: {error}") from error
+    except (apsw.Error, UnicodeError, OSError) as error:
+        for kinds, translated, message in _ERRORS:
+            if isinstance(error, kinds):
+                raise translated(message.format(path, error)) from error
+        raise
 
 
 def prepare(db: SqliteDb, path: str, scripts: list[str], *, fills: Mapping[int, Fill], product: str) -> None:

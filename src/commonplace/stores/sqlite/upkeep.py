@@ -11,6 +11,7 @@ import os
 import stat
 from array import array
 from collections.abc import Iterator
+from struct import unpack_from
 
 import apsw
 
@@ -46,7 +47,6 @@ class SqliteKeeper:
         self.store = store
 
     def check(self) -> list[Problem]:
-        """See ``Keeper``."""
         try:
             with self.store.using() as db:
                 found = [
@@ -61,7 +61,6 @@ class SqliteKeeper:
         return [*found, *self._surroundings()]
 
     def repair(self) -> list[str]:
-        """See ``Keeper``."""
         done = []
         if self._is_damaged():
             done.append(self._salvage())
@@ -85,7 +84,6 @@ class SqliteKeeper:
         return done
 
     def backup(self, path: str) -> int:
-        """See ``Keeper``."""
         target = os.path.abspath(path)
         if os.path.exists(target):
             raise InvalidInput(f"{path!r} is there already; a backup overwrites nothing")
@@ -104,7 +102,6 @@ class SqliteKeeper:
         return count
 
     def restore(self, path: str) -> int:
-        """See ``Keeper``."""
         with opened_backup(path) as source, self.store.using() as db, self.store.locked():
             with db.backup("main", source, "main") as copying:
                 copying.step(-1)
@@ -192,6 +189,51 @@ class SqliteKeeper:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(fresh.path + side)
         return f"{saved} records were carried over to a new database; the damaged one is {aside!r}"
+
+
+# Erased bytes: ``secure_delete`` overwrites a row that is deleted, but not the copies that were left behind when pages
+# were split and rows moved from one to another: one erased text in some fifty could still be read in the file.  No
+# reader ever looks at those bytes, so they can be overwritten in place.
+
+_INNER, _LEAVES = (2, 5), (10, 13)  # the first byte of a page that holds rows; every other page begins with a 0
+_PAGES_MOST = 2 << 24  # from here on the number of a following page could be taken for that first byte
+_ZEROS = bytes(65_536)  # the largest page
+
+
+def wipe(db: apsw.Connection, path: str) -> None:
+    """Overwrite all bytes that belong to no row.
+
+    Call in a write transaction that has changed nothing yet and will change something, with the log emptied before it:
+    then the file is whole, nobody else writes, and all other connections forget their copies of its pages.
+    """
+    size, pages = int(db.pragma("page_size")), int(db.pragma("page_count"))
+    if pages >= _PAGES_MOST:
+        return
+    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        for number in range(1, pages):  # the first page holds the schema
+            page = file.xRead(size, number * size)
+            for start, end in _slack(page):
+                if page[start:end] != _ZEROS[: end - start]:
+                    file.xWrite(_ZEROS[: end - start], number * size + start)
+        file.xSync(apsw.SQLITE_SYNC_NORMAL)
+    finally:
+        file.xClose()
+    db.execute("pragma shrink_memory")  # this connection forgets its copies too
+
+
+def _slack(page: bytes) -> Iterator[tuple[int, int]]:
+    """Where a page holds no row: before the first one, and in each gap between two.  What makes no sense ends it."""
+    if page[0] not in _INNER + _LEAVES:
+        return
+    gap, cells, content = unpack_from(">HHH", page, 1)
+    start, end = (12 if page[0] in _INNER else 8) + 2 * cells, content or 65_536
+    while start <= end <= len(page):
+        yield start, end
+        if not end <= gap <= len(page) - 4:
+            return
+        following, size = unpack_from(">HH", page, gap)
+        start, end, gap = gap + 4, gap + size, following
 
 
 # Codes of vectors
