@@ -1,6 +1,6 @@
 """Connections to one PostgreSQL schema: pooled, opened alike, errors translated, texts that hold any character.
 
-A transaction is begun and ended here, and what the driver says about it is said in our words in one place.  Nothing
+Transactions begin and end here, and errors of the driver are translated in one place.  Nothing
 here knows what a record is.
 """
 
@@ -35,13 +35,13 @@ except ImportError as error:
         f"a PostgreSQL store needs the extra `postgres`: pip install 'commonplace[postgres]' ({error})"
     ) from error
 
-LOCK_MS = 10_000  # how long a statement waits for somebody else's lock
+LOCK_MS = 10_000  # how long a statement waits for a lock
 IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
-WORK_MEMORY = "64MB"  # a set of found rows that does not fit is kept by pages, and all of their rows are looked at
+WORK_MEMORY = "64MB"  # a set of found rows that does not fit is stored by pages, and all of their rows are read
 POOL_MOST = 8  # connections of one process
-TENANT = "default"  # whose rows those are that nobody else has
+TENANT = "default"  # the tenant of a store that has no others
 NAME_BYTES = 63  # of a schema: the server cuts off the rest, and two stores would be one
 OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
 
@@ -133,7 +133,7 @@ class Connections:
             yield db
 
     def apart(self) -> PostgresDb:
-        """One connection outside of the pool, set up like those in it; whoever asks for it closes it."""
+        """Open one connection outside of the pool, set up like those in it; the caller closes it."""
         db = PostgresDb.connect(self._url, **_ALIKE)
         try:
             self._configure(db)
@@ -247,7 +247,7 @@ class Connections:
         adapt(db)
 
 
-_inherited: list[ConnectionPool[PostgresDb] | None] = []  # pools of a parent process, kept from being closed
+_inherited: list[ConnectionPool[PostgresDb] | None] = []  # pools of a parent process, which are not ours to close
 
 
 def adapt(db: PostgresDb) -> None:
@@ -316,7 +316,7 @@ class Broken(StoreBusy):
     """The connection broke before a commit was asked for: nothing was written, and it can be made again at once."""
 
 
-_REFUSED = {"23", "40"}  # what a commit says that was certainly not made: a constraint, or another write
+_REFUSED = {"23", "40"}  # classes of errors of a commit that was certainly not made: a constraint, another write
 #: What an error of the driver means, first match first; the cause stays.
 _ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
     # The last: what a row was to belong to went away meanwhile; made again, the write finds it gone.
@@ -354,5 +354,5 @@ def mapped(name: str) -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    """The first line of what the driver says; further ones may quote what was to be written."""
+    """Return the first line of the driver's message; further ones may quote what was to be written."""
     return str(error).strip().partition("\n")[0]

@@ -207,12 +207,12 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
 
     # Events: a number is handed out before its transaction ends, so without a turn a later event could be seen first,
     # and who had read so far would never come back for the earlier one.  The turn is taken last, after those of the
-    # scopes, so that nobody waits in a circle.
+    # scopes, so that no two wait for each other.
 
     def insert_events(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self.run(_EVENTS_LOCK)
         self.run_each(sql, rows)
-        self.run(f"select pg_notify({CHANNEL}, '')")  # says that there is something, not what
+        self.run(f"select pg_notify({CHANNEL}, '')")  # without content: who is woken reads the events
 
     def may_trim(self) -> bool:
         [(mine,)] = self.every(_TRIM_LOCK)

@@ -45,7 +45,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     def writing(self, *, durable: bool = True) -> AbstractContextManager[Db]:
-        """Make all of it or none, while nobody else writes."""
+        """Make all of it or none, while no other process writes."""
 
     @abstractmethod
     def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:

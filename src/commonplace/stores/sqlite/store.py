@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
 NEWEST = 5  # the number of the last script in migrations/
-#: Changes by which somebody wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
+#: Changes by which a user wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
 #: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
 _ERASING = (Delete, DeleteDocuments, DropScope)
 
@@ -56,7 +56,7 @@ class SqliteStore(SqlStore):
         self._pool = Pool(on_disk=path != ":memory:")
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
         self._commits = GroupCommit()
-        self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
+        self._private = threading.RLock()  # :memory: has one connection; all threads wait for it
         with self.using():
             pass
 
@@ -236,7 +236,7 @@ def _make(db: SqliteDb, changes: Sequence[Change]) -> tuple[list[Outcome], list[
 
 def _erases(change: Change, outcome: Outcome) -> bool:
     """Return whether bytes are to vanish; a dropped scope names its records only, and may have held documents."""
-    expired = isinstance(change, Delete) and change.tell is not None and change.tell == "memory.expired"
+    expired = isinstance(change, Delete) and change.emit is not None and change.emit == "memory.expired"
     return isinstance(change, DropScope) or (isinstance(change, _ERASING) and bool(outcome.gone) and not expired)
 
 

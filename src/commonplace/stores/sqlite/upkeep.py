@@ -1,7 +1,7 @@
-"""Looking after a SQLite store: check everything, mend what can be mended, copy it, put a copy back.
+"""Check, repair, back up and restore a SQLite store.
 
 The database's own check does not notice a flipped bit in a text or a lost end of the log, so every row carries a hash
-and the number of the last write is kept beside the file as well.
+and the number of the last write is noted beside the file as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ENTRIES = """
 
 
 class SqliteKeeper:
-    """Looks after one store."""
+    """Checks, repairs and backs up one store."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
@@ -170,7 +170,7 @@ class SqliteKeeper:
             return True
 
     def _salvage(self) -> str:
-        """Carry what can be read over into a new file; the damaged one is kept beside it."""
+        """Copy what can be read into a new file; the damaged one stays beside it."""
         aside = _free(f"{self.store.path}.damaged")
         fresh = SqliteStore(_free(f"{self.store.path}.salvaged"))
         with self.store.locked():
@@ -204,7 +204,7 @@ def wipe(db: apsw.Connection, path: str) -> None:
     """Overwrite all bytes that belong to no row.
 
     Call in a write transaction that has changed nothing yet and will change something, with the log emptied before it:
-    then the file is whole, nobody else writes, and all other connections forget their copies of its pages.
+    then the file is complete, no one else writes, and all other connections forget their copies of its pages.
     """
     size, pages = int(db.pragma("page_size")), int(db.pragma("page_count"))
     if pages >= _PAGES_MOST:
@@ -284,7 +284,7 @@ def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, 
 
 
 def _copy(db: apsw.Connection, path: str) -> int:
-    """Copy a database into an empty file, whole and verified."""
+    """Copy a database into an empty file, complete and verified."""
     with mapped(path):
         target = apsw.Connection(path)
         try:
@@ -302,7 +302,7 @@ def _copy(db: apsw.Connection, path: str) -> int:
 
 @contextlib.contextmanager
 def opened_backup(path: str) -> Iterator[apsw.Connection]:
-    """A backup that is one, and is whole; for reading."""
+    """Open a backup for reading; refuse a file that is none, or is damaged."""
     if not os.path.isfile(path):
         raise InvalidInput(f"there is no backup {path!r}")
     with mapped(path):
