@@ -4,7 +4,7 @@ Everything is stored, and decided, by the record store in ``records.db``; the ta
 time.  A table of the index is never changed.  What has changed since it was written is noted in the record store, by
 triggers, in the transaction that changes it: so a search sees one state of both, whichever process wrote.  It asks the
 table for what has not changed and looks through the rest by itself; every candidate is checked and weighed by the
-record store.  Where the table is gone, damaged or of another embedder the record store answers alone, as ``SqliteStore`` does.
+record store.  Where the table is gone, damaged or of another embedder the record store answers alone.
 """
 
 from __future__ import annotations
