@@ -132,13 +132,22 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
 
 
 def decode_known(kind: type[V], value: Any) -> V:
-    """Return JSON as one of our values; fields of other programs and of later versions are passed over."""
-    known = {field: value[field] for field in kind.fields if field in value} if isinstance(value, Mapping) else value
-    found: V = decode(kind, known)
+    """Return JSON as a value of a type; fields of other programs and of later versions are passed over."""
+    found: V = decode(kind, _known(kind, value))
     return found
 
 
-def _prepare(hint: Any) -> Prepared:
+def _known(hint: Any, value: Any) -> Any:
+    base = _prepare(hint)[2]
+    if isinstance(value, list):
+        return [_known(_item(base), item) for item in value]
+    if isinstance(value, Mapping) and isinstance(base, type) and issubclass(base, Value):
+        hints = field_hints(base)
+        return {key: _known(hints[key], item) for key, item in value.items() if key in hints}
+    return value
+
+
+def _prepare(hint: Any) -> Prepared:  # not cached by equality: equal literals may list their words in another order
     inner, optional = _without_none(hint)
     base, marks = _unannotated(inner)
     return inner, optional, base, _limits(marks), codec_of(base)
@@ -341,7 +350,8 @@ def _item(base: Any) -> Any:
 def _mapping(base: Any, value: Any, name: str) -> Any:
     if not isinstance(value, Mapping):
         return _UNFIT
-    return {str(key): decode(_item(base), item, name=f"{name}.{key}") for key, item in value.items()}
+    inner = _prepare(_item(base))
+    return {str(key): _decode(inner, item, f"{name}.{key}") for key, item in value.items()}
 
 
 def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
@@ -351,7 +361,8 @@ def _mapping_json(value: Mapping[Any, Any], for_models: bool) -> dict[str, Any]:
 def _many(base: Any, value: Any, name: str) -> Any:
     if not isinstance(value, list):
         return _UNFIT
-    items = [decode(_item(base), item, name=f"each of {name}") for item in value]
+    inner = _prepare(_item(base))
+    items = [_decode(inner, item, f"each of {name}") for item in value]
     kind = get_origin(base) or base
     return kind(items) if issubclass(kind, tuple | frozenset | set) else items
 

@@ -27,7 +27,7 @@ def test_nothing_to_say_is_nothing_and_a_note(cli):
     done = cli.ok("brief", "--task", "deploy")
 
     assert done.out == ""
-    assert done.err == "commonplace: there is nothing to say yet: no summary, no procedures, no notes\n"
+    assert done.err == "commonplace: memory is empty: no summary, no procedures, no records\n"
 
 
 @pytest.mark.usefixtures("pnpm")
@@ -82,7 +82,7 @@ def test_a_budget_holds_for_all_of_it(cli):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--task", "x", "--ticket", "y"], 2, "give one of them"),
+        (["--task", "x", "--ticket", "y"], 2, "give --task or --ticket"),
         (["--ticket", "nowhere.md"], 2, "'nowhere.md' cannot be read"),
         (["--budget", "0"], 2, "--budget"),
         (["--budget", "20"], 2, "too small"),

@@ -109,7 +109,7 @@ def test_a_failing_embedder_blocks_no_write_and_is_caught_up(cli, configure, ser
     seen = cli("doctor")
     assert seen.code == ATTENTION
     assert "1 text without a vector" in seen.out
-    assert "1 text given a vector" in cli.ok("doctor", "--fix").out
+    assert "1 text embedded" in cli.ok("doctor", "--fix").out
     assert cli.ok("doctor").lines[-1] == "vectors: ok"
 
 

@@ -206,7 +206,7 @@ def test_a_person_is_asked_before_something_is_erased(cli, pnpm):
     """No keeps it, with exit code 1; yes erases it."""
     for answer, code in (("n", 1), ("y", 0)):
         child = terminal("record", "delete", pnpm["id"][:10])
-        child.expect("for good\\?")
+        child.expect("irreversibly\\?")
         child.sendline(answer)
         child.expect(pexpect.EOF)
         child.close()
@@ -217,7 +217,7 @@ def test_a_person_is_asked_before_something_is_erased(cli, pnpm):
 def test_clearing_on_a_terminal_asks_or_takes_yes(cli, pnpm):
     """Ctrl-C at the question is 130; --yes does not ask on a terminal."""
     child = terminal("clear", "--scope", "project")
-    child.expect("the 1 thing in the project memory for good\\?")
+    child.expect("the 1 item in the project memory irreversibly\\?")
     interrupt(child)
     assert child.exitstatus == 130
     child = terminal("clear", "--scope", "project", "--yes")
@@ -231,7 +231,7 @@ def test_long_work_is_shown_on_a_terminal_and_nowhere_else(cli):
     """Progress goes to a terminal's standard error only."""
     child = terminal("sync", "--scope", "project")
     child.expect("Syncing project: 0")
-    child.expect("project: in step")
+    child.expect("project: in sync")
     child.expect(pexpect.EOF)
     assert "Syncing" not in cli.ok("sync").err
 

@@ -93,9 +93,9 @@ def test_a_model_that_is_not_set_up_is_a_matter_of_settings(learning):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--prepare", "a", "--commit", "b"], "give one of them"),
+        (["--prepare", "a", "--commit", "b"], "give --prepare or --commit"),
         (["--prepare", ""], "'' cannot be made"),
-        (["--commit", "a", "--force"], "--commit takes what is in its folder"),
+        (["--commit", "a", "--force"], "--commit takes all answers of its folder"),
         (["--commit", "nowhere"], "'nowhere' cannot be read"),
     ],
 )

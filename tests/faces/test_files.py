@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from commonplace.files import freshness as look
+from commonplace.files import folders as look
 from stands import rows
 
 
@@ -36,12 +36,12 @@ def test_a_sync_tells_what_it_did(cli, folder, pnpm):
     (folder / "principles/new.md").write_text("Measure first\n")
     report = cli.ok("sync", "--json").json["scopes"]["project"]
     assert (report["added"], len(report["changed"]), report["archived"]) == (["principles/new.md"], 1, [gone["id"]])
-    assert cli.ok("sync").lines == ["project: in step", "assistant: in step"]
+    assert cli.ok("sync").lines == ["project: in sync", "assistant: in sync"]
 
 
 def test_one_scope_can_be_synced_alone(cli):
     """--scope leaves the other memory alone."""
-    assert cli.ok("sync", "--scope", "assistant").lines == ["assistant: in step"]
+    assert cli.ok("sync", "--scope", "assistant").lines == ["assistant: in sync"]
 
 
 def test_a_file_that_vanished_archives_its_record(cli, pnpm):

@@ -80,7 +80,7 @@ def test_clear_asks_first(learning):
     learning.ok("consolidate")
     done = learning("memory", "clear")
     assert done.code == 2
-    assert "Nobody can be asked here; --yes says yes" in done.err
+    assert "There is no terminal to ask on; --yes says yes" in done.err
     assert (FOLDER / "MEMORY.md").exists()
 
 

@@ -151,7 +151,7 @@ def test_the_same_again_is_not_kept_twice(cli, pnpm):
     """A live record that says the same is the answer."""
     again = cli.add(pnpm["content"])
     assert (again["id"], again["deduped"]) == (pnpm["id"], True)
-    assert "Already kept" in cli.ok("record", "add", pnpm["content"], "--category", "decisions").out
+    assert "Exists already" in cli.ok("record", "add", pnpm["content"], "--category", "decisions").out
 
 
 def test_a_key_that_is_taken_gets_a_new_version(cli):
@@ -190,7 +190,7 @@ def test_superseding_keeps_the_old_one(cli, pnpm):
 def test_people_read_where_it_was_kept(cli):
     """The answer names the id, the category, the memory and the file, from where they are."""
     out = cli.ok("record", "add", "Use pnpm", "--category", "decisions").out
-    assert out.startswith("Kept 1")
+    assert out.startswith("Added 1")
     assert "(decisions, project, .commonplace/decisions/use-pnpm--" in out
 
 

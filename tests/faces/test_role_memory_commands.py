@@ -167,7 +167,7 @@ def test_clear_without_a_role_is_the_projects(cli):
     """Options of the one are refused for the other."""
     assert "Memory data cleared" in cli.ok("memory", "clear", "--yes").out
     done = cli("memory", "clear", "--type", "semantic")
-    assert (done.code, "are about the memory of a ROLE" in done.err) == (2, True)
+    assert (done.code, "need a ROLE" in done.err) == (2, True)
 
 
 # export and import

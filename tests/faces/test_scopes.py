@@ -72,7 +72,7 @@ def test_init_makes_a_commented_config_and_a_readme(outside):
     assert config.read_text().count("# ") >= 5
     assert "May be committed" in (config.parent / "README.md").read_text()
     before = config.read_bytes()
-    assert "is there already" in outside.ok("init").out
+    assert "exists already" in outside.ok("init").out
     assert config.read_bytes() == before
 
 

@@ -12,7 +12,7 @@ def test_a_key_is_shown_once(outside):
     [line] = outside.ok("keys", "list").lines
 
     assert token.startswith("cp_")
-    assert "shown this once" in made.err
+    assert "shown only this once" in made.err
     assert "research-agent" in line
     assert "laptop" in line
     held = [path.read_bytes() for path in outside.home.rglob("*") if path.is_file()]

@@ -65,7 +65,7 @@ def test_an_import_writes_files(rich):
     rich.ok("clear", "--scope", "project", "--force")
     rich.ok("import", "-", stdin=exported.encode())
     assert len(list((rich.folder / "work/.commonplace").glob("*/*.md"))) == 3
-    assert rich.ok("sync").lines[0] == "project: in step"
+    assert rich.ok("sync").lines[0] == "project: in sync"
 
 
 def test_an_export_may_be_of_one_scope(rich):

@@ -33,7 +33,7 @@ def test_status_for_programs(cli, pnpm):
     assert data["database"]["bytes"] > 0
     assert [scope["name"] for scope in data["scopes"]] == ["project", "assistant"]
     project = data["scopes"][0]
-    assert (project["files"], project["in_step"], project["enabled"]) == (1, True, True)
+    assert (project["files"], project["in_sync"], project["enabled"]) == (1, True, True)
     assert data["stored"] == [
         {"scope": "project", "kind": "semantic", "state": "live", "count": 1, "bytes": len(pnpm["content"])}
     ]
@@ -43,13 +43,13 @@ def test_status_for_programs(cli, pnpm):
 def test_status_sees_files_that_were_edited(cli, pnpm):
     """It says truthfully whether files and records are in step right now, and changes neither."""
     cli.ok("sync")
-    assert "in step; last sync 20" in cli.ok("status").out
+    assert "in sync; last sync 20" in cli.ok("status").out
     with open(pnpm["path"], "a") as file:
         file.write("And yarn.\n")
     out = cli.ok("status").out
-    assert "not in step" in out
-    assert "problem: a file and its record are not in step" in out
-    assert "not in step" in cli.ok("status").out
+    assert "not in sync" in out
+    assert "problem: a file and its record are not in sync" in out
+    assert "not in sync" in cli.ok("status").out
 
 
 @pytest.mark.usefixtures("pnpm")
@@ -80,7 +80,7 @@ def test_doctor_finds_and_mends_files_out_of_step(cli, pnpm):
     with open(pnpm["path"], "a") as file:
         file.write("And yarn.\n")
     done = cli("doctor")
-    assert (done.code, "(--fix mends it)" in done.out) == (1, True)
+    assert (done.code, "(--fix repairs it)" in done.out) == (1, True)
     assert "fixed: " in cli.ok("doctor", "--fix").out
     assert cli.recall("yarn")
 
@@ -104,7 +104,7 @@ def test_doctor_says_what_a_sync_would_refuse(cli):
     done = cli("doctor", "--fix")
     assert done.code == 1
     assert "lapsing.md:1: decisions are permanent; only incidents can expire" in done.out
-    assert not any(word in done.out for word in ("brought together", "--fix mends", "not in step"))
+    assert not any(word in done.out for word in ("synced", "--fix repairs", "not in sync"))
 
 
 def test_doctor_sees_files_that_are_gone_at_once(cli):
@@ -123,9 +123,9 @@ def test_doctor_sees_a_record_whose_file_was_never_written(cli):
     folder.symlink_to(cli.folder)
     assert cli("record", "add", "Use pnpm", "--category", "decisions").code == 6
     folder.unlink()
-    assert "a file and its record are not in step" in cli("doctor").out
-    assert cli.ok("status", "--json").json["scopes"][0]["in_step"] is False
-    assert "were brought together" in cli.ok("doctor", "--fix").out
+    assert "a file and its record are not in sync" in cli("doctor").out
+    assert cli.ok("status", "--json").json["scopes"][0]["in_sync"] is False
+    assert "were synced" in cli.ok("doctor", "--fix").out
 
 
 @pytest.mark.usefixtures("pnpm")
@@ -156,7 +156,7 @@ def test_a_damaged_database_is_told_and_brought_back_from_files(cli, pnpm):
                 file.write(b"\x00garbage" * 512)
     done = cli("recall", "pnpm")
     assert (done.code, "commonplace doctor" in done.err) == (6, True)
-    assert (cli("doctor").code, "(--fix mends it)" in cli("doctor").out) == (1, True)
+    assert (cli("doctor").code, "(--fix repairs it)" in cli("doctor").out) == (1, True)
     out = cli.ok("doctor", "--fix").out
     assert ".damaged" in out
     assert cli.recall("pnpm") == [pnpm["content"]]
@@ -176,7 +176,7 @@ def test_a_backup_is_restored_with_its_files(cli, pnpm):
     assert os.path.exists(gone["path"])
     assert cli("record", "get", later["id"]).code == 1
     assert not os.path.exists(later["path"])
-    assert cli.ok("sync").lines == ["project: in step", "assistant: in step"]
+    assert cli.ok("sync").lines == ["project: in sync", "assistant: in sync"]
 
 
 @pytest.mark.usefixtures("pnpm")

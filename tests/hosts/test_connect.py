@@ -168,7 +168,7 @@ def test_what_was_there_is_kept_beside(person):
     """The bytes from before are in a file that is named."""
     prepared(person, "gemini")
     done = person.ok("connect", "gemini", "--yes")
-    [kept] = [line.rsplit(" ", 1)[1] for line in done.err.splitlines() if "what was there before" in line]
+    [kept] = [line.rsplit(" ", 1)[1] for line in done.err.splitlines() if "the file before is saved" in line]
     with open(kept, "rb") as file:
         assert file.read() == BEFORE["gemini"][".gemini/settings.json"].encode()
 
@@ -346,7 +346,7 @@ def test_learning_is_left_alone_if_somebody_says_so(person):
 @rows(
     "arguments, sentence",
     [
-        (["connect"], "say which agent"),
+        (["connect"], "Missing argument HOST"),
         (["connect", "emacs"], "'emacs' is not a host that is known"),
         (["connect", "pi"], "pi cannot be connected"),
         (["connect", "gemini", "--plugin", "x"], "takes no plugin of this format"),

@@ -200,7 +200,7 @@ def test_sessions_of_other_projects_are_theirs(person):
     "arguments, sentence",
     [
         (["--host", "emacs"], "'emacs' is not a host that is known"),
-        (["--host", "cursor"], "Cursor keeps no sessions that can be read"),
+        (["--host", "cursor"], "Cursor saves no sessions that can be read"),
         (["--host", "codex", "x.jsonl"], "it goes with neither PATH nor --session"),
         (["--all", "x.jsonl"], "--all goes with --host"),
         ([], "give a file or a folder"),

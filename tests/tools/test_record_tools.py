@@ -14,7 +14,9 @@ from commonplace.engine.rendering import unfenced
 from commonplace.model.binding import Binding
 from commonplace.model.records import CATEGORIES, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
-from commonplace.records import VERBS, MemoryAccess
+from commonplace.records import VERBS, MemoryAccess, records_surface
+from commonplace.routes import Call
+from commonplace.server.verb_routes import routes_of
 from stands import rows
 
 PROJECT, USER = Scope.of(("project", "shop")), Scope.of(("user", "ada"))
@@ -85,6 +87,28 @@ def test_recall_quotes_data_between_marks(call, memory):
     assert "from agent, trust agent" in found
     assert unfenced(found) == ""
     assert call("recall", query="pnpm", categories=["incidents"]).startswith("Nothing found.")
+
+
+def test_the_past_can_be_asked_through_every_face(tools, memory, clock):
+    """A superseded record is found as of the time when it was valid; schema, MCP and HTTP have the argument as well."""
+    old = memory.remember("Deploys go through blue", category="decisions").record
+    before = clock().isoformat()
+    clock.forward()
+    memory.remember("Deploys go through green", category="decisions", supersedes=old.id)
+    route = next(route for route in routes_of("records", VERBS) if route.path == "/v1/records/recall")
+    asked = {"query": "deploys", "as_of": before}
+
+    assert "through blue" in answer_call(tools, "recall", asked)
+    assert "through green" in answer_call(tools, "recall", {"query": "deploys"})
+    assert [hit["record"]["id"] for hit in route.handle(MemoryAccess(memory), request(asked))["hits"]] == [old.id]
+    described = next(tool for tool in records_surface().tools() if tool.name == "recall").parameters["properties"]
+    assert described["as_of"]["format"] == route.body_schema["properties"]["as_of"]["format"] == "date-time"
+    assert "as_of must be a date such as" in answer_call(tools, "recall", {"query": "x", "as_of": "yesterday"})
+
+
+def request(body):
+    """A request to a route of a verb."""
+    return Call(path={}, query=None, body=body, headers={})
 
 
 def test_no_word_of_memory_is_in_the_data_of_a_result(tools, memory):

@@ -13,7 +13,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Json
 from commonplace.model.values import UNSET, Value
 from commonplace.verbs import ArgumentsOf, verb
-from commonplace.wire import Items, encode
+from commonplace.wire import Items, decode_known, encode
 
 NOON = datetime(2026, 5, 31, 12, tzinfo=UTC)
 
@@ -79,3 +79,22 @@ def test_of_several_types_the_value_travels():
     assert begin.parameters()["properties"]["policy"]["properties"]["most"] == {"type": "integer"}
     assert begin.check({"policy": {"most": 3}}) == {"policy": Policy(most=3)}
     assert begin.encode({"policy": Policy(most=3)}) == begin.encode({"policy": {"most": 3}}) == {"policy": {"most": 3}}
+
+
+class Part(Value):
+    """A part of an answer."""
+
+    name: str
+
+
+class Whole(Value):
+    """An answer."""
+
+    parts: tuple[Part, ...]
+    note: Json = None
+
+
+def test_what_a_newer_server_adds_is_left_out():
+    """A client that does not know a field yet reads the rest; any JSON is left alone."""
+    sent = {"parts": [{"name": "a", "later": 1}], "note": {"later": 2}, "later": 3}
+    assert decode_known(Whole, sent) == Whole(parts=(Part(name="a"),), note={"later": 2})

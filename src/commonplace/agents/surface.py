@@ -41,6 +41,7 @@ class Surface(Value):
 
     instructions: str  #: what a host tells its model about the server as a whole
     tools: Callable[[], Sequence[Any]]  #: each a ``VerbTool``, or one like it
+    tool_list: str | None = None  #: the file where a server may keep their descriptions, if they are always the same
     templates: tuple[Resource, ...] = ()
     resources: Callable[[], Sequence[Resource]] | None = None  #: those that there are now; None: no resources at all
     read: Callable[[str], Text] | None = None  #: by address; raises ``CommonplaceError``

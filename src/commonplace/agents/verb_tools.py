@@ -27,12 +27,21 @@ class Answer(Value):
 class VerbTool:
     """One verb as a tool."""
 
-    def __init__(self, verb: Verb[Any, Any, Any], open_caller: Opener, *, quote: bool = False, **words: object) -> None:
+    def __init__(
+        self,
+        verb: Verb[Any, Any, Any],
+        open_caller: Opener,
+        *,
+        bound: Mapping[str, Any] | None = None,
+        quote: bool = False,
+        **words: object,
+    ) -> None:
         """Offer a verb.
 
         Args:
             verb: What it does.
             open_caller: Opens the caller that it is called with.
+            bound: Arguments that are decided already; the verb does not offer them.
             quote: Quote what it reads as data between marks, if the verb does not do that itself.
             words: What the names in braces mean in its descriptions.
         """
@@ -40,7 +49,7 @@ class VerbTool:
         self.name, self.title = verb.name, verb.title
         self.reads, self.destroys, self.repeats = verb.reads, verb.destroys, verb.repeats
         self.description = verb.guide.format(**words) if words else verb.guide
-        self._open_caller = open_caller
+        self._open_caller, self._bound = open_caller, bound or {}
         self._quote = quote and verb.reads and verb.text is None
         self._words = words
 
@@ -55,10 +64,9 @@ class VerbTool:
     @property
     def output(self) -> dict[str, Any]:
         """The JSON Schema of ``Answer.data``."""
-        result = self.verb.result
-        if result is str:
-            return object_schema({"result": {"type": "string"}}, ["result"])
-        schema = schema_of(result, for_models=True)
+        schema = schema_of(self.verb.result, for_models=True)
+        if schema["type"] != "object":
+            schema = object_schema({"result": schema}, ["result"])
         if self._shows_memory:
             schema["properties"] = {"memory": MEMORY, **schema["properties"]}
             schema["required"] = ["memory", *schema["required"]]
@@ -76,13 +84,11 @@ class VerbTool:
         """Call it with arguments as JSON or parsed; raise a ``CommonplaceError`` that a model can act on."""
         arguments = self.verb.check(_parse(self.name, sent), for_models=True)
         with self._open_caller() as caller:
-            result = self.verb(caller, **arguments)
+            result = self.verb(caller, **self._bound, **arguments)
             text = self._text(caller, result)
-        if isinstance(result, str):
-            return Answer(text=text, data={"result": text})
-        return Answer(
-            text=text, data=({"memory": text} if self._shows_memory else {}) | encode(result, for_models=True)
-        )
+        data = text if isinstance(result, str) else encode(result, for_models=True)
+        fields = data if isinstance(data, dict) else {"result": data}
+        return Answer(text=text, data=({"memory": text} if self._shows_memory else {}) | fields)
 
     @property
     def _shows_memory(self) -> bool:

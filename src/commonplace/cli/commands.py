@@ -32,19 +32,19 @@ def all_commands() -> dict[str, tuple[str, str]]:
 
 
 class Command(click.Command):
-    """A command whose help keeps the lines of its examples as they are."""
+    """A command whose help keeps the line breaks of its examples."""
 
     def __init__(self, *args: Any, **described: Any) -> None:
         super().__init__(*args, **described | {"help": keep_example_lines(described.get("help"))})
 
 
 def keep_example_lines(help: str | None) -> str:
-    """Help in which the examples are not wrapped: a backspace before a paragraph is click's word for that."""
+    """Help whose examples are not wrapped: click takes a backspace before a paragraph for that."""
     return re.sub(r"\n\n( *)(?=Examples?:)", "\n\n\\1\b\n\\1", help or "")
 
 
 class Group(click.Group):
-    """A group of commands that are told and listed in the order in which they stand."""
+    """A group whose commands are listed in the order of their definition."""
 
     command_class = Command
 
@@ -58,7 +58,7 @@ class Group(click.Group):
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and help, and loads one when it runs."""
+    """A group that knows its commands by name and summary, and loads one when it runs."""
 
     def __init__(self, *args: Any, **described: Any) -> None:
         super().__init__(*args, **described | {"help": keep_example_lines(described.get("help"))})
@@ -87,9 +87,9 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
-@click.option("--store", metavar="STORE", help="A file or a postgresql:// address instead of the settings' store.")
+@click.option("--store", metavar="STORE", help="Use this file or postgresql:// address as the store.")
 def root(store: str | None) -> None:
-    """Persistent memory for AI agents, which their people can read, edit and trust.
+    """Persistent memory for AI agents that people can read, edit and trust.
 
     Examples:
       commonplace demo
@@ -97,11 +97,11 @@ def root(store: str | None) -> None:
       commonplace record add "Use pnpm, not npm" --category decisions
       commonplace recall "which package manager?"
 
-    Exit codes: 0 done, 1 not found or something needs you, 2 not understood, 3 conflict, 4 forbidden, 5 settings,
+    Exit codes: 0 success, 1 not found or attention needed, 2 usage error, 3 conflict, 4 forbidden, 5 settings,
     6 store or disk, 130 interrupted.
     """
     if store == "":
-        raise click.UsageError("--store names nothing; leave it out to use the settings' store")
+        raise click.UsageError("--store is empty; leave it out to use the configured store")
     if store:  # whatever is opened for this command, and whoever it starts, sees the same
         before = os.environ.get(STORE, "")
         os.environ[STORE] = store
@@ -109,7 +109,7 @@ def root(store: str | None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; a mistake in how it was typed is invalid input, said in one line."""
+    """Run a command; a usage error becomes ``InvalidInput`` with one line."""
     if COMPLETION in os.environ:  # a shell asks what could be typed next: that is click's own business
         root.main(args=list(arguments), prog_name=NAME)
     try:

@@ -17,18 +17,18 @@ from commonplace.cli.commands import Command
 from commonplace.cli.terminal import print_text
 
 NEXT = """
-That was all in a throw-away folder, which is gone now.  Where to go next:
+That was in a temporary folder, which is deleted now.  Next steps:
 
-  cd your-project && commonplace init        give a project its memory
-  commonplace connect claude-code            let your agent use it (codex, gemini, cursor, ...: see --help)
-  commonplace record add --help              keep something
-  commonplace recall "..." --format prompt   what to put before an agent
-  commonplace status                         what is stored where"""
+  cd your-project && commonplace init        create the memory of a project
+  commonplace connect claude-code            connect your agent (codex, gemini, cursor, ...: see --help)
+  commonplace record add --help              add a record
+  commonplace recall "..." --format prompt   quoted for an agent
+  commonplace status                         show what is stored where"""
 
 
 @click.command(cls=Command)
 def demo() -> None:
-    """See it at work, in a throw-away folder, in a few seconds.
+    """Show what Commonplace does, in a temporary folder, in a few seconds.
 
     Nothing of yours is read or changed.
 
@@ -62,7 +62,7 @@ def _elsewhere() -> Iterator[None]:
 
 
 def _keep() -> None:
-    _title("Keep a few things: one Markdown file each, two scopes, secrets taken out.")
+    _title("Add records: one Markdown file each, in two scopes, secrets redacted.")
     _run("init")
     _run("record", "add", "Use pnpm, not npm, in this repository", "--category", "decisions", "--tag", "js",
          "--occurred", _ago(days=300))  # fmt: skip
@@ -74,7 +74,7 @@ def _keep() -> None:
 
 
 def _ask() -> None:
-    _title("Ask in plain words. Both memories answer, each thing with its score and its file.")
+    _title("Search in plain words. Both memories are searched; each hit has its score and its file.")
     _run("recall", "which package manager do we use?")
     _run("recall", "why is the login test hanging", "--explain")
     _run("recall", "how should names be written")
@@ -82,7 +82,7 @@ def _ask() -> None:
 
 def _edit() -> None:
     path = os.path.relpath(_best("deploying")["reference"])
-    _title("Edit a file by hand; the next question finds the edit.")
+    _title("Edit a file by hand; the next search finds the edit.")
     print_text(f"$ sed -i 's/make ship/just release/' {shlex.quote(path)}")
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -93,7 +93,7 @@ def _edit() -> None:
 
 def _replace() -> None:
     old = _best("pnpm")["id"][:10]
-    _title("A fact changes. The old one is kept, and the past can be asked.")
+    _title("Replace a fact. The old one is kept, and the past can be searched.")
     _run("record", "add", "Use bun, not pnpm, in this repository", "--category", "decisions",
          "--occurred", _ago(days=30), "--supersedes", old)  # fmt: skip
     _run("recall", "package manager for this repository", "--limit", "1")
@@ -101,7 +101,7 @@ def _replace() -> None:
 
 
 def _brief() -> None:
-    _title("What an agent gets before it starts.")
+    _title("What an agent is shown.")
     _run("recall", "release this repository from the main branch", "--format", "prompt")
 
 

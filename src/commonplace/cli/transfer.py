@@ -61,7 +61,7 @@ def export(file: str | None, to: str, scope: str | None) -> None:
         return
     with open_session(scope) as session, progress("Exporting", streamed=file in (None, STDIN)) as tell:
         scopes = frozenset(session.memory.binding.reads)
-        lines = _watched(export_lines(session.place.store, scopes, now=session.place.clock()), tell)
+        lines = _watched(export_lines(session.app.store, scopes, now=session.app.clock()), tell)
         if file is None or file == STDIN:
             _write(sys.stdout.buffer, lines)
         else:
@@ -172,9 +172,9 @@ def _check_options(
 def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
     """Import an export of ours."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
-        place = session.place
-        into = place.where.writable_scope(scope) if scope else None
-        done = transfer.import_items(place.memory, read_export(read_lines(file), file), into=into, tell=tell)
+        app = session.app
+        into = app.where.writable_scope(scope) if scope else None
+        done = transfer.import_items(app.memory, read_export(read_lines(file), file), into=into, tell=tell)
         session.add_notes(*redaction_notes(done.redactions), *done.notes)
         text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."
         session.answer(text, {"added": done.added, "duplicates": done.duplicates})

@@ -1,4 +1,4 @@
-"""Commands that watch over the store: what is in it, whether it is well, and copies of it."""
+"""Commands that look after the store: what is in it, whether it is healthy, backups, vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ import click
 from commonplace.app import App, open_app, set_damaged_aside
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import BACKUPS, Session, confirm, json_option, open_session, plural, progress
+from commonplace.cli.session import (
+    BACKUPS,
+    Session,
+    confirm,
+    json_option,
+    open_session,
+    plural,
+    progress,
+    table_lines,
+    to_seconds,
+)
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.engine.rendering import iso
@@ -29,55 +39,55 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 @click.command(cls=Command)
-@click.option("--all", "every", is_flag=True, help="Other projects of this store too.")
-@click.option("--jobs", is_flag=True, help="What learning has to do, does, failed at and skipped, and why.")
+@click.option("--all", "every", is_flag=True, help="Include other projects in this store.")
+@click.option("--jobs", is_flag=True, help="Show the jobs of learning: pending, running, failed, skipped, and why.")
 @json_option
 def status(every: bool, jobs: bool, as_json: bool) -> None:
-    """Say what is stored where, how large it is, whether files and records are in step, and whether all is well.
+    """Show what is stored where, how large it is, whether files and records are in sync, and problems.
 
     Examples:
       commonplace status
       commonplace status --all --json
       commonplace status --jobs
     """
-    with open_app() as place:
-        session = Session(place, place.memory, as_json=as_json)
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
         if jobs:
-            seen = learning_status(place, every=every)
+            seen = learning_status(app, every=every)
             return session.answer(learning_status_text(seen), seen)
-        census = place.store.census(at=place.clock())
-        tallies = [tally for tally in census if every or tally.scope in place.binding.reads]
-        checks = _checks(place)
-        scopes = [_scope_json(place, name, checks) for name in (PROJECT, ASSISTANT)]
+        census = app.store.census(at=app.clock())
+        tallies = [tally for tally in census if every or tally.scope in app.binding.reads]
+        checks = _checks(app)
+        scopes = [_scope_json(app, name, checks) for name in (PROJECT, ASSISTANT)]
         problems = [problem for found in checks.values() for problem in found]
-        session.add_notes(*place.where.hints, *learning_notes(place), *hook_notes(place.where.home))
+        session.add_notes(*app.where.hints, *learning_notes(app), *hook_notes(app.where.home))
         data = {
             "version": PRODUCT,
-            "database": {"path": place.database.path, "bytes": place.database.size()},
+            "database": {"path": app.database.path, "bytes": app.database.size()},
             "scopes": [scope for scope in scopes if scope],
-            "stored": [_tally_json(place, tally) for tally in tallies],
+            "stored": [_tally_json(app, tally) for tally in tallies],
             "problems": [problem.what for problem in problems],
         }
         return session.answer(_status_text(data), data)
 
 
-def _scope_json(place: App, name: str, checks: Mapping[str, Sequence[Problem]]) -> dict[str, Any] | None:
-    scope = place.where.project if name == PROJECT else place.where.assistant
+def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[Problem]]) -> dict[str, Any] | None:
+    scope = app.where.project if name == PROJECT else app.where.assistant
     if scope is None:
         return None
-    folder = place.store.folders.get(scope)
+    folder = app.store.folders.get(scope)
     described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
-    described |= {"enabled": place.where.is_enabled(name), "folder": folder}
+    described |= {"enabled": app.where.is_enabled(name), "folder": folder}
     if folder:
-        last = place.folders.checked_at(scope)
-        described |= {"files": len(place.store.files(folder)), "in_step": not checks[_FILES.format(name)]}
+        last = app.folders.checked_at(scope)
+        described |= {"files": len(app.store.files(folder)), "in_sync": not checks[_FILES.format(name)]}
         described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
     return described
 
 
-def _tally_json(place: App, tally: Tally) -> dict[str, Any]:
+def _tally_json(app: App, tally: Tally) -> dict[str, Any]:
     return {
-        "scope": place.where.label(tally.scope),
+        "scope": app.where.label(tally.scope),
         "kind": str(tally.what),
         "state": tally.state.value,
         "count": tally.count,
@@ -89,9 +99,9 @@ def _status_text(data: Mapping[str, Any]) -> str:
     lines = [f"{data['version']}; database {short_path(data['database']['path'])}, {_size(data['database']['bytes'])}"]
     lines += ["", *map(_scope_line, data["scopes"])]
     rows = [[row["scope"], row["kind"], row["state"], str(row["count"]), _size(row["bytes"])] for row in data["stored"]]
-    table = _table([["scope", "kind", "state", "count", "size"], *rows])
+    table = table_lines([["scope", "kind", "state", "count", "size"], *rows], numbers=2)
     lines += ["", *(table if rows else ["Nothing is stored yet."])]
-    lines += ["", *([f"problem: {what}" for what in data["problems"]] or ["All is well."])]
+    lines += ["", *([f"problem: {what}" for what in data["problems"]] or ["No problems found."])]
     return "\n".join(lines)
 
 
@@ -100,19 +110,10 @@ def _scope_line(scope: Mapping[str, Any]) -> str:
     if not scope["enabled"]:
         return head + "switched off"
     if not scope["folder"]:
-        return head + "no files here; `commonplace init` makes .commonplace/"
-    step = "in step" if scope["in_step"] else "not in step, `commonplace sync` brings them together"
-    last = f"; last sync {scope['last_sync'][:19]}Z" if scope["last_sync"] else "; never synced"
+        return head + "no files here; `commonplace init` creates .commonplace/"
+    step = "in sync" if scope["in_sync"] else "not in sync; run `commonplace sync`"
+    last = f"; last sync {to_seconds(scope['last_sync'])}" if scope["last_sync"] else "; never synced"
     return head + f"{plural(scope['files'], 'file')} in {short_path(scope['folder'])}, {step}{last}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(
-            cell.rjust(width) if column > 2 else cell.ljust(width)  # noqa: PLR2004 - the last two are numbers
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
 
 
 def _size(count: float) -> str:
@@ -124,12 +125,12 @@ def _size(count: float) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without loss.")
 @json_option
 def doctor(fix: bool, as_json: bool) -> int:
     """Check the database, its full-text index, every row, and the files against the rows.
 
-    The exit code is 1 while something is wrong.
+    The exit code is 1 if there is a problem.
 
     Examples:
       commonplace doctor
@@ -139,11 +140,11 @@ def doctor(fix: bool, as_json: bool) -> int:
     if damage and not fix:
         return _reported({_STORE: [Problem(what=str(damage), fixable=True)]}, [], as_json=as_json)
     done = [_set_aside(damage)] if damage else []
-    with open_app() as place:
-        checks = _checks(place)
+    with open_app() as app:
+        checks = _checks(app)
         if fix and any(checks.values()):
-            done += _mended(place)
-            checks = _checks(place)
+            done += _mended(app)
+            checks = _checks(app)
     return _reported(checks, done, as_json=as_json)
 
 
@@ -157,44 +158,44 @@ def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, a
     return OK if healthy else ATTENTION
 
 
-def _checks(place: App) -> dict[str, list[Problem]]:
-    checks = {_STORE: place.keeper.check()}
-    for scope in place.folders.scopes:
-        checks[_FILES.format(place.where.label(scope))] = list(_apart(place, scope))
-    if place.embedder:
-        checks["vectors"] = list(_unembedded(place, place.embedder.identity))
+def _checks(app: App) -> dict[str, list[Problem]]:
+    checks = {_STORE: app.keeper.check()}
+    for scope in app.folders.scopes:
+        checks[_FILES.format(app.where.label(scope))] = list(_apart(app, scope))
+    if app.embedder:
+        checks["vectors"] = list(_unembedded(app, app.embedder.identity))
     return checks
 
 
-def _unembedded(place: App, wanted: EmbedderIdentity) -> Iterator[Problem]:
+def _unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[Problem]:
     """What is found by its words only."""
-    held = place.store.embedder()
+    held = app.store.embedder()
     if held and held != wanted:
         what = f"the vectors come from {held.name!r}, the settings name {wanted.name!r}"
         yield Problem(what=f"{what}; `commonplace reembed` changes over", fixable=False)
-    elif lacking := place.store.count_unembedded(wanted):
+    elif lacking := app.store.count_unembedded(wanted):
         yield Problem(what=f"{plural(lacking, 'text')} without a vector, found by words only", fixable=True)
 
 
-def _apart(place: App, scope: Scope) -> Iterator[Problem]:
+def _apart(app: App, scope: Scope) -> Iterator[Problem]:
     """What is wrong between the files of a scope and its records."""
     try:
-        report, others = place.folders.preview(scope)
+        report, others = app.folders.preview(scope)
     except StoreError as error:
         yield Problem(what=str(error), fixable=False)
         return
-    for sentence in place.folders.sync_notes(scope, report.replace(redactions=())):
+    for sentence in app.folders.sync_notes(scope, report.replace(redactions=())):
         yield Problem(what=short_path(sentence), fixable=False)
     if others:
         what = "a file and its record are" if others == 1 else f"{others} files and their records are"
-        yield Problem(what=f"{what} not in step", fixable=True)
+        yield Problem(what=f"{what} not in sync", fixable=True)
 
 
 def _check_lines(checks: Mapping[str, Sequence[Problem]]) -> Iterator[str]:
     for name, problems in checks.items():
         yield f"{name}: {'ok' if not problems else ''}".rstrip()
         for problem in problems:
-            yield f"  problem: {problem.what}" + (" (--fix mends it)" if problem.fixable else "")
+            yield f"  problem: {problem.what}" + (" (--fix repairs it)" if problem.fixable else "")
 
 
 def _damage() -> StoreDamaged | None:
@@ -212,32 +213,32 @@ def _set_aside(damage: StoreDamaged) -> str:
     return f"{damage}. It is now {short_path(aside)}, and the files bring its records back"
 
 
-def _mended(place: App) -> list[str]:
-    done = list(place.keeper.repair())
-    for scope in place.folders.scopes:
-        report = place.folders.sync(scope)
+def _mended(app: App) -> list[str]:
+    done = list(app.keeper.repair())
+    for scope in app.folders.scopes:
+        report = app.folders.sync(scope)
         if not report.replace(troubles=(), missing=()).quiet:
-            done.append(f"the files and records of the {place.where.label(scope)} memory were brought together")
-    if filled := place.catch_up():
-        done.append(f"{plural(filled, 'text')} given a vector")
+            done.append(f"the files and records of the {app.where.label(scope)} memory were synced")
+    if filled := app.catch_up():
+        done.append(f"{plural(filled, 'text')} embedded")
     return done
 
 
 @click.command(cls=Command)
 @json_option
 def reembed(as_json: bool) -> None:
-    """Embed everything anew, with the embedder that `embedder` in the user's config.yaml names.
+    """Embed everything anew, with the embedder that `embedder` in your config.yaml names.
 
-    The new vectors are built beside the old ones, which answer until all are there; then they change places at once.
-    Whoever is stopped goes on from there the next time.
+    The old vectors answer until all new ones are built; then they are replaced at once.  If interrupted, run it again;
+    it resumes where it stopped.
 
     Examples:
       commonplace reembed
     """
-    with open_app() as place:
-        session = Session(place, place.memory, as_json=as_json)
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
         with progress("Embedding") as tell:
-            report = place.reembed(tell=tell)
+            report = app.reembed(tell=tell)
         before = report.before.name if report.before else None
         text = f"{plural(report.embedded, 'text')} embedded; the vectors are now those of {report.now.name}"
         session.answer(text, {"embedded": report.embedded, "before": before, "now": report.now.name})
@@ -247,26 +248,26 @@ def reembed(as_json: bool) -> None:
 @click.argument("file", required=False)
 @json_option
 def backup(file: str | None, as_json: bool) -> None:
-    """Copy the whole store to a new file while others use it.
+    """Copy the whole store to a new file; it may be in use.
 
-    Without FILE the copy goes to the backups folder of the data folder.  Nothing is overwritten.
+    Without FILE the copy goes to the folder `backups` in the data folder.  No file is overwritten.
 
     Examples:
       commonplace backup
       commonplace backup /media/disk/memory.db
     """
     with open_session(as_json=as_json) as session:
-        path = file or _backup_path(session.place)
-        count = session.place.keeper.backup(path)
+        path = file or _backup_path(session.app)
+        count = session.app.keeper.backup(path)
         session.answer(
             f"Copied {plural(count, 'record')} to {short_path(os.path.abspath(path))}", {"path": path, "records": count}
         )
 
 
-def _backup_path(place: App) -> str:
-    folder = os.path.join(place.where.home, BACKUPS)
+def _backup_path(app: App) -> str:
+    folder = os.path.join(app.where.home, BACKUPS)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    return os.path.join(folder, f"commonplace-{place.clock():%Y%m%dT%H%M%S%f}Z.db")
+    return os.path.join(folder, f"commonplace-{app.clock():%Y%m%dT%H%M%S%f}Z.db")
 
 
 @click.command(cls=Command)
@@ -274,23 +275,23 @@ def _backup_path(place: App) -> str:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def restore(file: str, yes: bool, as_json: bool) -> int:
-    """Put a backup in the place of what is there; files follow.
+    """Restore a backup.  Markdown files are rewritten to match.
 
-    What is there now is backed up first, so that a restore can be undone by another one.
+    What is stored now is backed up first, so that a restore can be undone.
 
     Example:
       commonplace restore /media/disk/memory.db
     """
     with open_session(as_json=as_json) as session:
-        if not yes and not confirm(f"Put {file} in the place of everything that is stored now?"):
+        if not yes and not confirm(f"Replace everything that is stored by {file}?"):
             return ATTENTION
-        before = _backup_path(session.place)
-        session.place.keeper.backup(before)
+        before = _backup_path(session.app)
+        session.app.keeper.backup(before)
         try:
-            count = session.place.restore(file)
+            count = session.app.restore(file)
         except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo
             os.unlink(before)
             raise
-        session.add_notes(f"what was there before is in {short_path(before)}")
+        session.add_notes(f"what was stored before is in {short_path(before)}")
         session.answer(f"Restored {plural(count, 'record')} from {file}", {"records": count, "before": before})
     return OK

@@ -28,36 +28,36 @@ from commonplace.records.index import Indexed, IndexReport, Trouble, index_logs
 
 
 def capture(
-    place: App, host: Host, payload: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
+    app: App, host: Host, payload: Mapping[str, Any], env: Mapping[str, str], *, note: Callable[[str], None]
 ) -> str | None:
     """Index the transcript that a hook's input speaks of, and queue it; returns what the session is called."""
     found = host.transcript(payload, env)
-    if found is None or place.where.project is None or not place.where.is_enabled(PROJECT):
+    if found is None or app.where.project is None or not app.where.is_enabled(PROJECT):
         return None
-    work = open_workspace(place)
+    work = open_workspace(app)
     report = index_logs(work, [log_source(host, found)])
     for trouble in report.troubles:
         note(str(trouble))
-    queue(place, work, report.files)
+    queue(app, work, report.files)
     return report.files[0].name if report.files else None
 
 
-def queue(place: App, work: Workplace, files: Sequence[Indexed]) -> None:
+def queue(app: App, work: Workplace, files: Sequence[Indexed]) -> None:
     """Say that these sessions wait to be extracted, where learning is on."""
     names = frozenset(file.name for file in files if file.state != "unchanged")
-    if not names or not place.where.learning.enabled:
+    if not names or not app.where.learning.enabled:
         return
     where = DocumentFilter(scopes=frozenset({work.scope}), kinds=frozenset({DocumentKind.SESSION.value}), names=names)
-    documents = place.store.documents(where, limit=len(names))
+    documents = app.store.documents(where, limit=len(names))
     jobs = [Job(scope=work.scope, kind=JOB, key=one.name, watermark=watermark(one)) for one in documents]
-    place.store.apply([Enqueue(job=job) for job in jobs])
+    app.store.apply([Enqueue(job=job) for job in jobs])
 
 
-def learn(place: App, session: str, *, note: Callable[[str], None]) -> None:
+def learn(app: App, session: str, *, note: Callable[[str], None]) -> None:
     """Extract from one session that is over, then put what is known together."""
     from commonplace.learning.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
 
-    work = open_learning_workspace(place)
+    work = open_learning_workspace(app)
     report = extract(work, only=[session])
     for left in report.failed:
         note(f"session {left.session} was not extracted: {left.reason}")
@@ -85,19 +85,19 @@ class HistoryReport(Value):
 
 
 def index_history(
-    place: App, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
+    app: App, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
 ) -> HistoryReport:
     """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
-    sorter = _Sorter(place.env)
+    sorter = _Sorter(app.env)
     groups: dict[str, list[Transcript]] = {}
-    for number, found in enumerate(host.history(place.env), start=1):
+    for number, found in enumerate(host.history(app.env), start=1):
         look(number)
         sorter.sort(host, found, groups)
-    own = place.where.project.name if place.where.project else None
+    own = app.where.project.name if app.where.project else None
     if own is None and not every:
         raise InvalidInput("there is no project here; `commonplace init` makes one, and --all means every project")
     meant = groups if every else {name: found for name, found in groups.items() if name == own}
-    reports = {name: _indexed(sorter.folders[name], place, host, meant[name], tell) for name in sorted(meant)}
+    reports = {name: _indexed(sorter.folders[name], app, host, meant[name], tell) for name in sorted(meant)}
     count = sum(map(len, groups.values()))
     return HistoryReport(
         sessions=count + sum(sorter.homeless.values()),
@@ -148,8 +148,8 @@ class _Sorter:
         return where if where.is_enabled(PROJECT) else "belong to projects whose memory is switched off"
 
 
-def _indexed(folder: str, place: App, host: Host, found: Sequence[Transcript], tell: Tell) -> IndexReport:
-    with open_app(folder, env=place.env, clock=place.clock, embedder=place.embedder) as theirs:
+def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: Tell) -> IndexReport:
+    with open_app(folder, env=app.env, clock=app.clock, embedder=app.embedder) as theirs:
         work = open_workspace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)
         queue(theirs, work, report.files)

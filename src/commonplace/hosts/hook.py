@@ -116,15 +116,15 @@ def handle(call: HookCall, *, answer: Callable[[str], None], note: Callable[[str
     """Do what an event asks for."""
     if call.payload.get("agent_id"):
         return  # a subagent: the session that started it is the one that remembers
-    with open_app(call.folder, env=call.env) as place:
+    with open_app(call.folder, env=call.env) as app:
         if call.event == START:
-            _start(call, place, answer, note)
+            _start(call, app, answer, note)
         elif call.event == PROMPT:
-            _prompt(call, place, answer)
+            _prompt(call, app, answer)
         elif call.event == ANSWER:
-            _write_message(call, place, "assistant", call.payload.get("text"))
+            _write_message(call, app, "assistant", call.payload.get("text"))
         else:
-            _capture(call, place, note)
+            _capture(call, app, note)
 
 
 def _spoken(call: HookCall, text: str) -> str:
@@ -139,55 +139,55 @@ def fits(text: str) -> bool:
 # At the start
 
 
-def _start(call: HookCall, place: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
+def _start(call: HookCall, app: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
     from commonplace.learning import save_brief_receipt  # noqa: PLC0415 - a prompt saves none
 
-    injection = _brief(call, place)
-    if waiting := _waiting(call, place):
+    injection = _brief(call, app)
+    if waiting := _waiting(call, app):
         answer(_spoken(call, injection.text))  # whoever writes to the store just now may keep us from learning
-        _learn(waiting, place, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
-        injection = _brief(call, place)
+        _learn(waiting, app, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
+        injection = _brief(call, app)
     answer(_spoken(call, injection.text))
-    for sentence in save_brief_receipt(place, injection, session=call.session)[1]:
+    for sentence in save_brief_receipt(app, injection, session=call.session)[1]:
         note(sentence)
 
 
-def _brief(call: HookCall, place: App) -> Injection:
+def _brief(call: HookCall, app: App) -> Injection:
     """The brief, as much of it as a host shows."""
     from commonplace.learning import session_brief  # noqa: PLC0415 - a prompt has none
 
     budget = CONTEXT_TOKENS
-    injection = session_brief(place, "", budget=budget, session=call.session)
+    injection = session_brief(app, "", budget=budget, session=call.session)
     while not fits(injection.text):
         budget = int(budget * SHRINK)
-        injection = session_brief(place, "", budget=budget, session=call.session)
+        injection = session_brief(app, "", budget=budget, session=call.session)
     return injection
 
 
-def _learns(place: App) -> bool:
+def _learns(app: App) -> bool:
     """Whether this project learns, and can without a model: to ask one takes longer than a hook may."""
-    where = place.where
+    where = app.where
     made = where.project is not None and where.project in where.folders
     return made and where.learning.enabled and where.learning.mode == "rules"
 
 
-def _waiting(call: HookCall, place: App) -> list[str]:
+def _waiting(call: HookCall, app: App) -> list[str]:
     """The sessions that wait to be learned from, but this one."""
-    if place.where.project is None or not _learns(place):
+    if app.where.project is None or not _learns(app):
         return []
     from commonplace.learning.extract import JOB  # noqa: PLC0415 - see above
 
-    states = [state for state in place.store.jobs([place.where.project], now=place.clock()) if state.job.kind == JOB]
+    states = [state for state in app.store.jobs([app.where.project], now=app.clock()) if state.job.kind == JOB]
     waiting = [state.job.key for state in states if state.done is None or state.done < state.job.watermark]
     return [name for name in waiting if name != call.session]
 
 
-def _learn(names: Sequence[str], place: App, note: Callable[[str], None], *, until: float) -> None:
+def _learn(names: Sequence[str], app: App, note: Callable[[str], None], *, until: float) -> None:
     """Extract from sessions until that has taken its share of the time; the others wait on."""
     from commonplace.learning import open_learning_workspace  # noqa: PLC0415 - see above
     from commonplace.learning.extract import extract  # noqa: PLC0415 - see above
 
-    work = open_learning_workspace(place)
+    work = open_learning_workspace(app)
     for name in names:
         if time.monotonic() > until:
             return
@@ -203,32 +203,32 @@ def _learn(names: Sequence[str], place: App, note: Callable[[str], None], *, unt
 # At each prompt
 
 
-def _prompt(call: HookCall, place: App, answer: Callable[[str], None]) -> None:
+def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
     prompt = str(call.payload.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
     text = unfenced(without_hook_context(prompt))
     if not call.host.KEEPS_LOGS:
-        _write_message(call, place, "user", text)
+        _write_message(call, app, "user", text)
     query = text.strip()[:PROMPT_CHARS]
     if not plan(query).words:
         return  # "yes, go on" asks memory nothing
-    if _is_remote(place):  # whoever is asked over a network may not answer: what words find is ready by then
-        by_words = Memory(place.store, place.binding, clock=place.clock, secret=place.secret)
-        answer(_spoken(call, _found(call, place, by_words, query)[0]))
-    block, shown = _found(call, place, place.memory, query)
+    if _is_remote(app):  # whoever is asked over a network may not answer: what words find is ready by then
+        by_words = Memory(app.store, app.binding, clock=app.clock, secret=app.secret)
+        answer(_spoken(call, _found(call, app, by_words, query)[0]))
+    block, shown = _found(call, app, app.memory, query)
     answer(_spoken(call, block))
     if shown and call.session:
         from commonplace.hosts.hook_files import note_shown  # noqa: PLC0415 - only where something was shown
 
         tokens = estimate_tokens(block)
-        note_shown(place.where.home, call.session, shown, tokens=tokens, query=query, secret=place.secret())
+        note_shown(app.where.home, call.session, shown, tokens=tokens, query=query, secret=app.secret())
 
 
-def _is_remote(place: App) -> bool:
+def _is_remote(app: App) -> bool:
     """Whether the embedder is a service: those are called by their provider and their name."""
-    return ":" in str(place.where.user_settings["embedder"])
+    return ":" in str(app.where.user_settings["embedder"])
 
 
-def _found(call: HookCall, place: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
+def _found(call: HookCall, app: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
     """What a memory knows about a prompt, but this session's own words.
 
     Not by ``App.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
@@ -236,7 +236,7 @@ def _found(call: HookCall, place: App, memory: Memory, query: str) -> tuple[str,
     found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
     others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
     hits, _ = balanced(others, limit=PROMPT_HITS)
-    return _block(hits, place.secret())
+    return _block(hits, app.secret())
 
 
 def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
@@ -255,26 +255,26 @@ def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
     return (block, shown) if lines and fits(block) else ("", [])
 
 
-def _write_message(call: HookCall, place: App, role: str, text: object) -> None:
+def _write_message(call: HookCall, app: App, role: str, text: object) -> None:
     """Keep what is said to a host that keeps no transcript which could be read."""
     if not call.session or not isinstance(text, str) or not text.strip():
         return
     from commonplace.hosts.hook_files import write_message  # noqa: PLC0415 - most hosts keep their own
 
-    write_message(place.where.home, call.session, role, text, cwd=call.folder, secret=place.secret)
+    write_message(app.where.home, call.session, role, text, cwd=call.folder, secret=app.secret)
 
 
 # At compaction, stop and end
 
 
-def _capture(call: HookCall, place: App, note: Callable[[str], None]) -> None:
+def _capture(call: HookCall, app: App, note: Callable[[str], None]) -> None:
     """Index what was said since the last time, and queue it; at an end learn from it, as far as the time goes."""
     from commonplace.hosts.capture import capture, learn  # noqa: PLC0415 - a prompt captures nothing
     from commonplace.hosts.hook_files import save_shown_receipt  # noqa: PLC0415 - see above
 
-    session = capture(place, call.host, call.payload, call.env, note=note)
+    session = capture(app, call.host, call.payload, call.env, note=note)
     if call.session:
-        save_shown_receipt(place, call.session)
-    if call.event == END and session and _learns(place) and call.left > SPARE_SECONDS:
-        learn(place, session, note=note)
-    place.folders.refresh()
+        save_shown_receipt(app, call.session)
+    if call.event == END and session and _learns(app) and call.left > SPARE_SECONDS:
+        learn(app, session, note=note)
+    app.folders.refresh()

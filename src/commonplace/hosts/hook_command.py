@@ -1,4 +1,4 @@
-"""``commonplace hook`` as click sees it, for whoever asks what it does; the hook itself runs without click."""
+"""``commonplace hook`` for the help; hooks themselves run without click (``hook_process``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from commonplace.hosts.hook_process import HELP, run_hook
 
 @click.command(cls=Command, help=HELP)
 @click.argument("event")
-@click.option("--host", metavar="NAME", help="Which agent asks: claude-code, codex, gemini, cursor, opencode.")
-@click.option("--time-limit", metavar="SECONDS", type=float, help="End after so many seconds instead of the usual.")
+@click.option("--host", metavar="NAME", help="The agent: claude-code, codex, gemini, cursor, opencode.")
+@click.option("--time-limit", metavar="SECONDS", type=float, help="End after this time instead of the default.")
 def hook(event: str, host: str | None, time_limit: float | None) -> None:
     """See ``HELP``."""
     named = ["--host", host] if host else []

@@ -1,4 +1,4 @@
-"""``commonplace hook``: what coding agents run.  It never breaks them: it ends in time with 0 and says JSON or nothing.
+"""The process of ``commonplace hook``, which coding agents run.  It ends in time with 0 and prints JSON or nothing.
 
 A thread watches the clock and ends the process when time is up: a lock, a hanging embedder and an input that never ends
 are all the same to it.  Whatever else goes wrong ends here too and is noted in the log that ``commonplace status``
@@ -22,11 +22,11 @@ INPUT_SECONDS = 2.0  # until the host has said what it has to say
 LAST_SECONDS = 0.5  # for a last word when time is up
 INPUT_BYTES = 16 * 1024 * 1024  # a prompt with everything that was pasted into it
 
-HELP = """Answer a hook of a coding agent: JSON on standard input, the agent's JSON on standard output.
+HELP = """Answer a hook of a coding agent: its JSON on standard input, the answer on standard output.
 
-EVENT is session-start, prompt, answer, compact, stop or session-end, or what the agent calls it.  A session's start is
-answered with the brief, a prompt with what memory knows about it; at the others the transcript is indexed and queued
-for extraction.  It always exits with 0, within its time limit; what went wrong is in `commonplace status`.
+EVENT is session-start, prompt, answer, compact, stop or session-end, or the name that the agent gives it.  The answer
+to session-start is the brief, to a prompt the records that match it; the other events index the transcript and queue it
+for extraction.  The exit code is always 0, within the time limit; `commonplace status` shows what went wrong.
 `commonplace connect` sets it up.
 
 Example:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from commonplace.intents.openintent_sdk import equip
     from commonplace.intents.rfc_routes import RFC_ROUTES
     from commonplace.intents.sdk_routes import SDK_ROUTES
+    from commonplace.intents.surface import intent_surface
     from commonplace.intents.verbs import VERBS, IntentAccess
     from commonplace.intents.workflow import run_workflow
 
@@ -39,6 +40,7 @@ __getattr__ = lazy_names(
         "openintent_sdk": "equip",
         "rfc_routes": "RFC_ROUTES",
         "sdk_routes": "SDK_ROUTES",
+        "surface": "intent_surface",
         "verbs": "VERBS IntentAccess",
         "workflow": "run_workflow",
     },
@@ -60,6 +62,7 @@ __all__ = [
     "Runner",
     "assign",
     "equip",
+    "intent_surface",
     "on_assignment",
     "open_intents",
     "run_workflow",

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeGuard
+from typing import Annotated, Any, TypeAlias, TypeGuard
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Json, Kind, Record
 from commonplace.model.scopes import Scope
-from commonplace.model.values import Value
+from commonplace.model.values import QUOTED, Value
 
 TIERS: Mapping[str, Kind] = MappingProxyType(
     {"working": Kind.WORKING, "episodic": Kind.EPISODIC, "semantic": Kind.SEMANTIC}
@@ -55,7 +55,7 @@ class Entry(Value):
     agent: str  #: who wrote it first
     namespace: str
     key: str
-    value: Json
+    value: Annotated[Json, QUOTED]
     tier: str  #: working | episodic | semantic
     version: int
     task: str | None = None

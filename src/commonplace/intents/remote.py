@@ -30,7 +30,7 @@ from commonplace.model.errors import (
     StoreError,
 )
 from commonplace.verbs import Verb
-from commonplace.wire import decode
+from commonplace.wire import decode_known
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ class Remote:
         _, *arguments = bound.items()
         answer = self._post(verb.name, verb.encode(dict(arguments)))
         try:
-            result: R = decode(verb.result, answer, name=verb.name)
+            result: R = decode_known(verb.result, answer)
         except InvalidInput as error:
             raise StoreError(f"{self._name} answered with something else than a result: {error}") from error
         return result

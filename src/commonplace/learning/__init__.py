@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from commonplace.learning.workspace import Workplace
 
 COMMANDS = {
-    "brief": ("commands.brief:brief", "Write what a session should be shown before it starts."),
-    "used": ("commands.used:used", "Say what a session was shown, and what of it was used."),
-    "read": ("commands.read:read", "Read what a memory:// address leads to, whole."),
-    "extract": ("commands.extract:extract", "Make records of what was learned in sessions."),
-    "learn": ("commands.learn:learn", "Learn from sessions that are over; what a host runs at its start."),
-    "consolidate": ("commands.consolidate:consolidate", "Put what was learned together: MEMORY.md, a summary, skills."),
-    "memory": ("commands.memory:memory", "See, clear or rebuild what this project learned."),
+    "brief": ("commands.brief:brief", "Print the brief for a session that is about to start."),
+    "used": ("commands.used:used", "Show what a session was shown, and what of it was used."),
+    "read": ("commands.read:read", "Print what is at a memory:// address."),
+    "extract": ("commands.extract:extract", "Extract records from sessions."),
+    "learn": ("commands.learn:learn", "Learn from finished sessions; hosts run it when they start."),
+    "consolidate": ("commands.consolidate:consolidate", "Merge what was learned into MEMORY.md, a summary and skills."),
+    "memory": ("commands.memory:memory", "Show, clear or rebuild what this project learned."),
 }  #: name -> where it lives in this package, what it does
 
 __getattr__ = lazy_names(

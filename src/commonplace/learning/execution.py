@@ -25,11 +25,11 @@ class Execution:
     ``brief`` is for the agent's prompt; ``say`` takes down what was said; ``notes`` tells what memory had trouble with.
     """
 
-    def __init__(self, place: App, task: str, *, session: str | None = None, budget: int | None = None) -> None:
+    def __init__(self, app: App, task: str, *, session: str | None = None, budget: int | None = None) -> None:
         """Prepare an execution of a task: a ticket's description, or whatever is to be done."""
-        self.place = place
+        self.app = app
         self.task = task
-        self.session = session or new_id(place.clock())
+        self.session = session or new_id(app.clock())
         self.brief = ""
         self.records: tuple[str, ...] = ()  #: ids of what was extracted, after the end
         self.notes: list[str] = []
@@ -38,37 +38,37 @@ class Execution:
 
     def __enter__(self) -> Self:
         try:
-            injection = session_brief(self.place, self.task, budget=self._budget, session=self.session)
+            injection = session_brief(self.app, self.task, budget=self._budget, session=self.session)
         except CommonplaceError as error:
             self.notes.append(f"nothing was recalled: {error}")
             return self
         self.brief = injection.text
         self.notes += injection.notes
-        self.notes += save_brief_receipt(self.place, injection, session=self.session)[1]
+        self.notes += save_brief_receipt(self.app, injection, session=self.session)[1]
         return self
 
     def say(self, speaker: str, text: str, *, at: datetime | None = None) -> None:
         """Take down a turn: of the ``user``, the ``assistant``, a ``tool``, or somebody by name."""
         ref = str(len(self._turns) + 1)
-        self._turns.append(Turn(ref=ref, text=text, speaker=speaker, occurred_at=at or self.place.clock()))
+        self._turns.append(Turn(ref=ref, text=text, speaker=speaker, occurred_at=at or self.app.clock()))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Index what was said; if the execution came to its end, extract what was learned, where that is on."""
         try:
             self._index()
-            if kind is None and self.place.where.learning.enabled:
+            if kind is None and self.app.where.learning.enabled:
                 self._extract()
         except CommonplaceError as error:
             self.notes.append(f"the session was not taken in: {error}")
 
     def _index(self) -> None:
         if self._turns:
-            found = self.place.memory.index(DocumentKind.SESSION, self.session, self._turns)
+            found = self.app.memory.index(DocumentKind.SESSION, self.session, self._turns)
             self.notes += [*redaction_notes(found.redactions, source="the session"), *found.notes]
 
     def _extract(self) -> None:
-        if not self._turns or self.place.where.learning.mode == "host":
+        if not self._turns or self.app.where.learning.mode == "host":
             return
-        report = extract(open_workspace(self.place), only=[self.session])
+        report = extract(open_workspace(self.app), only=[self.session])
         self.records = report.records
         self.notes += [f"{left.session} was not extracted: {left.reason}" for left in report.failed]

@@ -25,29 +25,29 @@ _TROUBLE = "commonplace: "  # how everything but an answer begins
 _NOTHING = "Nothing was learned: "
 
 
-def learning_status(place: App, *, every: bool = False) -> dict[str, Any]:
+def learning_status(app: App, *, every: bool = False) -> dict[str, Any]:
     """Every job, what the last run skipped and why, and what went wrong; for programs."""
-    project = place.where.project if place.where.is_enabled(PROJECT) else None
-    scopes = _scopes(place) if every else [project] if project else []
-    states = [_job(place, state) for state in place.store.jobs(scopes, now=place.clock())] if scopes else []
-    run = last(open_workspace(place)) if project else None
+    project = app.where.project if app.where.is_enabled(PROJECT) else None
+    scopes = _scopes(app) if every else [project] if project else []
+    states = [_job(app, state) for state in app.store.jobs(scopes, now=app.clock())] if scopes else []
+    run = last(open_workspace(app)) if project else None
     return {
-        "learning": place.where.learning.enabled,
-        "mode": place.where.learning.mode,
+        "learning": app.where.learning.enabled,
+        "mode": app.where.learning.mode,
         "jobs": sorted(states, key=lambda job: (ORDER.index(job["state"]), job["kind"], job["key"])),
         "last_run": {"at": run["at"], "lines": run["lines"], "troubles": run["troubles"]} if run else None,
         "skipped": list(run["skipped"]) if run else [],
-        "trouble": _background_trouble(place, run),
+        "trouble": _background_trouble(app, run),
     }
 
 
-def _scopes(place: App) -> list[Scope]:
-    return sorted({tally.scope for tally in place.store.census()} | set(place.binding.reads), key=str)
+def _scopes(app: App) -> list[Scope]:
+    return sorted({tally.scope for tally in app.store.census()} | set(app.binding.reads), key=str)
 
 
-def _job(place: App, state: JobState) -> dict[str, Any]:
+def _job(app: App, state: JobState) -> dict[str, Any]:
     return {
-        "scope": place.where.label(state.job.scope),
+        "scope": app.where.label(state.job.scope),
         "kind": state.job.kind,
         "key": state.job.key,
         "state": state_of(state),
@@ -71,12 +71,12 @@ def state_of(state: JobState) -> str:
     return "failed" if state.status in (Status.ERROR, Status.RUNNING) else "pending"
 
 
-def _background_trouble(place: App, run: Mapping[str, Any] | None) -> str | None:
+def _background_trouble(app: App, run: Mapping[str, Any] | None) -> str | None:
     """What kept a background run from leaving a report, unless one was left since."""
-    found = last_trouble(place.where.home)
+    found = last_trouble(app.where.home)
     if found is None or run is None:
         return found
-    written = datetime.fromtimestamp(os.path.getmtime(log_path(place.where.home)), UTC)
+    written = datetime.fromtimestamp(os.path.getmtime(log_path(app.where.home)), UTC)
     return found if written > datetime.fromisoformat(run["at"]) else None
 
 
@@ -113,12 +113,12 @@ def _detail(job: Mapping[str, Any]) -> str:
     return f", {job['finished_at'][:19]}Z" if job["state"] == "done" and job["finished_at"] else ""
 
 
-def learning_notes(place: App) -> list[str]:
+def learning_notes(app: App) -> list[str]:
     """One sentence for the plain status, if learning needs somebody."""
-    project = place.where.project
-    if project is None or not place.where.is_enabled(PROJECT) or not place.where.learning.enabled:
+    project = app.where.project
+    if project is None or not app.where.is_enabled(PROJECT) or not app.where.learning.enabled:
         return []
-    seen = learning_status(place)
+    seen = learning_status(app)
     bad = [job for job in seen["jobs"] if job["state"] in ("failed", "exhausted")]
     said = f"{len(bad)} jobs of learning failed" if bad else seen["trouble"] and "learning is in trouble"
     return [f"{said}; `commonplace status --jobs` says why"] if said else []

@@ -78,7 +78,7 @@ def _surface(
 
         return pipeline_surface(pipeline, agent or "")
     if agent is not None:
-        from commonplace.intents.mcp_tools import intent_surface  # noqa: PLC0415 - see above
+        from commonplace.intents import intent_surface  # noqa: PLC0415 - see above
 
         return intent_surface(agent, namespace)
     if directory is not None and not os.path.isdir(directory):

@@ -96,7 +96,15 @@ def _ping(_surface: Surface, _params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tools(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     _first_page(params)
-    return {"tools": [_tool(tool) for tool in surface.tools()]}
+    if surface.tool_list is None:
+        return {"tools": _described(surface)}
+    from commonplace.mcp.tool_list_cache import load_or_derive  # noqa: PLC0415 - only servers without a bound agent
+
+    return {"tools": load_or_derive(surface.tool_list, lambda: _described(surface))}
+
+
+def _described(surface: Surface) -> list[dict[str, Any]]:
+    return [_tool(tool) for tool in surface.tools()]
 
 
 def _tool(tool: VerbTool) -> dict[str, Any]:

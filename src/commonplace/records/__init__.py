@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from commonplace.records.verbs import VERBS
 
 COMMANDS = {
-    "recall": ("commands.recall:recall", "Ask memory a question in plain words."),
-    "record": ("commands.record:record", "Add, change, list and erase records."),
+    "recall": ("commands.recall:recall", "Search memory with a question in plain words."),
+    "record": ("commands.record:record", "Add, change, list and delete records."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does
 

@@ -1,7 +1,7 @@
 """``commonplace recall``: the command that runs on every prompt, so it starts without a command-line library.
 
-Its options are declared once, below.  ``simple`` reads ordinary calls by that table; whatever it does not understand,
-help and mistakes included, goes to the click command that ``asking`` builds from the same table.
+Its options are declared once, below.  ``simple`` parses ordinary calls by that table; everything else, help and
+mistakes included, goes to the click command that ``commands.recall`` builds from the same table.
 """
 
 from __future__ import annotations
@@ -48,25 +48,23 @@ class Option(Value):
 
 
 OPTIONS = (
+    Option(name="format", choices=("snippets", "prompt", "json"), default="snippets", help="Output format."),
+    Option(name="scope", choices=(PROJECT, ASSISTANT), many=True, help="Search this memory only (default: both)."),
+    Option(name="category", metavar="CATEGORY", many=True, help="Only records of this category; repeatable."),
+    Option(name="tag", metavar="TAG", many=True, help="Only records with this tag; repeated: with all of them."),
     Option(
-        name="format", choices=("snippets", "prompt", "json"), default="snippets", help="How the answer is written."
+        name="limit", metavar="N", number=True, help="Maximum number of hits (default: recall_limit in the settings)."
     ),
-    Option(name="scope", choices=(PROJECT, ASSISTANT), many=True, help="Ask this memory only; both unless given."),
-    Option(name="category", metavar="CATEGORY", many=True, help="Records of this category only; may be repeated."),
-    Option(name="tag", metavar="TAG", many=True, help="Records with this tag only; repeated: with all of them."),
-    Option(
-        name="limit", metavar="N", number=True, help="Bring back at most so many; see recall_limit in the settings."
-    ),
-    Option(name="budget", metavar="TOKENS", number=True, help="Fill at most so many tokens."),
-    Option(name="as-of", metavar="DATE", help="Ask the past: a date, whose whole day counts, or a time ago (7d)."),
-    Option(name="explain", flag=True, help="Say why each thing stands where it stands."),
+    Option(name="budget", metavar="TOKENS", number=True, help="Maximum number of tokens."),
+    Option(name="as-of", metavar="DATE", help="Search what held then: a date, or a time ago (7d)."),
+    Option(name="explain", flag=True, help="Show why each hit ranks where it does."),
 )
 QUESTION = "question"
 
-HELP = """Ask memory a question in plain words; the best answers come first.
+HELP = """Search memory with a question in plain words; the best hits come first.
 
-The project's memory and your own are asked together.  Files that were edited by hand are read first.  `-` reads the
-question from standard input; a question without words gives what is newest.
+Searches the memory of the project and your own together.  Files that were edited by hand are synced first.  `-` reads
+the question from standard input; a question without words returns the newest records.
 
 Examples:
   commonplace recall "how do we deploy?"
@@ -110,12 +108,12 @@ def quick(arguments: Sequence[str]) -> int | None:
 
 
 def run(asked: Mapping[str, Any]) -> int:
-    """Recall and write down what was found."""
+    """Recall and print the hits."""
     question = _question(asked[QUESTION])
-    with open_app() as place:
-        brief = place.recall(question, **_options(asked, place))
-        notes = [*place.where.hints, *map(short_path, brief.notes)]
-        _SHOWN[asked["format"]](brief, place, notes, explain=asked["explain"])
+    with open_app() as app:
+        brief = app.recall(question, **_options(asked, app))
+        notes = [*app.where.hints, *map(short_path, brief.notes)]
+        _SHOWN[asked["format"]](brief, app, notes, explain=asked["explain"])
     return 0
 
 
@@ -123,14 +121,14 @@ def _question(words: Sequence[str]) -> str:
     return sys.stdin.buffer.read().decode(errors="replace") if list(words) == ["-"] else " ".join(words)
 
 
-def _options(asked: Mapping[str, Any], place: App) -> dict[str, Any]:
-    settings, as_of = place.where.project_settings, None
+def _options(asked: Mapping[str, Any], app: App) -> dict[str, Any]:
+    settings, as_of = app.where.project_settings, None
     if asked["as_of"] is not None:
         from commonplace.cli.dates import since  # noqa: PLC0415 - few questions are about the past
 
-        as_of = since(asked["as_of"], place.clock())
+        as_of = since(asked["as_of"], app.clock())
     return {
-        "scopes": [place.where.scope(name) for name in asked["scope"]] or None,
+        "scopes": [app.where.scope(name) for name in asked["scope"]] or None,
         "categories": asked["category"] or None,
         "tags": asked["tag"],
         "limit": settings["recall_limit"] if asked["limit"] is None else asked["limit"],
@@ -139,7 +137,7 @@ def _options(asked: Mapping[str, Any], place: App) -> dict[str, Any]:
     }
 
 
-def _snippets(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     lines = [
         render.snippets([hit], references) + (f"\n      {render.explanation(hit)}" if explain else "")
@@ -150,14 +148,14 @@ def _snippets(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain
     _tell(notes if brief.hits else [*notes, "Nothing found."])
 
 
-def _prompt(brief: RecallAnswer, place: App, notes: Sequence[str], *, explain: bool) -> None:
+def _prompt(brief: RecallAnswer, app: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     if brief.hits:
-        print_text(render.prompt(brief.hits, references, secret=place.secret()))
+        print_text(render.prompt(brief.hits, references, secret=app.secret()))
     _tell([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
 
 
-def _json(brief: RecallAnswer, _place: App, notes: Sequence[str], *, explain: bool) -> None:
+def _json(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: bool) -> None:
     print_text(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
     _tell(notes)
 

@@ -73,9 +73,15 @@ def records_surface(directory: str | None = None) -> Surface:
         ),
     )  # fmt: skip
     return Surface(
-        instructions=INSTRUCTIONS, tools=tools, templates=_TEMPLATES, prompts=prompts,
+        instructions=INSTRUCTIONS, tools=tools, tool_list=_tool_list(), templates=_TEMPLATES, prompts=prompts,
         resources=partial(_resources, directory), read=partial(_read, directory),
     )  # fmt: skip
+
+
+def _tool_list() -> str | None:
+    """Return the file for the descriptions of the tools, beside the byte code of this module."""
+    cached = __spec__.cached if __spec__ else None
+    return cached.removesuffix(".pyc") + ".tools.json" if cached else None
 
 
 def record_tools(app: App) -> tuple[VerbTool, ...]:

@@ -22,7 +22,7 @@ from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
 if TYPE_CHECKING:  # with the first call, see above
-    from commonplace.engine.memory import Kept
+    from commonplace.engine.memory import WriteResult
     from commonplace.records.access import MemoryAccess
 
 SCHEME = "memory://"
@@ -148,7 +148,7 @@ def _text(name: str) -> Callable[[Any, Any], str]:
 
 @verb(
     reads=True,
-    offers=("query", "categories", "tags", "scope", "limit", "session"),
+    offers=("query", "categories", "tags", "scope", "limit", "as_of", "session"),
     text=_text("recalled"),
     guide=(
         "Search long-term memory for what earlier sessions decided, learned or were told about something. Use it "
@@ -166,6 +166,7 @@ def recall(
     tags: Sequence[str] = (),
     scope: Place | None = None,
     limit: Annotated[int | None, Range(1, 200)] = None,
+    as_of: datetime | None = None,
     session: str | None = None,
     kinds: Sequence[Kind] = (),
     budget: Budget | None = None,
@@ -179,12 +180,14 @@ def recall(
         tags: Only records that have all of these tags.
         scope: Only the project's memory, or only the user's own (default: both).
         limit: Return at most this many (default: the project's recall_limit, or 10).
+        as_of: Ask the past: what was valid at that moment, in the words of that moment; a date means its first second.
         session: The id of your session, if your host tells you.
         kinds: Only records of these kinds.
         budget: Fill at most this many tokens.
         explain: Also return the parts that make up each score.
     """
-    options = {"limit": limit, "budget": budget, "categories": categories or None, "kinds": kinds or None}
+    options: dict[str, Any] = {"limit": limit, "budget": budget, "as_of": as_of}
+    options |= {"categories": categories or None, "kinds": kinds or None}
     scopes = None if scope is None else [caller.scope(scope)]
     given = {name: option for name, option in options.items() if option is not None}
     found = caller.recall(query, scopes=scopes, tags=tags, **given)
@@ -546,7 +549,7 @@ def _view(caller: MemoryAccess, record: Record, notes: Sequence[str] = ()) -> St
     return StoredRecord(record=record, uri=_address(record), state=state, file_notes=tuple(notes))
 
 
-def _saved(caller: MemoryAccess, kept: Kept, notes: Sequence[str]) -> Saved:
+def _saved(caller: MemoryAccess, kept: WriteResult, notes: Sequence[str]) -> Saved:
     from commonplace.engine.rendering import redaction_notes  # noqa: PLC0415 - see the module
 
     return Saved(

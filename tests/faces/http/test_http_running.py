@@ -69,10 +69,10 @@ def test_servers_share_a_postgresql_database(serve, database, agent):
     path = f"/api/v1/agents/{agent}/memory/n/k"
     kept = first.http().put(path, json={"value": "owls hunt at night"}).json()
     call = second.http(first.operator)
-    question = {"agent": agent, "query": "what do owls do?"}
+    question = {"agent_id": agent, "query": "what do owls do?"}
 
     assert call.get(path).json() == kept
-    assert [one["id"] for one in call.post("/v1/intents/recall", json=question).json()["entries"]] == [kept["id"]]
+    assert [one["id"] for one in call.post("/v1/intents/recall", json=question).json()] == [kept["id"]]
     assert [one["entry_id"] for one in call.get("/api/v1/memory/events").json()["events"]] == [kept["id"]]
     assert (first.stop(), second.stop()) == (0, 0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from commonplace.ci import pipeline_surface
 from commonplace.engine.rendering import unfenced
-from commonplace.intents.mcp_tools import intent_surface
+from commonplace.intents import intent_surface
 from commonplace.roles import role_surface
 
 ROLE = """\
@@ -189,17 +189,18 @@ def test_an_intent_agent_keeps_values_under_keys(bound, outside):
     """What it keeps has a version, is found by words and by tags, read by key, pinned and erased."""
     assert outside
     with bound("--agent", "researcher", "--namespace", "research") as talk:
-        assert [tool.name for tool in talk.list_tools().tools] == ["remember", "recall", "get", "pin", "forget"]
-        kept = talk.done("remember", key="rival", value={"name": "Acme"}, tags=["market"])
+        assert [tool.name for tool in talk.list_tools().tools] == ["store", "recall", "get", "pin", "forget"]
+        kept = talk.done("store", key="rival", value={"name": "Acme"}, tags=["market"])
         assert (kept["version"], kept["tier"], kept["namespace"]) == (1, "episodic", "research")
-        assert talk.done("remember", key="rival", value="Acme and Globex", tags=["market"])["version"] == 2
+        assert talk.done("store", key="rival", value="Acme and Globex", tags=["market"])["version"] == 2
         found = talk.call("recall", query="who are Acme and Globex?", tags=["market"])
-        assert [one["value"] for one in found.structured_content["memories"]] == ["Acme and Globex"]
-        assert "Globex" in found.content[0].text
+        assert [one["key"] for one in found.structured_content["result"]] == ["rival"]
+        assert "Globex" in found.structured_content["memory"] == found.content[0].text
+        assert "Globex" not in json.dumps(found.structured_content["result"])
         assert "Globex" not in unfenced(found.content[0].text)
         assert talk.done("get", key="rival")["version"] == 2
         assert talk.done("pin", key="rival")["pinned"]
-        assert talk.done("forget", key="rival") == {"erased": "rival"}
+        assert talk.done("forget", key="rival") == {"result": None}
         assert "rival" in talk.refused("get", key="rival")
 
 
@@ -207,17 +208,17 @@ def test_an_intent_agent_that_is_late_hears_the_version(bound, outside):
     """Two writers of one key: the second one is told what is there."""
     assert outside
     with bound("--agent", "researcher") as talk:
-        talk.done("remember", key="rival", value="Acme", expect_version=0)
-        assert "version 1" in talk.refused("remember", key="rival", value="Globex", expect_version=0)
+        talk.done("store", key="rival", value="Acme", version=0)
+        assert "version 1" in talk.refused("store", key="rival", value="Globex", version=0)
 
 
 def test_intent_agents_share_what_they_share_and_nothing_else(bound, outside):
     """Shared knowledge of a namespace is read by the next agent; its own entries are not."""
     assert outside
     with bound("--agent", "one", "--namespace", "research") as talk:
-        talk.done("remember", key="shared", value="water is wet", tier="semantic")
-        talk.done("remember", key="own", value="my own water bottle")
+        talk.done("store", key="shared", value="water is wet", tier="semantic")
+        talk.done("store", key="own", value="my own water bottle")
     with bound("--agent", "two", "--namespace", "research") as talk:
-        assert [one["key"] for one in talk.done("recall", query="water")["memories"]] == ["shared"]
+        assert [one["key"] for one in talk.done("recall", query="water")["result"]] == ["shared"]
         assert "own" in talk.refused("get", key="own")
         assert "takes no 'agent'" in talk.refused("recall", agent="one")

@@ -1,4 +1,4 @@
-"""``commonplace brief``: the block that a session starts with."""
+"""``commonplace brief``: the text that a session starts with."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.errors import InvalidInput
 
 TICKET_BYTES = 1_048_576  # a description and notes; not a log
-NOTHING = "there is nothing to say yet: no summary, no procedures, no notes"
+NOTHING = "memory is empty: no summary, no procedures, no records"
 
 
 @click.command(cls=Command)
-@click.option("--task", metavar="TEXT", help="What the session is about; memory is asked for it.")
-@click.option("--ticket", metavar="FILE", help="A Markdown file with the task: its title and its words are asked for.")
-@click.option("--budget", metavar="TOKENS", type=click.IntRange(min=1), help="Fill at most so many tokens with all.")
-@click.option("--session", "name", metavar="ID", help="The session that is shown it; `commonplace used ID` reports.")
-@click.option("--peek", is_flag=True, help="Only look: keep no receipt.")
+@click.option("--task", metavar="TEXT", help="What the session is about.")
+@click.option("--ticket", metavar="FILE", help="A Markdown file with the task.")
+@click.option("--budget", metavar="TOKENS", type=click.IntRange(min=1), help="Maximum number of tokens.")
+@click.option("--session", "name", metavar="ID", help="The session that it is for; see `commonplace used`.")
+@click.option("--peek", is_flag=True, help="Save no receipt.")
 @json_option
 def brief(
     *, task: str | None, ticket: str | None, budget: int | None, name: str | None, peek: bool, as_json: bool
 ) -> None:
-    """Write what a session should be shown before it starts.
+    """Print the brief for a session that is about to start.
 
-    Rules for the use of memory, the summary of what was learned, the newest procedures, and the notes that bear on the
-    task; without a task the newest notes.  All but the rules is quoted as data.  The same memory gives the same bytes.
-    Where there is nothing to say, nothing is written.
+    It has rules for the use of memory, the summary of what was learned, the newest procedures, and the records that
+    match the task; without a task the newest records.  All but the rules is quoted as data.  The same memory gives the
+    same bytes.  If memory is empty, nothing is printed.
 
     Examples:
       commonplace brief --task "speed up the deploy"
       commonplace brief --ticket tickets/142.md --session 0b1c --budget 2375
     """
     if task is not None and ticket is not None:
-        raise InvalidInput("--task and --ticket both say what the session is about; give one of them")
+        raise InvalidInput("give --task or --ticket, not both")
     question = _read(ticket) if ticket is not None else task or ""
-    with open_app() as place:
-        session = Session(place, place.memory, as_json=as_json)
-        injection = session_brief(place, question, budget=budget, session=name)
-        session.add_notes(*place.where.hints, *map(short_path, injection.notes), *([] if injection.text else [NOTHING]))
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
+        injection = session_brief(app, question, budget=budget, session=name)
+        session.add_notes(*app.where.hints, *map(short_path, injection.notes), *([] if injection.text else [NOTHING]))
         receipt = None if peek else _receipt(session, injection, name)
         session.answer(injection.text, injection_json(injection) | {"session": name, "receipt": receipt})
 
 
 def _receipt(session: Session, injection: Injection, name: str | None) -> str | None:
-    kept, notes = save_brief_receipt(session.place, injection, session=name)
+    kept, notes = save_brief_receipt(session.app, injection, session=name)
     session.add_notes(*notes)
     return kept
 

@@ -1,4 +1,4 @@
-"""``commonplace consolidate``: what was learned becomes MEMORY.md, a summary and skills."""
+"""``commonplace consolidate``: merge what was learned into MEMORY.md, a summary and skills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, json_option, plural, progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
-from commonplace.learning.consolidate import ConsolidateReport, committed, described, prepared
+from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
 from commonplace.learning.consolidate import consolidate as run
 from commonplace.learning.consolidate_receipts import undo as take_back
 from commonplace.learning.opening import open_learning_workspace, open_workspace
@@ -26,19 +26,19 @@ ANSWER_BYTES = 4_194_304
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Show what would change, as a diff, and change nothing.")
-@click.option("--force", is_flag=True, help="Also if nothing is new; with --undo also over what was edited since.")
-@click.option("--undo", is_flag=True, help="Take the last consolidation back.")
-@click.option("--prepare", metavar="DIR", help="Write the work as files for a coding agent to think about.")
-@click.option("--commit", metavar="DIR", help="Check and keep the answers that an agent has put there.")
+@click.option("--dry-run", is_flag=True, help="Show what would change as a diff; change nothing.")
+@click.option("--force", is_flag=True, help="Run even if nothing is new; with --undo: even over later edits.")
+@click.option("--undo", is_flag=True, help="Undo the last consolidation.")
+@click.option("--prepare", metavar="DIR", help="Write the prompts to files for a coding agent.")
+@click.option("--commit", metavar="DIR", help="Check and save the answers of the agent.")
 @json_option
 def consolidate(
     *, dry_run: bool, force: bool, undo: bool, prepare: str | None, commit: str | None, as_json: bool
 ) -> int:
-    """Put what this project has learned together: MEMORY.md, memory_summary.md and skills.
+    """Merge what this project has learned into MEMORY.md, memory_summary.md and skills.
 
-    What you wrote or changed in these files stays as you left it.  Nothing vanishes without a reason, every run leaves
-    a receipt, and the last one can be taken back.  The exit code is 1 if it failed.
+    What you wrote or changed in these files stays.  A fact is only dropped with a reason, every run leaves a receipt,
+    and the last run can be undone.  The exit code is 1 if it failed.
 
     Examples:
       commonplace consolidate --dry-run
@@ -46,25 +46,25 @@ def consolidate(
       commonplace consolidate --undo
     """
     if sum(map(bool, (undo, prepare, commit))) > 1:
-        raise InvalidInput("--undo, --prepare and --commit are three commands; give one of them")
+        raise InvalidInput("give one of --undo, --prepare and --commit")
     if dry_run and (undo or prepare is not None):
-        raise InvalidInput("--dry-run shows what a consolidation would change; --undo and --prepare are done at once")
-    with open_app() as place:
-        session = Session(place, place.memory, as_json=as_json)
+        raise InvalidInput("--dry-run goes with neither --undo nor --prepare")
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
         if undo:
             return _undone(session, force=force)
         if prepare is not None:
             return _prepared(session, prepare)
         with progress("Consolidating") as tell:
             if commit is not None:
-                report = _committed(place, commit, dry_run=dry_run)
+                report = _committed(app, commit, dry_run=dry_run)
             else:
-                report = run(open_learning_workspace(place), dry_run=dry_run, force=force, tell=tell)
-        return told(session, report)
+                report = run(open_learning_workspace(app), dry_run=dry_run, force=force, tell=tell)
+        return print_report(session, report)
 
 
-def told(session: Session, report: ConsolidateReport) -> int:
-    """Tell what came of it; the exit code says whether somebody has to look."""
+def print_report(session: Session, report: ConsolidateReport) -> int:
+    """Print a report; returns the exit code."""
     left = (f"{name} was edited meanwhile, or cannot be read, and was left as it is" for name in report.left)
     session.add_notes(*report.redactions, *left)
     session.answer(_text(report), report_json(report))
@@ -80,7 +80,7 @@ def _text(report: ConsolidateReport) -> str:
         return report.diff or "Nothing would change"
     if report.status in ("skipped", "failed"):
         return f"{report.status.capitalize()}: {report.reason}"
-    lines = [described(report).capitalize()]
+    lines = [describe(report).capitalize()]
     lines += [f"superseded: {one.old.content} -> {one.new.content} ({one.why})" for one in report.superseded]
     lines += [f"dropped: {one.text} ({one.reason})" for one in report.dropped]
     return "\n".join(lines)
@@ -104,7 +104,7 @@ def report_json(report: ConsolidateReport) -> dict[str, Any]:
 
 
 def _undone(session: Session, *, force: bool) -> int:
-    done = take_back(open_workspace(session.place), force=force)
+    done = take_back(open_workspace(session.app), force=force)
     session.add_notes(*(f"your own words in {name} stay" for name in done.theirs))
     text = (
         f"Took {done.receipt} back: {plural(len(done.written), 'artifact')} as before, "
@@ -119,7 +119,7 @@ def _undone(session: Session, *, force: bool) -> int:
 
 
 def _prepared(session: Session, folder: str) -> int:
-    made_from, questions = prepared(open_learning_workspace(session.place))
+    made_from, questions = prepare_questions(open_learning_workspace(session.app))
     manifest = {"made_from": made_from, "parts": len(questions)}
     for number, question in enumerate(questions, start=1):
         body = f"{question.system}\n\n---\n\n{question.prompt}\n\n---\n\nWrite the answer to {answer_name(number)}.\n"
@@ -138,11 +138,11 @@ def answer_name(number: int) -> str:
     return f"consolidate-{number}.json"
 
 
-def _committed(place: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
+def _committed(app: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
     manifest = _manifest(folder)
     answers = [_read(folder, answer_name(number)) for number in range(1, manifest["parts"] + 1)]
-    return committed(
-        open_learning_workspace(place), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run
+    return commit_answers(
+        open_learning_workspace(app), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run
     )
 
 

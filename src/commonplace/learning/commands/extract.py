@@ -1,4 +1,4 @@
-"""``commonplace extract``: records from sessions."""
+"""``commonplace extract``: extract records from sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import json_option, open_session, plural, progress
 from commonplace.cli.terminal import short_path
-from commonplace.learning.extract import ExtractReport, Left
+from commonplace.learning.extract import ExtractReport, UnfinishedSession
 from commonplace.learning.extract import extract as extract_sessions
 from commonplace.learning.extract_host import commit as commit_answers
 from commonplace.learning.extract_host import prepare as prepare_work
@@ -25,21 +25,21 @@ NAMES_SHOWN = 5
 
 @click.command(cls=Command)
 @click.option(
-    "--session", "names", metavar="ID", multiple=True, help="Only this one, however new or old; may be repeated."
+    "--session", "names", metavar="ID", multiple=True, help="Only this session, however new or old; repeatable."
 )
-@click.option("--exclude", metavar="ID", help="Leave this one alone: it is under way.")
-@click.option("--force", is_flag=True, help="Also what is up to date, too new or too old.")
-@click.option("--prepare", metavar="DIR", help="Write the work as files, for a coding agent to think about.")
-@click.option("--commit", metavar="DIR", help="Check and keep what the agent has answered there.")
+@click.option("--exclude", metavar="ID", help="Skip this session: it is still running.")
+@click.option("--force", is_flag=True, help="Include sessions that are up to date, too new or too old.")
+@click.option("--prepare", metavar="DIR", help="Write the prompts to files for a coding agent.")
+@click.option("--commit", metavar="DIR", help="Check and save the answers of the agent.")
 @json_option
 def extract(
     *, names: Sequence[str], exclude: str | None, force: bool, prepare: str | None, commit: str | None, as_json: bool
 ) -> int:
-    """Make records of what was learned in indexed sessions.
+    """Extract records from indexed sessions.
 
-    Sessions that changed since the last time, are at rest and not too old are looked at, in the way that memories.mode
-    says: by rules, with a model, or by your coding agent (--prepare, then --commit).  A failure loses nothing: it is
-    named, and the session is tried again later; the exit code is then 1.
+    Reads sessions that changed since the last run, are idle and not too old, as memories.mode says: by rules, with a
+    model, or with your coding agent (--prepare, then --commit).  A session that fails is reported and tried again
+    later; the exit code is then 1.
 
     Examples:
       commonplace extract
@@ -48,21 +48,21 @@ def extract(
       commonplace extract --commit work/
     """
     if prepare is not None and commit is not None:
-        raise InvalidInput("--prepare writes the work and --commit takes the answers; give one of them")
+        raise InvalidInput("give --prepare or --commit, not both")
     if commit is not None and (names or exclude or force):
-        raise InvalidInput("--commit takes what is in its folder; --session, --exclude and --force are for the others")
+        raise InvalidInput("--commit takes all answers of its folder; leave out --session, --exclude and --force")
     with open_session(as_json=as_json) as session:
-        place = open_learning_workspace(session.place)
+        workspace = open_learning_workspace(session.app)
         given: dict[str, Any] = {"only": names or None, "exclude": exclude, "force": force}
         written: tuple[str, ...] = ()
         with progress("Extracting sessions") as tell:
             if commit is not None:
-                report = commit_answers(place, commit, tell=tell)
+                report = commit_answers(workspace, commit, tell=tell)
             elif prepare is not None:
-                prepared = prepare_work(place, prepare, tell=tell, **given)
+                prepared = prepare_work(workspace, prepare, tell=tell, **given)
                 report, written = prepared.report, prepared.sessions
             else:
-                report = extract_sessions(place, tell=tell, **given)
+                report = extract_sessions(workspace, tell=tell, **given)
         session.add_notes(*report.notes, *(f"{left.session}: {left.reason}" for left in report.failed))
         session.answer("\n".join(_lines(report, prepare, written)), _json(report) | {"prepared": list(written)})
     return OK if report.is_well else ATTENTION
@@ -95,7 +95,7 @@ def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) ->
         yield f"  {plural(count, 'secret')} ({kind}) removed"
 
 
-def _by_reason(skipped: Sequence[Left]) -> Mapping[str, list[str]]:
+def _by_reason(skipped: Sequence[UnfinishedSession]) -> Mapping[str, list[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for left in skipped:
         error = f" ({left.error})" if left.error and left.reason != Reason.UP_TO_DATE else ""

@@ -1,4 +1,4 @@
-"""``commonplace learn``: what a host runs when a session starts.  It never breaks whoever calls it."""
+"""``commonplace learn``: what a host runs when a session starts.  It never fails its caller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonplace.cli.exits import OK
 from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.files.disk import open_log
-from commonplace.learning.learn import OFF, Learned, why_not
+from commonplace.learning.learn import OFF, Learned, skip_reason
 from commonplace.learning.learn import learn as learn_here
 from commonplace.learning.opening import open_workspace
 from commonplace.learning.status import log_path
@@ -24,22 +24,22 @@ _CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
 
 
 @click.command(cls=Command)
-@click.option("--background", is_flag=True, help="Return at once; a process of its own does the work.")
-@click.option("--session-active", "active", metavar="ID", help="The session that is starting; it is left alone.")
+@click.option("--background", is_flag=True, help="Return at once; learn in a background process.")
+@click.option("--session-active", "active", metavar="ID", help="The session that is starting; it is skipped.")
 @click.option(
     "--depth",
     type=click.IntRange(min=0),
     default=0,
     envvar="COMMONPLACE_DEPTH",
-    help="Above 0: a subagent, which learns nothing.",
+    help="Above 0: a subagent; nothing is learned.",
 )
-@click.option("--unsaved", is_flag=True, help="The session is not saved, so nothing is learned.")
+@click.option("--unsaved", is_flag=True, help="The session is not saved; nothing is learned.")
 @json_option
 def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_json: bool) -> int:
-    """Learn from sessions that are over: extract what is worth keeping, then consolidate it.
+    """Learn from finished sessions: extract records, then consolidate.
 
-    It does nothing unless `memories.enabled` is true.  Whatever goes wrong is said, kept for `commonplace status
-    --jobs`, and is no failure of this command: a session can always start.
+    Does nothing unless `memories.enabled` is true.  Problems are printed and shown by `commonplace status --jobs`; the
+    exit code is 0 all the same, so that a session can always start.
 
     Examples:
       commonplace learn
@@ -56,15 +56,15 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
 
 
 def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -> Learned:
-    with open_app() as place:
-        if place.where.place is None or not place.where.learning.enabled:
+    with open_app() as app:
+        if app.where.place is None or not app.where.learning.enabled:
             return Learned(skipped=OFF)
-        work = open_workspace(place)
+        work = open_workspace(app)
         if not background:
             return learn_here(work, active=active, depth=depth, saved=saved)
-        reason = why_not(work, depth=depth, saved=saved)
+        reason = skip_reason(work, depth=depth, saved=saved)
     if reason is None:
-        _start(place.where.home, ["learn", *(["--session-active", active] if active else [])])
+        _start(app.where.home, ["learn", *(["--session-active", active] if active else [])])
     return Learned(skipped=reason)
 
 

@@ -1,4 +1,4 @@
-"""``commonplace memory``: what this project learned, shown, cleared and asked for again; with a ROLE, that agent's."""
+"""``commonplace memory``: show, clear or rebuild what this project learned; with a ROLE, the memory of that agent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from commonplace.app import App, open_app
-from commonplace.cli.commands import Command, keep_example_lines
+from commonplace.cli.commands import Command, Group
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session, plural
 from commonplace.files.artifacts import SUMMARY, publish
@@ -27,30 +27,30 @@ USAGE = (
 )
 
 
-class _Verbs(click.Group):
-    """A group that answers a word it does not know with what it knows."""
+class _MemoryGroup(Group):
+    """A group that answers an unknown subcommand with its usage."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """See ``click.Group``."""
         if args and self.get_command(ctx, args[0]) is None:
-            raise InvalidInput(f"{args[0]!r} is not one of them. {USAGE}")
+            raise InvalidInput(f"{args[0]!r} is not a subcommand. {USAGE}")
         return super().resolve_command(ctx, args)
 
 
 @click.group(
-    cls=_Verbs,
+    cls=_MemoryGroup,
     invoke_without_command=True,
-    help=keep_example_lines("""What this project learned from its sessions; without a word `view`.
+    help="""Show, clear or rebuild what this project learned (default: view).
 
-    With a ROLE, such as role.yaml, it is the memory of that agent: list, clear, export, import, consolidate, reembed.
+    With a ROLE, such as role.yaml, the memory of that agent: list, clear, export, import, consolidate, reembed.
 
     Examples:
       commonplace memory
       commonplace memory rebuild
       commonplace memory list role.yaml
-    """),
+    """,
 )
 @click.pass_context
 def memory(context: click.Context) -> Any:
@@ -63,25 +63,25 @@ def memory(context: click.Context) -> Any:
 @memory.command(cls=Command)
 @json_option
 def view(as_json: bool) -> None:
-    """Show what is injected when a session starts.
+    """Show what a session is shown when it starts.
 
     Example:
       commonplace memory view
     """
-    with open_app() as place:
-        session = Session(place, place.memory, as_json=as_json)
-        work = open_workspace(place)
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
+        work = open_workspace(app)
         publish(work)  # what a process that died had stored and not written
         summary = present(work).get(SUMMARY)
         if not work.learning.enabled or summary is None or not summary.text.strip():
             session.add_notes(EMPTY)
             session.answer("", {"text": "", "tokens": 0})
             return
-        session.answer(*_payload(place))
+        session.answer(*_payload(app))
 
 
-def _payload(place: App) -> tuple[str, dict[str, Any]]:
-    injection = session_brief(place, "")
+def _payload(app: App) -> tuple[str, dict[str, Any]]:
+    injection = session_brief(app, "")
     return injection.text, {"text": injection.text, **injection_json(injection)}
 
 
@@ -89,10 +89,10 @@ def _clear(yes: bool, records: str, as_json: bool) -> int:
     with open_session(as_json=as_json) as session:
         every = records == "all"
         what = "every record" if every else "records made of sessions"
-        question = f"Erase what this project learned for good: {what}, extractions, artifacts, receipts?"
+        question = f"Erase what this project learned irreversibly: {what}, extractions, artifacts, receipts?"
         if not yes and not confirm(question):
             return ATTENTION
-        done = clear_all(open_workspace(session.place), every=every)
+        done = clear_all(open_workspace(session.app), every=every)
         session.note_remains(pending=done.pending)
         stays = [] if every else ["records that people wrote, and"]
         session.add_notes(
@@ -106,10 +106,10 @@ def _clear(yes: bool, records: str, as_json: bool) -> int:
 
 
 def _enqueue(as_json: bool) -> None:
-    with open_app() as place:
-        session = Session(place, place.memory, as_json=as_json)
-        ask_for(open_workspace(place))
-        if not place.where.learning.enabled:
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
+        ask_for(open_workspace(app))
+        if not app.where.learning.enabled:
             session.add_notes("learning is switched off here, so it waits until `memories.enabled` is true")
         session.answer(ENQUEUED, {"enqueued": True})
 
@@ -117,13 +117,13 @@ def _enqueue(as_json: bool) -> None:
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _records = click.option(
     "--records", type=click.Choice(["learned", "all"]), default="learned",
-    help="Which records go: those made of sessions, or also those that people wrote.",
+    help="Which records: those extracted from sessions, or all.",
 )  # fmt: skip
 
 
 @memory.command(cls=Command)
 @click.argument("role", required=False, metavar="[ROLE]")
-@click.option("--what", metavar="WHAT", help="With a ROLE: sessions, memories or all (the default).")
+@click.option("--what", metavar="WHAT", help="With a ROLE: sessions, memories or all (default).")
 @click.option("--type", "kind", metavar="TYPE", help="With a ROLE: only episodic, semantic or procedural memories.")
 @click.option("--force", is_flag=True, help="With a ROLE: do not ask.")
 @_yes
@@ -132,12 +132,11 @@ _records = click.option(
 def clear(
     *, role: str | None, what: str | None, kind: str | None, force: bool, yes: bool, records: str, as_json: bool
 ) -> int:
-    """Delete all that this project learned: extractions, generated artifacts, receipts and records made of sessions.
+    """Erase all that this project learned: extractions, generated artifacts, receipts, records from sessions.
 
-    Other projects are not touched.  Records and lines that people wrote stay, sessions stay indexed.
+    Records and lines that people wrote stay, and sessions stay indexed.
 
-    With a ROLE it is what that agent remembers, and only what is asked for: all of it, its sessions, its memories, or
-    the memories of one type.
+    With a ROLE it erases what that agent remembers: all of it, its sessions, its memories, or the memories of one type.
 
     Examples:
       commonplace memory clear --yes
@@ -146,7 +145,7 @@ def clear(
     if role is not None:
         return clear_role(role, what=what or "all", kind=kind, force=force or yes, as_json=as_json)
     if what or kind or force:
-        raise InvalidInput("--what, --type and --force are about the memory of a ROLE: say which, as in role.yaml")
+        raise InvalidInput("--what, --type and --force need a ROLE, such as role.yaml")
     return _clear(yes, records, as_json)
 
 
@@ -155,7 +154,7 @@ def clear(
 @_records
 @json_option
 def reset(yes: bool, records: str, as_json: bool) -> int:
-    """Do the same as `clear`.
+    """Alias of `clear`.
 
     Example:
       commonplace memory reset --yes --records all
@@ -166,7 +165,7 @@ def reset(yes: bool, records: str, as_json: bool) -> int:
 @memory.command(cls=Command)
 @json_option
 def enqueue(as_json: bool) -> None:
-    """Let consolidation run at the next start-up, even if nothing has changed.
+    """Consolidate at the next start of a session, even if nothing has changed.
 
     Example:
       commonplace memory enqueue
@@ -177,7 +176,7 @@ def enqueue(as_json: bool) -> None:
 @memory.command(cls=Command)
 @json_option
 def rebuild(as_json: bool) -> None:
-    """Do the same as `enqueue`.
+    """Alias of `enqueue`.
 
     Example:
       commonplace memory rebuild

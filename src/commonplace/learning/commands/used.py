@@ -1,4 +1,4 @@
-"""``commonplace used``: what a session was shown, and what it made of it."""
+"""``commonplace used``: what a session was shown, and what of it it used."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LINE_LETTERS = 80  # of what an item says
 @click.argument("session", metavar="SESSION")
 @json_option
 def used(session: str, as_json: bool) -> None:
-    """Say what a session was shown, by `commonplace brief --session` or when it recalled, and what of it was used.
+    """Show what a session was shown, and what of it was used.
 
-    Cited is what the agent named: a record by its id, an artifact by its memory:// address or its path, a turn by its
-    reference.  Echoed is what it only repeated, which proves nothing.  The session has to be indexed for that.
+    Cited: the agent named a record by its id, an artifact by its memory:// address or path, or a turn by its reference.
+    Echoed: it repeated the words only, which proves nothing.  The session has to be indexed for that.
 
     Example:
       commonplace used 0b1c
     """
-    with open_app() as place:
-        told = Session(place, place.memory, as_json=as_json)
-        report = used_in(place.memory, session.removeprefix("session:"))
+    with open_app() as app:
+        told = Session(app, app.memory, as_json=as_json)
+        report = used_in(app.memory, session.removeprefix("session:"))
         if not report.indexed:
             told.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
         told.answer(_text(report), _described(report))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from commonplace.cli.session import Session, open_session, plural, progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.engine.memory import bound
+from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transfer import Imported, import_items
 from commonplace.files.artifacts import SKILLS
@@ -29,8 +29,8 @@ def import_foreign(
 ) -> None:
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
     with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
-        place = session.place
-        into = place.where.writable_scope(scope or (PROJECT if place.where.project else ASSISTANT))
+        app = session.app
+        into = app.where.writable_scope(scope or (PROJECT if app.where.project else ASSISTANT))
         files = find_files(form, path)
         items = read_files(form, files, path)
         if dry_run:
@@ -40,7 +40,7 @@ def import_foreign(
             return
         if category:
             items = (item.replace(draft=item.draft.replace(category=category)) for item in items)
-        memory = bound(place.memory, place.where.bind(Channel.IMPORT))
+        memory = with_binding(app.memory, app.where.bind(Channel.IMPORT))
         _report(session, import_items(memory, items, into=into, lenient=True, tell=tell), len(files))
 
 
@@ -90,7 +90,7 @@ def _write(texts: Mapping[str, str]) -> None:
 
 def _link_skills(session: Session, folder: str) -> None:
     """Link each skill that was learned into a folder in which a host looks; what is somebody else's stays."""
-    own = addresses_of(session.place).folder
+    own = addresses_of(session.app).folder
     made = os.path.join(own, SKILLS) if own else None
     names = sorted(os.listdir(made)) if made and os.path.isdir(made) else []
     skills = [name for name in names if made and os.path.isfile(os.path.join(made, name, "SKILL.md"))]

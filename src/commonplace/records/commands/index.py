@@ -1,4 +1,4 @@
-"""``commonplace index``: sessions and tickets become searchable, from files or from what a coding agent has kept."""
+"""``commonplace index``: make sessions and tickets searchable, from files or from the history of a coding agent."""
 
 from __future__ import annotations
 
@@ -26,21 +26,18 @@ TROUBLES_SHOWN = 20
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="[PATH...]", nargs=-1)
-@click.option("--session", metavar="ID", help="What the session is called; for one file.")
-@click.option(
-    "--host", metavar="NAME", help="What an agent has kept on disk: claude-code, codex, pi, gemini, opencode."
-)
-@click.option("--all", "every", is_flag=True, help="With --host: of every project, each into its own memory.")
+@click.option("--session", metavar="ID", help="The name of the session; for a single file.")
+@click.option("--host", metavar="NAME", help="Index the history of an agent: claude-code, codex, pi, gemini, opencode.")
+@click.option("--all", "every", is_flag=True, help="With --host: every project, each into its own memory.")
 @json_option
 def index(paths: Sequence[str], session: str | None, host: str | None, every: bool, as_json: bool) -> int:
     """Make session transcripts and tickets searchable in this project.
 
-    PATH is a transcript (.jsonl, one message a line), a ticket (.md), or a folder of them.  What was indexed already is
-    passed over; of a file that grew only what is new is taken.  Secrets are taken out first.  Lines that cannot be read
-    are named, the rest is indexed, and the exit code is then 1.
+    PATH is a transcript (.jsonl, one message a line), a ticket (.md), or a folder of them.  Only what is new is
+    indexed.  Secrets are redacted.  Lines that cannot be read are reported and skipped; the exit code is then 1.
 
-    With --host the sessions that a coding agent has kept are read instead: those that ran in this project, or with
-    --all every one whose project can be told.
+    --host indexes the sessions that a coding agent has saved instead: those of this project, or with --all those of
+    every project.
 
     Examples:
       commonplace index sessions/ tickets/
@@ -53,10 +50,10 @@ def index(paths: Sequence[str], session: str | None, host: str | None, every: bo
         raise InvalidInput(
             "--all goes with --host" if every else "Missing argument: give a file or a folder, or an agent with --host"
         )
-    with open_app() as place:
-        heard = Session(place, place.memory, as_json=as_json)
+    with open_app() as app:
+        heard = Session(app, app.memory, as_json=as_json)
         with progress("Indexing messages") as tell:
-            report = index_files(open_workspace(place), paths, session=session, tell=tell)
+            report = index_files(open_workspace(app), paths, session=session, tell=tell)
         heard.add_notes(*_told(report))
         heard.answer(_summary(report), _json(report))
     return ATTENTION if report.troubles else OK
@@ -67,14 +64,14 @@ def _history(name: str, paths: Sequence[str], session: str | None, *, every: boo
     from commonplace.hosts import get_host, index_history  # noqa: PLC0415 - files need no host
 
     if paths or session is not None:
-        raise InvalidInput("--host reads what the agent has kept; it goes with neither PATH nor --session")
+        raise InvalidInput("--host reads the history of the agent; it goes with neither PATH nor --session")
     host = get_host(name)
     if not host.KEEPS_LOGS:
-        raise InvalidInput(f"{host.TITLE} keeps no sessions that can be read")
-    with open_app() as place:
-        heard = Session(place, place.memory, as_json=as_json)
+        raise InvalidInput(f"{host.TITLE} saves no sessions that can be read")
+    with open_app() as app:
+        heard = Session(app, app.memory, as_json=as_json)
         with progress(f"Looking for sessions of {host.TITLE}") as look, progress("Indexing messages") as tell:
-            past = index_history(place, host, every=every, tell=tell, look=lambda seen: look(seen, 0))
+            past = index_history(app, host, every=every, tell=tell, look=lambda seen: look(seen, 0))
         for report in past.reports.values():
             heard.add_notes(*_told(report))
         heard.answer(_past_text(host.TITLE, past), _past_json(past))

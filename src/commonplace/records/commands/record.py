@@ -20,7 +20,7 @@ from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, Record
 from commonplace.text.cleaning import one_line
 
-BELOW = "<!-- What stands below this line is not kept. -->"
+BELOW = "<!-- Everything below this line is ignored. -->"
 LINE_LETTERS = 100  # of a content in a list
 
 _ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
@@ -29,9 +29,9 @@ _id = click.argument("id", metavar="ID")
 
 @click.group(cls=Group)
 def record() -> None:
-    """Add, change, list and erase records.
+    """Add, change, list and delete records.
 
-    An ID can be shortened to any beginning that no other record shares.
+    An ID can be shortened to any unique beginning.
 
     Examples:
       commonplace record add "Use pnpm, not npm" --category decisions
@@ -44,11 +44,13 @@ def _described(command: F) -> F:
     """Give a command the options that describe a record, with which it is made and changed."""
     for option in reversed(
         [
-            click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; may be repeated."),
-            click.option("--alias", "aliases", metavar="NAME", multiple=True, help="Another name to find it by."),
-            click.option("--keyword", "keywords", metavar="WORD", multiple=True, help="A further word to find it by."),
-            click.option("--expires", metavar="WHEN", help="When it lapses: a date, or 12h, 7d, 2w; incidents only."),
-            click.option("--occurred", metavar="DATE", help="When it happened or became true, if not now."),
+            click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; repeatable."),
+            click.option("--alias", "aliases", metavar="NAME", multiple=True, help="Another name for it; repeatable."),
+            click.option(
+                "--keyword", "keywords", metavar="WORD", multiple=True, help="Another search word; repeatable."
+            ),
+            click.option("--expires", metavar="WHEN", help="When it expires: a date, or 12h, 7d, 2w; incidents only."),
+            click.option("--occurred", metavar="DATE", help="When it happened or became true (default: now)."),
         ]
     ):
         command = option(command)
@@ -59,29 +61,29 @@ def _described(command: F) -> F:
 @click.argument("text", required=False)
 @click.option("--category", metavar="CATEGORY", help=f"One of {', '.join(CATEGORIES)}.")
 @_described
-@click.option("--pin", "pinned", is_flag=True, help="Keep it, whatever else is evicted.")
-@click.option("--key", metavar="KEY", help="A name of which there is one: adding it again makes a new version.")
-@click.option("--source", "ref", metavar="REF", help="Where it comes from: a ticket, an address, a commit.")
-@click.option("--supersedes", metavar="ID", help="The record that it replaces; that one is kept as history.")
+@click.option("--pin", "pinned", is_flag=True, help="Never evict it.")
+@click.option("--key", metavar="KEY", help="A unique name: adding it again makes a new version.")
+@click.option("--source", "ref", metavar="REF", help="Where it comes from: a ticket, a URL, a commit.")
+@click.option("--supersedes", metavar="ID", help="The record that it replaces, which is kept as history.")
 @scope_option
 @json_option
 def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> None:
-    """Keep something new.
+    """Add a record.
 
-    TEXT is what to remember; `-` reads it from standard input, and without TEXT your $EDITOR opens.
+    TEXT is the content; `-` reads it from standard input, and without TEXT your $EDITOR opens.
 
     Examples:
       commonplace record add "Use pnpm, not npm" --category decisions --tag js
       git log -1 --format=%B | commonplace record add - --category incidents --expires 2w
     """
     with open_session(as_json=as_json) as session:
-        target = session.place.where.writable_scope(scope or session.place.where.default)
-        session.add_notes(*([] if scope else session.place.where.hints))
+        target = session.app.where.writable_scope(scope or session.app.where.default)
+        session.add_notes(*([] if scope else session.app.where.hints))
         content = _text(text)
-        kept = session.memory.remember(content, scope=target, **_admitted(given, session.place.clock()))
+        kept = session.memory.remember(content, scope=target, **_admitted(given, session.app.clock()))
         data = session.saved_json(kept)
-        said = f"{'Already kept' if kept.deduped else 'Kept'} {kept.record.id} ({session.location(kept.record)})"
-        session.answer(said + (f" in the place of {kept.superseded.short}" if kept.superseded else ""), data)
+        text = f"{'Exists already:' if kept.deduped else 'Added'} {kept.record.id} ({session.location(kept.record)})"
+        session.answer(text + (f", replacing {kept.superseded.short}" if kept.superseded else ""), data)
 
 
 def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -122,19 +124,19 @@ def _edited(before: str) -> str:
 @record.command()
 @_id
 @click.argument("text", required=False)
-@click.option("--edit", is_flag=True, help="Change the content in your $EDITOR.")
+@click.option("--edit", is_flag=True, help="Edit the content in your $EDITOR.")
 @_described
-@click.option("--add-tag", "added", metavar="TAG", multiple=True, help="One more tag.")
-@click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="One tag less.")
-@click.option("--no-expiry", is_flag=True, help="Let it not lapse any more.")
-@click.option("--expect", metavar="VERSION", type=int, help="Only if the record is at this version.")
+@click.option("--add-tag", "added", metavar="TAG", multiple=True, help="Add a tag; repeatable.")
+@click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="Remove a tag; repeatable.")
+@click.option("--no-expiry", is_flag=True, help="Remove the expiry date.")
+@click.option("--expect", metavar="VERSION", type=int, help="Fail unless the record is at this version.")
 @scope_option
 @json_option
 def update(id: str, scope: str | None, as_json: bool, expect: int | None, **given: Any) -> None:
-    """Change what is named and keep the rest.
+    """Change a record; what is not given stays.
 
     TEXT is the new content; `-` reads it from standard input, --edit opens your $EDITOR.  --tag, --alias and --keyword
-    replace what was there; one empty one (`--tag ''`) leaves none.
+    replace all of theirs; an empty one (`--tag ''`) removes them.
 
     Examples:
       commonplace record update 1m7gmb4480 "Use yarn, not npm" --expect 1
@@ -142,15 +144,15 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
     """
     with open_session(scope, as_json=as_json) as session:
         before = session.memory.get(id)
-        changes = _changes(before, given, session.place.clock())
+        changes = _changes(before, given, session.app.clock())
         if not changes:
-            raise InvalidInput("nothing to change was named; see `commonplace record update --help`")
+            raise InvalidInput("nothing to change was given; see `commonplace record update --help`")
         derived = given["edit"] or changes.keys() & {"tags", "metadata"}  # then it holds for this version only
         based = before.version if derived and expect is None else expect
         kept = session.memory.update(before.id, expect=based, **changes)
         data = session.saved_json(kept)
-        said = "Nothing changed in {}, which is at" if kept.deduped else "Updated {} to"
-        session.answer(f"{said.format(kept.record.id)} version {kept.record.version}", data)
+        text = "Nothing changed in {}, which is at" if kept.deduped else "Updated {} to"
+        session.answer(f"{text.format(kept.record.id)} version {kept.record.version}", data)
 
 
 def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -182,7 +184,7 @@ def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, 
 def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None:
     """Move a record to another category.
 
-    Its id stays, its file moves.
+    Its id stays; its file moves.
 
     Example:
       commonplace record reclassify 1m7gmb4480 principles
@@ -193,27 +195,29 @@ def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None
         session.answer(f"Moved {kept.record.id} ({session.location(kept.record)})", data)
 
 
+def _add_verb(name: str, done: str, summary: str, *, examples: str = "") -> None:
+    """Add a command that does one thing to each of some records."""
+    shown = examples or f"commonplace record {name} 1m7gmb4480"
+
+    @record.command(name, help=f"{summary}\n\nExample:\n  {shown}")
+    @_ids
+    @scope_option
+    @json_option
+    def run(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
+        with open_session(scope, as_json=as_json) as session:
+            _each(session, ids, done, getattr(session.memory, name))
+
+
+_add_verb("archive", "Archived", "Archive records: they are kept, and no longer recalled.")
+
+
 @record.command()
 @_ids
-@scope_option
-@json_option
-def archive(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
-    """Take records out of recall and keep them.
-
-    Example:
-      commonplace record archive 1m7gmb4480 1m7gmb4481
-    """
-    with open_session(scope, as_json=as_json) as session:
-        _each(session, ids, "Archived", session.memory.archive)
-
-
-@record.command()
-@_ids
-@click.option("--version", metavar="N", type=int, help="Bring this version's words back, as a new version.")
+@click.option("--version", metavar="N", type=int, help="Restore the content of this version, as a new version.")
 @scope_option
 @json_option
 def restore(ids: Sequence[str], version: int | None, scope: str | None, as_json: bool) -> None:
-    """Bring archived records back, or an earlier version of one.
+    """Restore archived records, or an earlier version of a record.
 
     Examples:
       commonplace record restore 1m7gmb4480
@@ -223,68 +227,20 @@ def restore(ids: Sequence[str], version: int | None, scope: str | None, as_json:
         _each(session, ids, "Restored", lambda meant: session.memory.restore(meant, version=version))
 
 
-@record.command()
-@_ids
-@scope_option
-@json_option
-def pin(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
-    """Exempt records from eviction; they rank a little higher.
-
-    Example:
-      commonplace record pin 1m7gmb4480
-    """
-    with open_session(scope, as_json=as_json) as session:
-        _each(session, ids, "Pinned", session.memory.pin)
+_add_verb("pin", "Pinned", "Pin records: they are never evicted, and rank slightly higher.")
+_add_verb("unpin", "Unpinned", "Unpin records.")
+_add_verb("hold", "Held", "Hold records for review: they are not recalled until they are released.")
+_add_verb(
+    "release", "Released", "Release held records: they are recalled again.",
+    examples="commonplace record list --state held\n  commonplace record release 1m7gmb4480",
+)  # fmt: skip
 
 
-@record.command()
-@_ids
-@scope_option
-@json_option
-def unpin(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
-    """Let pinned records be evicted again.
-
-    Example:
-      commonplace record unpin 1m7gmb4480
-    """
-    with open_session(scope, as_json=as_json) as session:
-        _each(session, ids, "Unpinned", session.memory.unpin)
-
-
-@record.command()
-@_ids
-@scope_option
-@json_option
-def hold(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
-    """Take records out of recall until somebody looks at them.
-
-    Example:
-      commonplace record hold 1m7gmb4480
-    """
-    with open_session(scope, as_json=as_json) as session:
-        _each(session, ids, "Held", session.memory.hold)
-
-
-@record.command()
-@_ids
-@scope_option
-@json_option
-def release(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
-    """Let held records be recalled.
-
-    Example:
-      commonplace record list --state held
-      commonplace record release 1m7gmb4480
-    """
-    with open_session(scope, as_json=as_json) as session:
-        _each(session, ids, "Released", session.memory.release)
-
-
-def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str], Record]) -> None:
-    """Do the same to every record meant; a mistyped id stops all of it before it begins."""
-    done = [verb(record.id) for record in session.get_records(ids)]
-    text = "\n".join(f"{said} {record.id} ({session.location(record)})" for record in done)
-    session.answer(text, {"records": session.list_json(done)})
+def _each(session: Session, ids: Sequence[str], done: str, verb: Callable[[str], Record]) -> None:
+    """Do the same to each record; a wrong id stops all of it before it begins."""
+    records = [verb(record.id) for record in session.get_records(ids)]
+    text = "\n".join(f"{done} {record.id} ({session.location(record)})" for record in records)
+    session.answer(text, {"records": session.list_json(records)})
 
 
 @record.command()
@@ -293,10 +249,10 @@ def _each(session: Session, ids: Sequence[str], said: str, verb: Callable[[str],
 @scope_option
 @json_option
 def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> int:
-    """Erase records for good.
+    """Erase records irreversibly.
 
-    Their text goes, their versions, their place in the index and their files, what was derived from them alone,
-    and what memory has written of them.  `record archive` keeps what it takes out of recall.
+    Erases their text, versions, index entries and files, what was derived from them alone, and their words in learned
+    artifacts.  `record archive` keeps them instead.
 
     Example:
       commonplace record delete 1m7gmb4480 --yes
@@ -304,7 +260,7 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     with open_session(scope, as_json=as_json) as session:
         meant = session.get_records(ids)
         shown = ", ".join(f"{record.short} ({_shortened(record.content, 40)})" for record in meant)
-        if not yes and not confirm(f"Erase {shown} for good?"):
+        if not yes and not confirm(f"Erase {shown} irreversibly?"):
             return 1
         done = [session.memory.forget(record.id) for record in meant]
         session.note_remains(pending=any(forgotten.pending for forgotten in done))
@@ -314,16 +270,20 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
 
 
 @record.command("list")
-@click.option("--category", "categories", metavar="CATEGORY", multiple=True, help="Only this one; may be repeated.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; repeated: with all of them.")
+@click.option("--category", "categories", metavar="CATEGORY", multiple=True, help="Only this category; repeatable.")
+@click.option(
+    "--tag", "tags", metavar="TAG", multiple=True, help="Only records with this tag; repeated: with all of them."
+)
 @click.option(
     "--state",
     type=click.Choice([*(state.value for state in State), "all"]),
     default="live",
     show_default=True,
-    help="Only in this state.",
+    help="Only records in this state.",
 )
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of records."
+)
 @scope_option
 @json_option
 def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: Any) -> None:
@@ -334,7 +294,7 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
       commonplace record list --state all --json
     """
     with open_session(scope, as_json=as_json) as session:
-        session.add_notes(*([] if scope else session.place.where.hints))
+        session.add_notes(*([] if scope else session.app.where.hints))
         states = ANY_STATE if state == "all" else [State(state)]
         found = session.memory.list(
             categories=given["categories"] or None, tags=given["tags"], states=states, limit=limit + 1
@@ -349,10 +309,10 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
 
 
 def _line(session: Session, record: Record) -> str:
-    state = record.state(session.place.clock())
+    state = record.state(session.app.clock())
     marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
     marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
-    where = f"{record.category:<11}  {session.place.where.label(record.scope):<9}"
+    where = f"{record.category:<11}  {session.app.where.label(record.scope):<9}"
     words = [_shortened(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
     return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"
 
@@ -367,7 +327,7 @@ def _shortened(text: str, letters: int) -> str:
 @scope_option
 @json_option
 def get(id: str, scope: str | None, as_json: bool) -> None:
-    """Show a record: content, source, versions, use.
+    """Show a record: content, source, versions, usage.
 
     Examples:
       commonplace record get 1m7gmb4480
@@ -385,8 +345,8 @@ def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:
     facts = {
         "id": record.id,
         "category": f"{record.category} ({record.kind})",
-        "scope": f"{session.place.where.label(record.scope)} ({record.scope.name})",
-        "state": record.state(session.place.clock()).value + (", pinned" if record.pinned else ""),
+        "scope": f"{session.app.where.label(record.scope)} ({record.scope.name})",
+        "state": record.state(session.app.clock()).value + (", pinned" if record.pinned else ""),
         "superseded by": record.superseded_by,
         "key": record.key,
         "tags": ", ".join(sorted(record.tags)),

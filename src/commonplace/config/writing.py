@@ -1,0 +1,75 @@
+"""Write settings files: a new project's folder, and switches in files that people edit."""
+
+from __future__ import annotations
+
+import os
+
+from commonplace.config import settings
+from commonplace.config.paths import CONFIG, Place, identity
+from commonplace.config.project import ASSISTANT, PROJECT
+from commonplace.files import disk
+from commonplace.text.cleaning import slug
+
+README = """\
+# This project's memory
+
+One Markdown file for each record, kept by Commonplace and open to every editor; `commonplace sync` reads what you
+changed.
+
+May be committed: everything in this folder, to share it with whoever clones the project. Look before you do: what a
+record says is then as public as the code. Or ignore the folder, and it stays yours. The search index, the counts of use
+and your own (assistant) memory are in your data folder and never in here.
+"""
+_TITLES = {PROJECT: "The settings of this project's memory.", ASSISTANT: "The settings of your own memory."}
+_SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
+
+
+def make_project(folder: str, place: Place | None) -> bool:
+    """Write the files of a project's folder that are missing; returns whether there were any."""
+    name = (
+        identity(place) if place else None
+    ) or f"local/{slug(os.path.basename(os.path.dirname(folder)))}-{os.urandom(4).hex()}"
+    written = {
+        CONFIG: settings.template(settings.PROJECT, {"project": name}, title=_TITLES[PROJECT]),
+        "README.md": README,
+    }
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    missing = [file for file in written if not os.path.exists(os.path.join(folder, file))]
+    for file in missing:
+        disk.replace(folder, file, written[file].encode())
+    return bool(missing)
+
+
+def switch_memory(path: str, scope: str, *, on: bool) -> None:
+    """Change ``enabled`` in the settings file of a scope; everything else, comments too, stays."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
+    disk.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
+
+
+def switch_learning_on(folder: str) -> str:
+    """Set ``memories.enabled`` in the settings of a project; returns their path."""
+    path = os.path.join(folder, CONFIG)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    disk.replace(folder, CONFIG, with_learning_on(text).encode())
+    return path
+
+
+def with_learning_on(text: str) -> str:
+    """The settings with ``memories.enabled: true``; everything else in them stays."""
+    lines = text.split("\n")
+    start = next((number for number, line in enumerate(lines) if line.startswith("memories:")), None)
+    if start is None:
+        return text.rstrip("\n") + "\n\nmemories:\n  enabled: true\n"
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        if line.strip() and not line.startswith((" ", "#")):
+            break
+        if line.strip().startswith("enabled:"):
+            lines[number] = line.replace("enabled: false", "enabled: true", 1)
+            return "\n".join(lines)
+    return "\n".join([*lines[: start + 1], "  enabled: true", *lines[start + 1 :]])
