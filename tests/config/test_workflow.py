@@ -157,7 +157,7 @@ RFC_KEYS = "working_memory, episodic_memory"
         (f"plan: [{{task: {'é' * 240}x, agent: y}}]", "plan[0]",
          f"the name of a phase may have at most 480 bytes: {'é' * 40!r}..."),
         ("workflow: {a: {assign: x, retry: {}}}", "workflow.a.retry",
-         "is not known here; there are title, description, assign, depends_on, memory, memory_policy, outputs"),
+         "unknown key; valid keys: title, description, assign, depends_on, memory, memory_policy, outputs"),
         ("workflow: {}", "workflow",
          "should be a mapping with a phase in it, such as `research: {assign: researcher}`"),
         ("plan: []", "plan", "should be a list with a task in it"),
@@ -184,7 +184,7 @@ RFC_KEYS = "working_memory, episodic_memory"
         (f"memory: {{semantic_namespaces: [a, '*']}}\n{PHASE}", "memory.semantic_namespaces[1]",
          "'*' cannot name a namespace: a star stands for the rest of a name"),
         (f"memory: {{handoff: true}}\n{PHASE}", "memory.handoff",
-         "is not known here; there are namespace, tier, ttl, max_entries, semantic_namespaces, " + RFC_KEYS),
+         "unknown key; valid keys: namespace, tier, ttl, max_entries, semantic_namespaces, " + RFC_KEYS),
         (f"memory: {{episodic_memory: {{eviction_policy: fifo}}}}\n{PHASE}", "memory.episodic_memory.eviction_policy",
          "should be lru, not 'fifo'"),
         (f"agents: {{x: {{model: test, use: 'a:B'}}}}\n{PHASE}", "agents.x",
@@ -193,7 +193,7 @@ RFC_KEYS = "working_memory, episodic_memory"
         (f"agents: {{x: nonsense}}\n{PHASE}", "agents.x",
          "should be an import path such as package.module:Class, not 'nonsense'"),
         (f"llm: {{}}\n{PHASE}", "llm",
-         "is not known here; there are openintent, info, name, version, description, memory, agents, workflow, plan"),
+         "unknown key; valid keys: openintent, info, name, version, description, memory, agents, workflow, plan"),
     ])  # fmt: skip
 def test_what_cannot_be_followed_is_said_with_its_path(text, path, reason):
     """One sentence, with the file and the place in it."""
