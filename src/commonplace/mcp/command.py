@@ -16,29 +16,35 @@ from commonplace.records import records_surface
 
 TOKEN = "COMMONPLACE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 HOST, PORT = "127.0.0.1", 8127
-KEY_LETTERS_LEAST = 16  # of a key that people choose themselves
+KEY_LETTERS_LEAST = 16  # of a key that the user chooses
 HINT = "MCP over HTTP needs the extra `mcp`: pip install 'commonplace[mcp]'"
 
 
 @click.command(cls=Command)
 @click.option("--http", "over_http", is_flag=True, help="Serve streamable HTTP instead of standard input and output.")
-@click.option("--host", metavar="ADDRESS", help=f"With --http: where to listen.  [default: {HOST}]")
-@click.option("--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"With --http.  [default: {PORT}]")
-@click.option("--no-token", is_flag=True, help="With --http, on this machine only: ask nobody for a key.")
-@click.option("--directory", metavar="DIR", help="Serve the project there; the one around here unless given.")
+@click.option("--host", metavar="ADDRESS", help=f"With --http: address to listen on (default {HOST}).")
+@click.option(
+    "--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"With --http: port (default {PORT}; 0 = any)."
+)
+@click.option("--no-token", is_flag=True, help="With --http on a loopback address: require no key.")
+@click.option("--directory", metavar="DIR", help="Serve the project of this folder (default: the working directory).")
 @click.option("--role", metavar="FILE", help="Serve the memory tools of this role instead.")
 @click.option("--pipeline", metavar="FILE", help="Serve the memory tools of an agent in this pipeline instead.")
-@click.option("--agent", metavar="NAME", help="With --pipeline: which agent. Without: the memory of an intent agent.")
-@click.option("--namespace", metavar="NAME", help="With --agent alone: the namespace that it shares.")
+@click.option(
+    "--agent",
+    metavar="NAME",
+    help="With --pipeline: the agent of the pipeline. Alone: serve the memory of an intent agent.",
+)
+@click.option("--namespace", metavar="NAME", help="With --agent alone: the shared namespace that it uses.")
 def mcp(
     *, over_http: bool, host: str | None, port: int | None, no_token: bool, directory: str | None, role: str | None,
     pipeline: str | None, agent: str | None, namespace: str | None,
 ) -> None:  # fmt: skip
     """Serve memory to an agent over the Model Context Protocol.
 
-    Hosts start it themselves and talk to it on standard input and output; it ends with them.  What it may see is fixed
-    here: the project and your own memory, or one role's, or one agent's; no model can widen that.  With --http it
-    listens on this machine and asks for a key: that of COMMONPLACE_MCP_TOKEN, or a new one that it shows once.
+    Hosts start it, talk to it on standard input and output, and stop it.  The options set what it can see: the project
+    and your own memory, or the memory of one role or one agent; no model can extend that.  With --http it listens on
+    this machine and requires a key: the one in COMMONPLACE_MCP_TOKEN, or a new one that it prints once.
 
     Examples:
       commonplace mcp
@@ -49,9 +55,9 @@ def mcp(
       commonplace mcp --http --port 8127
     """
     if sum(1 for one in (directory, role, pipeline, namespace) if one is not None) > 1:
-        raise InvalidInput("--directory, --role, --pipeline and --namespace say whose memory it is; give one of them")
+        raise InvalidInput("--directory, --role, --pipeline and --namespace exclude each other; give one of them")
     if agent is None and (pipeline is not None or namespace is not None):
-        raise InvalidInput("--pipeline and --namespace need --agent: which agent it is")
+        raise InvalidInput("--pipeline and --namespace need --agent")
     if agent is not None and (directory is not None or role is not None):
         raise InvalidInput("--agent goes with --pipeline, with --namespace or alone")
     surface = _surface(directory=directory, role=role, pipeline=pipeline, agent=agent, namespace=namespace)
@@ -61,14 +67,14 @@ def mcp(
     if host is not None or port is not None or no_token:
         raise InvalidInput("--host, --port and --no-token are for --http")
     if os.isatty(0):
-        print_note("a host is awaited on standard input; docs/mcp.md says how to connect one, Ctrl-D ends this")
+        print_note("waiting for an MCP client on stdin (Ctrl-D to quit); see docs/mcp.md to connect one")
     serve(surface)
 
 
 def _surface(
     *, directory: str | None, role: str | None, pipeline: str | None, agent: str | None, namespace: str | None
 ) -> Surface:
-    """What is bound; only what is used is loaded."""
+    """Return the surface that the options name; load only its modules."""
     if role is not None:
         from commonplace.roles import role_surface  # noqa: PLC0415 - see above
 
@@ -82,7 +88,7 @@ def _surface(
 
         return intent_surface(agent, namespace)
     if directory is not None and not os.path.isdir(directory):
-        raise InvalidInput(f"{directory!r} is no folder")
+        raise InvalidInput(f"{directory!r} is not a folder")
     return records_surface(directory)
 
 
@@ -95,7 +101,7 @@ def _serve_http(surface: Surface, *, host: str, port: int, no_token: bool) -> No
 
 
 def _key(new: Callable[[], str]) -> str:
-    """The key of the environment, else a new one, shown once."""
+    """Return the key of the environment, else a new one, printed once."""
     given = os.environ.get(TOKEN)
     if given is None:
         made = new()

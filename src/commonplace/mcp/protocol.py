@@ -1,7 +1,7 @@
 """The methods of the protocol over a surface: parameters in, result out, as the wire has them.  No transport.
 
-The one table from errors to what a client sees is here.  A call that a model can mend comes back as a result that says
-``isError`` with a sentence; what only a program can have got wrong is an error of the protocol.
+The one table from errors to what a client sees is here.  An error that a model can correct is a result with ``isError``
+and a sentence; an error that only a program can make is an error of the protocol.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARSE, REQUEST, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -3260
 NO_RESOURCE = -32002
 
 
-class Refused(Exception):
+class ProtocolError(Exception):
     """A request that is answered with an error of the protocol."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -39,17 +39,17 @@ class Refused(Exception):
         self.code = code
 
 
-def answered(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a request.  Raises ``Refused``."""
+def answer_request(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a request.  Raises ``ProtocolError``."""
     verb = METHODS.get(method)
     if verb is None:
-        raise Refused(METHOD, f"there is no method {method!r}")
+        raise ProtocolError(METHOD, f"there is no method {method!r}")
     return verb(surface, params)
 
 
 def sentence(error: CommonplaceError | OSError) -> str:
-    """What went wrong, with what a model could do about it."""
-    said = str(error) if isinstance(error, CommonplaceError) else _system_said(error)
+    """Return what went wrong and what a model can do about it."""
+    reason = str(error) if isinstance(error, CommonplaceError) else _system_reason(error)
     match error:
         case Conflict(current=int(version)):
             advice = f"it is at version {version} now: read it again with get, then decide anew"
@@ -60,12 +60,12 @@ def sentence(error: CommonplaceError | OSError) -> str:
         case Forbidden() | ConfigError():
             advice = "only the user can change that; tell them"
         case _:
-            return f"{said.rstrip('.')}."
-    return f"{said.rstrip('.')}; {advice}."
+            return f"{reason.rstrip('.')}."
+    return f"{reason.rstrip('.')}; {advice}."
 
 
-def _system_said(error: OSError) -> str:
-    """What the system said, and of which file; that the folder around the process is gone it says of none."""
+def _system_reason(error: OSError) -> str:
+    """Return the system's error with its file; without a file it means that the working directory is gone."""
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the folder that this server was started in is gone; start the server again where the project is now"
     of = "" if error.filename is None else f" ({error.filename!r})"
@@ -75,7 +75,7 @@ def _system_said(error: OSError) -> str:
 def _initialize(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     asked = params.get("protocolVersion")
     if not isinstance(asked, str):
-        raise Refused(PARAMS, "initialize needs 'protocolVersion'")
+        raise ProtocolError(PARAMS, "initialize needs 'protocolVersion'")
     able: dict[str, Any] = {"tools": {"listChanged": False}}
     able |= {"resources": {"subscribe": False, "listChanged": False}} if surface.read else {}
     able |= {"prompts": {"listChanged": False}} if surface.prompts else {}
@@ -97,13 +97,13 @@ def _ping(_surface: Surface, _params: Mapping[str, Any]) -> dict[str, Any]:
 def _tools(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     _first_page(params)
     if surface.tool_list is None:
-        return {"tools": _described(surface)}
+        return {"tools": _tool_list(surface)}
     from commonplace.mcp.tool_list_cache import load_or_derive  # noqa: PLC0415 - only servers without a bound agent
 
-    return {"tools": load_or_derive(surface.tool_list, lambda: _described(surface))}
+    return {"tools": load_or_derive(surface.tool_list, lambda: _tool_list(surface))}
 
 
-def _described(surface: Surface) -> list[dict[str, Any]]:
+def _tool_list(surface: Surface) -> list[dict[str, Any]]:
     return [_tool(tool) for tool in surface.tools()]
 
 
@@ -119,7 +119,7 @@ def _tool(tool: VerbTool) -> dict[str, Any]:
             "readOnlyHint": tool.reads,
             "destructiveHint": tool.destroys,
             "idempotentHint": tool.repeats,
-            "openWorldHint": False,  # memory is what it is: nothing beyond this machine's store is reached
+            "openWorldHint": False,  # tools reach nothing beyond the store
         },
     }
 
@@ -129,16 +129,16 @@ def _call(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     tools = surface.tools()
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
-        raise Refused(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in tools)}")
+        raise ProtocolError(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in tools)}")
     from commonplace.agents.tolerance import tolerate  # noqa: PLC0415 - it logs, and logging is slow to load
 
     trouble: list[str] = []
-    with tolerate(f"{name} failed by a fault of its own", notify=trouble.append):  # one call must not end all others
-        return _called(tool, params.get("arguments"))
+    with tolerate(f"{name} failed because of a bug", notify=trouble.append):  # one call must not end all others
+        return _call_tool(tool, params.get("arguments"))
     return _failure(f"{trouble[0]}.")
 
 
-def _called(tool: VerbTool, sent: Any) -> dict[str, Any]:
+def _call_tool(tool: VerbTool, sent: Any) -> dict[str, Any]:
     try:
         answer = tool.call({} if sent is None else sent)
     except (CommonplaceError, OSError) as error:
@@ -160,8 +160,8 @@ def _content(text: str) -> dict[str, str]:
 def _resources(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     _first_page(params)
     if surface.resources is None:
-        raise Refused(METHOD, "there are no resources here")
-    with_refusals = _guarded(surface.resources)
+        raise ProtocolError(METHOD, "there are no resources here")
+    with_refusals = _with_protocol_errors(surface.resources)
     return {"resources": [_resource(one, "uri") for one in with_refusals()]}
 
 
@@ -177,8 +177,8 @@ def _resource(one: Resource, key: str) -> dict[str, Any]:
 
 def _read(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     if surface.read is None:
-        raise Refused(METHOD, "there are no resources here")
-    text = _guarded(surface.read)(_text(params, "uri"))
+        raise ProtocolError(METHOD, "there are no resources here")
+    text = _with_protocol_errors(surface.read)(_text(params, "uri"))
     return {"contents": [{"uri": text.uri, "mimeType": text.mime_type, "text": text.text}]}
 
 
@@ -191,16 +191,16 @@ def _prompts(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(one: Prompt) -> dict[str, Any]:
-    arguments = [{"name": name, "description": said, "required": False} for name, said in one.arguments.items()]
+    arguments = [{"name": name, "description": reason, "required": False} for name, reason in one.arguments.items()]
     return {"name": one.name, "title": one.title, "description": one.description, "arguments": arguments}
 
 
-def _prompted(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+def _get_prompt(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     name = _text(params, "name")
     prompt = next((one for one in surface.prompts if one.name == name), None)
     if prompt is None:
-        raise Refused(PARAMS, f"there is no prompt {name!r}")
-    text = _guarded(lambda: prompt.call(_texts(prompt, params.get("arguments"))))()
+        raise ProtocolError(PARAMS, f"there is no prompt {name!r}")
+    text = _with_protocol_errors(lambda: prompt.call(_texts(prompt, params.get("arguments"))))()
     return {
         "description": prompt.description,
         "messages": [{"role": "user", "content": _content(text)}],
@@ -221,33 +221,33 @@ def _texts(prompt: Prompt, sent: Any) -> dict[str, str]:
 # What they share
 
 
-def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call whose failure is an error of the protocol: here nobody reads results that say they are none."""
+def _with_protocol_errors(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the call with its errors as protocol errors: resources and prompts have no ``isError``."""
 
-    def guarded(*given: Any) -> Any:
+    def call_or_refuse(*given: Any) -> Any:
         try:
             return call(*given)
         except NotFound as error:
-            raise Refused(NO_RESOURCE, str(error)) from error
+            raise ProtocolError(NO_RESOURCE, str(error)) from error
         except (InvalidInput, Forbidden, ConfigError) as error:
-            raise Refused(PARAMS, str(error)) from error
+            raise ProtocolError(PARAMS, str(error)) from error
         except (CommonplaceError, OSError) as error:
-            raise Refused(INTERNAL, sentence(error)) from error
+            raise ProtocolError(INTERNAL, sentence(error)) from error
 
-    return guarded
+    return call_or_refuse
 
 
 def _text(params: Mapping[str, Any], name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise Refused(PARAMS, f"{name!r} is missing" if value is None else f"{name!r} must be a string")
+        raise ProtocolError(PARAMS, f"{name!r} is missing" if value is None else f"{name!r} must be a string")
     return value
 
 
 def _first_page(params: Mapping[str, Any]) -> None:
-    """Every list is one page, so that nobody has a cursor from here."""
+    """Refuse a cursor: every list is one page, so this server issues none."""
     if params.get("cursor") is not None:
-        raise Refused(PARAMS, f"the cursor {str(params['cursor'])[:40]!r} is not one of this server's")
+        raise ProtocolError(PARAMS, f"the cursor {str(params['cursor'])[:40]!r} is not one of this server's")
 
 
 METHODS: Mapping[str, Callable[[Surface, Mapping[str, Any]], dict[str, Any]]] = {
@@ -259,5 +259,5 @@ METHODS: Mapping[str, Callable[[Surface, Mapping[str, Any]], dict[str, Any]]] = 
     "resources/templates/list": _templates,
     "resources/read": _read,
     "prompts/list": _prompts,
-    "prompts/get": _prompted,
+    "prompts/get": _get_prompt,
 }

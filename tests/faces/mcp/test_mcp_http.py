@@ -208,7 +208,7 @@ def test_on_this_machine_a_key_can_be_done_without(cli):
         (["--namespace", "x"], "need --agent"),
         (["--agent", "x", "--role", "r.yaml"], "goes with --pipeline"),
         (["--role", "r.yaml", "--directory", "."], "give one of them"),
-        (["--directory", "nowhere"], "'nowhere' is no folder"),
+        (["--directory", "nowhere"], "'nowhere' is not a folder"),
         (["--http", "--no-token", "--host", "0.0.0.0"], "a key is needed"),
     ],
 )
