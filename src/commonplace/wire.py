@@ -217,6 +217,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
 _PREPARED: dict[type[Value], dict[str, Prepared]] = {}
+_AS_IS = frozenset({str, int, float, bool, type(None)})  # most fields; a call for each would double the time
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -336,7 +337,9 @@ def _value_json(value: Value, for_models: bool) -> dict[str, Any]:
             for name, item in fields.items()
             if not is_quoted(hints[name]) and (name not in defaults or item != defaults[name])
         }
-    return {name: encode(item, for_models=for_models) for name, item in fields.items()}
+    return {
+        name: item if type(item) in _AS_IS else encode(item, for_models=for_models) for name, item in fields.items()
+    }
 
 
 def _item(base: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -218,16 +219,19 @@ class PublicEvents(Public):
     events_floor: int  #: up to this number only archives are stored: an ``after`` below it may have missed events
 
 
-_ENTRY_FIELDS = tuple(name for name in PublicEntry.__struct_fields__ if name in Entry.fields)
-_TIMES = ("created_at", "updated_at", "expires_at")
+_SAME = tuple(name for name in PublicEntry.__struct_fields__ if name in Entry.fields and not name.endswith("_at"))
+_read_same = attrgetter(*_SAME)
 
 
 def public_entry(entry: Entry) -> PublicEntry:
     """Return an entry in the public format."""
-    fields: dict[str, Any] = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
-    fields |= {name: iso_time(fields[name]) for name in _TIMES if fields[name] is not None}
+    fields: dict[str, Any] = dict(zip(_SAME, _read_same(entry), strict=True))
     scoped = entry.task is not None or entry.intent is not None
-    return PublicEntry(scope=EntryScope(task=entry.task, intent=entry.intent) if scoped else None, **fields)
+    return PublicEntry(
+        scope=EntryScope(task=entry.task, intent=entry.intent) if scoped else None,
+        created_at=iso_time(entry.created_at), updated_at=iso_time(entry.updated_at),
+        expires_at=iso_time(entry.expires_at) if entry.expires_at else None, **fields,
+    )  # fmt: skip
 
 
 def public_entries(entries: Iterable[Entry]) -> list[PublicEntry]:
