@@ -148,7 +148,7 @@ class FilterPage(Filter):
     offset: Offset = 0
 
 
-class PublicEntry(Public):
+class PublicEntry(Public, kw_only=False):
     """An entry in an answer: all seventeen fields, always."""
 
     id: str
@@ -219,19 +219,18 @@ class PublicEvents(Public):
     events_floor: int  #: up to this number only archives are stored: an ``after`` below it may have missed events
 
 
-_SAME = tuple(name for name in PublicEntry.__struct_fields__ if name in Entry.fields and not name.endswith("_at"))
-_read_same = attrgetter(*_SAME)
+#: The fields of an entry in the order of ``PublicEntry``; its scope, made of two, is filled in afterwards.
+_read_fields = attrgetter(*("task" if name == "scope" else name for name in PublicEntry.__struct_fields__))
 
 
 def public_entry(entry: Entry) -> PublicEntry:
     """Return an entry in the public format."""
-    fields: dict[str, Any] = dict(zip(_SAME, _read_same(entry), strict=True))
+    shown = PublicEntry(*_read_fields(entry))
     scoped = entry.task is not None or entry.intent is not None
-    return PublicEntry(
-        scope=EntryScope(task=entry.task, intent=entry.intent) if scoped else None,
-        created_at=iso_time(entry.created_at), updated_at=iso_time(entry.updated_at),
-        expires_at=iso_time(entry.expires_at) if entry.expires_at else None, **fields,
-    )  # fmt: skip
+    shown.scope = EntryScope(task=entry.task, intent=entry.intent) if scoped else None
+    shown.created_at, shown.updated_at = iso_time(entry.created_at), iso_time(entry.updated_at)
+    shown.expires_at = iso_time(entry.expires_at) if entry.expires_at else None
+    return shown
 
 
 def public_entries(entries: Iterable[Entry]) -> list[PublicEntry]:
