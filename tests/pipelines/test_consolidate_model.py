@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from commonplace.learning.consolidate import committed, prepared
+from commonplace.learning.consolidate import commit_answers, prepare_questions
 from commonplace.learning.consolidate_checks import OPTIONAL, REQUIRED, reply_of, with_frontmatter
 from commonplace.learning.consolidate_receipts import receipts, undo
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
@@ -388,9 +388,9 @@ def test_a_host_thinks_without_a_key(tmp_path, clock):
     shop = Shop(tmp_path, clock, mode="host")
     record = shop.keep("Use pnpm, not npm")
     assert shop.run().status == "skipped"
-    made_from, [question] = prepared(shop.place)
+    made_from, [question] = prepare_questions(shop.place)
     assert "Use pnpm, not npm" in question.prompt
-    report = committed(shop.place, [reply(told(record))], made_from=made_from, by="host", dry_run=False)
+    report = commit_answers(shop.place, [reply(told(record))], made_from=made_from, by="host", dry_run=False)
 
     assert (report.status, report.model) == ("consolidated", "host")
     assert "Use pnpm, not npm" in shop.text()
@@ -401,12 +401,12 @@ def test_a_host_that_comes_too_late_is_refused(tmp_path, clock):
     """What changed since would be lost."""
     shop = Shop(tmp_path, clock, mode="host")
     shop.keep("Use pnpm, not npm")
-    made_from, _ = prepared(shop.place)
+    made_from, _ = prepare_questions(shop.place)
     shop.keep("Tea is at four")
     with pytest.raises(InvalidInput, match="has changed since the work was prepared"):
-        committed(shop.place, [reply("- x")], made_from=made_from, by="host", dry_run=False)
+        commit_answers(shop.place, [reply("- x")], made_from=made_from, by="host", dry_run=False)
     with pytest.raises(InvalidInput, match="not a JSON object"):
-        committed(shop.place, ["nonsense"], made_from=made_from, by="host", dry_run=False)
+        commit_answers(shop.place, ["nonsense"], made_from=made_from, by="host", dry_run=False)
     assert shop.files == {}
     shop.store.close()
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from learners import lines, message
 
-from commonplace.engine.memory import bound
+from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import fence
 from commonplace.engine.transcripts import Turn
 from commonplace.learning import open_workspace
@@ -435,7 +435,7 @@ def test_a_rival_is_found_among_many_that_have_the_words_of_its_subject(place, o
         fact("Lint with ruff now", subject="lint_tool", occurred_at=later),
     ]
     assert decide(place, "s", proposals).held == 2  # a person's own word waits for a person
-    agents = bound(opened.memory, opened.where.bind(Channel.EXTRACTION))
+    agents = with_binding(opened.memory, opened.where.bind(Channel.EXTRACTION))
     for record in (by_subject, by_key):
         opened.memory.forget(record.id)
     by_subject = agents.remember("Use yarn, not npm", category="decisions", metadata=named).record

@@ -106,7 +106,7 @@ class _Inputs(Value):
 
 
 class _Outcome(Value):
-    """What is to be kept."""
+    """What is to be stored."""
 
     texts: Mapping[str, str]
     metadata: Mapping[str, Mapping[str, Json]]
@@ -126,7 +126,7 @@ def consolidate(
         return ConsolidateReport(status="skipped", mode=mode, reason=reason)
     think = _by_rules if mode == RULES else _by_model(place, tell)
     if dry_run:
-        return _planned(place, think, mode)
+        return _dry_run(place, think, mode)
     publish(place)  # what a process that died had stored and not written
     return _run(place, think, mode, force=force)
 
@@ -140,7 +140,7 @@ def _run(place: Workplace, think: Think, mode: str, *, force: bool) -> Consolida
 
 
 def _claim(place: Workplace, *, force: bool) -> Claim | Skipped:
-    """Take the job if somebody asked for it, or if what it reads has changed since the last receipt."""
+    """Claim the job if it was requested, or if its inputs have changed since the last receipt."""
     lease = timedelta(seconds=place.learning.phase2_lease_seconds)
     claim = jobs.claim(place.store, ledger.job(place), lease=lease, clock=place.clock, force=force)
     if isinstance(claim, Claim) or claim.reason is not Reason.UP_TO_DATE or not is_dirty(place):
@@ -158,7 +158,7 @@ def is_dirty(place: Workplace) -> bool:
         return True
     if not found:
         return bool(ledger.records_of(place) or ledger.extractions_of(place) or stored_artifacts(place))
-    return found[0].metadata.get("fingerprint") != ledger.live_after(place)
+    return found[0].metadata.get("fingerprint") != ledger.input_digest(place)
 
 
 def _work(place: Workplace, claim: Claim, think: Think, mode: str) -> ConsolidateReport:
@@ -166,7 +166,7 @@ def _work(place: Workplace, claim: Claim, think: Think, mode: str) -> Consolidat
 
     def plan() -> tuple[Sequence[Change], ConsolidateReport]:
         inputs = _read(place)
-        return _changes(place, inputs, _thought(place, inputs, think, mode), claim, time.monotonic() - began)
+        return _changes(place, inputs, _think(place, inputs, think, mode), claim, time.monotonic() - began)
 
     try:
         with place.hold(
@@ -198,7 +198,7 @@ Think = Callable[[Workplace, _Inputs, Sequence[Line], Sequence[Document]], Thoug
 
 
 def _by_rules(_place: Workplace, _inputs: _Inputs, _lines: Sequence[Line], _prose: Sequence[Document]) -> None:
-    """Nobody is asked."""
+    """Rules need no model."""
 
 
 def _by_model(place: Workplace, tell: Tell) -> Think:
@@ -241,29 +241,31 @@ def _questions(
     ]  # fmt: skip
 
 
-def prepared(place: Workplace) -> tuple[str, list[Asked]]:
+def prepare_questions(place: Workplace) -> tuple[str, list[Asked]]:
     """The work for a host's agent: a digest of what it was made from, and one question for each part."""
     inputs = _read(place)
     template = place.prompt(PROMPT)
     lines, _prose, _replaced, _disputed = _lines(inputs, ())
     parts = _parts(inputs, lines, room=HOST_TOKENS, answer=HOST_ANSWER)
     summary = ours(inputs.summary.text, inputs.summary.edits)
-    return ledger.live_after(place), _questions(
+    return ledger.input_digest(place), _questions(
         place, inputs, parts, template=template, summary=summary, answer=HOST_ANSWER
     )
 
 
-def committed(place: Workplace, answers: Sequence[str], *, made_from: str, by: str, dry_run: bool) -> ConsolidateReport:
+def commit_answers(
+    place: Workplace, answers: Sequence[str], *, made_from: str, by: str, dry_run: bool
+) -> ConsolidateReport:
     """Take a host's answers through the same checks; raises ``InvalidInput`` if they are unreadable or out of date."""
     reply = together([reply_of(text) for text in answers])
-    if made_from != ledger.live_after(place):
+    if made_from != ledger.input_digest(place):
         raise InvalidInput("what is stored has changed since the work was prepared; prepare it again")
     answer = Thought(reply=reply, model=by)
 
     def think(*_given: object) -> Thought:
         return answer
 
-    return _planned(place, think, HOST) if dry_run else _run(place, think, HOST, force=True)
+    return _dry_run(place, think, HOST) if dry_run else _run(place, think, HOST, force=True)
 
 
 # Checking
@@ -294,16 +296,16 @@ def _ids(extraction: Document) -> set[str]:
     return {str(name) for name in found} if isinstance(found, list) else set()
 
 
-def _thought(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Outcome:
+def _think(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Outcome:
     lines, prose, replaced, disputed = _lines(inputs, ())
     answer = think(place, inputs, lines, prose) if lines or prose or inputs.extractions else None
     if answer and answer.reply.superseded:
         lines, prose, replaced, disputed = _lines(inputs, answer.reply.superseded)
     memory = inputs.memory
-    reply = answer.reply if answer else _assembled(lines, prose)
+    reply = answer.reply if answer else _reply_by_rules(lines, prose)
     whole = settled(
         reply, old=memory.text, edits=memory.edits,
-        records=_as_closed(inputs.every, replaced), lines=lines, prose=prose,
+        records=_close_records(inputs.every, replaced), lines=lines, prose=prose,
         left_out=_left_out(memory) if answer else {}, limit=place.learning.max_loss_percent if answer else None,
     )  # fmt: skip
     report = ConsolidateReport(
@@ -320,7 +322,7 @@ def _thought(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Out
     return _outcome(place, inputs, lines, answer, memory=whole.text, report=report)
 
 
-def _as_closed(every: Mapping[str, Record], replaced: Sequence[Supersession]) -> dict[str, Record]:
+def _close_records(every: Mapping[str, Record], replaced: Sequence[Supersession]) -> dict[str, Record]:
     """The records as they will be when the replaced ones are closed."""
     closed = {
         one.old.short: one.old.replace(superseded_by=one.new.id, archived_at=said_at(one.new)) for one in replaced
@@ -328,7 +330,7 @@ def _as_closed(every: Mapping[str, Record], replaced: Sequence[Supersession]) ->
     return {**every, **closed}
 
 
-def _assembled(lines: Sequence[Line], prose: Sequence[Document]) -> Reply:
+def _reply_by_rules(lines: Sequence[Line], prose: Sequence[Document]) -> Reply:
     return Reply(memory=memory_md(lines, prose), summary="")
 
 
@@ -399,13 +401,13 @@ def _changes(
     now = place.clock()
     puts = _puts(place, inputs, outcome)
     names = tuple(put.document.name for put in puts)
-    changes: list[Change] = [ledger.unerased(place, inputs.every.values())]
+    changes: list[Change] = [ledger.require_present(place, inputs.every.values())]
     changes += [Supersede(id=one.old.id, by=one.new.id, at=said_at(one.new), now=now) for one in outcome.replaced]
     closed = {one.old.id for one in outcome.replaced}
     fresh = tuple(one.id for one in inputs.records if one.consolidated_at is None and one.id not in closed)
     changes += [Consolidated(ids=fresh, at=now)] if fresh else []
     changes += puts
-    changes += [ledger.without(place, outcome.removed)] if outcome.removed else []
+    changes += [ledger.delete_artifacts(place, outcome.removed)] if outcome.removed else []
     changes += taken_in(place, inputs.held.values())
     quiet = not (names or outcome.removed or outcome.replaced)
     report = outcome.report.replace(
@@ -414,8 +416,8 @@ def _changes(
     # Of what was read, not of what is there by now: a record that came meanwhile is for the next run.
     told = _receipt(report) | {"fingerprint": ledger.fingerprint(inputs.records, inputs.extractions, without=closed)}
     clean = _clean_receipt(place, inputs, report) | {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
-    changes += ledger.scrubbed(place, inputs.receipts, inputs.every.keys())
-    receipt = ledger.kept(place, described(report), told, inputs.receipts, clean)
+    changes += ledger.scrub_changes(place, inputs.receipts, inputs.every.keys())
+    receipt = ledger.receipt_changes(place, describe(report), told, inputs.receipts, clean)
     first = receipt[0]
     name = first.document.name if isinstance(first, PutDocument) else None
     return [*changes, *receipt, Finish(claim=claim, at=now)], report.replace(receipt=name)
@@ -450,7 +452,7 @@ def _clean_receipt(place: Workplace, inputs: _Inputs, report: ConsolidateReport)
         "disputed": [list[Json](pair) for pair in report.disputed],
         "stale": list[Json](report.stale),
         "before": {
-            name: ledger.as_before(inputs.held.get(name), inputs.every.keys())
+            name: ledger.before_json(inputs.held.get(name), inputs.every.keys())
             for name in (*report.written, *report.removed)
         },
     }
@@ -470,7 +472,7 @@ def _receipt(report: ConsolidateReport) -> dict[str, Json]:
     }
 
 
-def described(report: ConsolidateReport) -> str:
+def describe(report: ConsolidateReport) -> str:
     """A run in a few sentences."""
     said = f"{report.status} by {report.model or report.mode}"
     for what, count in {
@@ -487,10 +489,10 @@ def described(report: ConsolidateReport) -> str:
 # Only looking
 
 
-def _planned(place: Workplace, think: Think, mode: str) -> ConsolidateReport:
+def _dry_run(place: Workplace, think: Think, mode: str) -> ConsolidateReport:
     try:
         inputs = _read(place)
-        outcome = _thought(place, inputs, think, mode)
+        outcome = _think(place, inputs, think, mode)
     except (ProviderError, ConfigError, InvalidInput) as error:
         return ConsolidateReport(status="failed", mode=mode, reason=str(error))
     puts = {put.document.name: put.document.content or "" for put in _puts(place, inputs, outcome)}

@@ -38,7 +38,7 @@ KEEP = 20  # receipts: so many consolidations can be looked at; only the last ca
 
 
 class Undone(Value):
-    """What was taken back."""
+    """The result of an undo."""
 
     receipt: str  #: of the consolidation that was taken back
     written: tuple[str, ...]  #: artifacts that are as they were before it
@@ -60,33 +60,33 @@ def receipts(place: Workplace) -> list[Document]:
     return sorted(found, key=lambda one: one.name, reverse=True)
 
 
-def kept(
+def receipt_changes(
     place: Workplace,
     text: str,
     told: Mapping[str, Json],
     earlier: Sequence[Document],
     clean: Mapping[str, Json] = EMPTY,
 ) -> list[Change]:
-    """The changes that keep a receipt and let go of the oldest; ``clean`` is from the store, and not redacted again."""
+    """The changes that store a receipt and delete the oldest; ``clean`` is from the store, and not redacted again."""
     name = f"{PREFIX}{new_id(place.clock())}"
     put = place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, told)
     document = put.document.replace(metadata={**put.document.metadata, **clean})
     changes: list[Change] = [PutDocument(document=document)]
     stale = frozenset(one.name for one in earlier[KEEP - 1 :])
-    return changes + ([DeleteDocuments(where=_named(place, DocumentKind.RECEIPT, stale))] if stale else [])
+    return changes + ([DeleteDocuments(where=_filter(place, DocumentKind.RECEIPT, stale))] if stale else [])
 
 
-def _named(place: Workplace, kind: DocumentKind, names: Collection[str]) -> DocumentFilter:
+def _filter(place: Workplace, kind: DocumentKind, names: Collection[str]) -> DocumentFilter:
     return DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}), names=frozenset(names))
 
 
-def without(place: Workplace, names: Collection[str]) -> DeleteDocuments:
+def delete_artifacts(place: Workplace, names: Collection[str]) -> DeleteDocuments:
     """The change that erases these artifacts."""
-    return DeleteDocuments(where=_named(place, DocumentKind.ARTIFACT, names))
+    return DeleteDocuments(where=_filter(place, DocumentKind.ARTIFACT, names))
 
 
-def unerased(place: Workplace, records: Collection[Record]) -> Require:
-    """Refuses what was made of records of which somebody has erased one meanwhile: forgotten is forgotten."""
+def require_present(place: Workplace, records: Collection[Record]) -> Require:
+    """Refuse the transaction if one of these records was erased meanwhile."""
     ids = frozenset(one.id for one in records)
     where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)
     return Require(where=where, count=len(ids))
@@ -98,14 +98,14 @@ def before_texts(found: Iterable[Document]) -> list[str]:
     return [was["text"] for before in told if isinstance(before, dict) for was in before.values() if was]
 
 
-def as_before(held: Held | None, known: Collection[str]) -> Json:
+def before_json(held: Held | None, known: Collection[str]) -> Json:
     """An artifact as it was in the store, to be put back; without what names a record that was erased."""
     if held is None or held.stored is None:
         return None
     return {"text": _less(held.stored, known), "metadata": dict(held.metadata)}
 
 
-def scrubbed(place: Workplace, found: Sequence[Document], known: Collection[str]) -> list[Change]:
+def scrub_changes(place: Workplace, found: Sequence[Document], known: Collection[str]) -> list[Change]:
     """Receipts without what names a record that was erased: forgotten means gone from here, too."""
     changes: list[Change] = []
     for one in found:
@@ -155,26 +155,26 @@ def _undo_changes(
     place: Workplace, last: Document, held: Mapping[str, Held], found: Sequence[Document], claim: Claim
 ) -> tuple[Sequence[Change], Undone]:
     told: Any = last.metadata
-    back = {name: _as_it_was(was, held.get(name)) for name, was in told["before"].items()}
+    back = {name: _before_edits(was, held.get(name)) for name, was in told["before"].items()}
     put = {name: was for name, was in back.items() if was is not None}
     gone = sorted(back.keys() - put.keys())
-    again, marked = _replaced(place, told["superseded"]), _marked(place, told.get("marked"))
-    changes: list[Change] = [_put_back(place, name, was) for name, was in sorted(put.items())]
-    changes += [without(place, gone)] if gone else []
+    again, marked = _still_replaced(place, told["superseded"]), _still_marked(place, told.get("marked"))
+    changes: list[Change] = [_restore_artifact(place, name, was) for name, was in sorted(put.items())]
+    changes += [delete_artifacts(place, gone)] if gone else []
     changes += [Consolidated(ids=marked, at=None)] if marked else []
-    changes += [*_restored(place, again), *taken_in(place, held.values())]
+    changes += [*_restore_changes(place, again), *taken_in(place, held.values())]
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
-    receipt |= {"fingerprint": live_after(place, restored=again), "restored": [record.id for record in again]}
+    receipt |= {"fingerprint": input_digest(place, restored=again), "restored": [record.id for record in again]}
     text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
     done = Undone(
         receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
         restored=tuple(record.id for record in again), unmarked=marked,
         theirs=tuple(name for name in sorted(put) if name in held and held[name].by_hand),
     )  # fmt: skip
-    return [*changes, *kept(place, text, receipt, found), Finish(claim=claim, at=place.clock())], done
+    return [*changes, *receipt_changes(place, text, receipt, found), Finish(claim=claim, at=place.clock())], done
 
 
-def _as_it_was(was: Mapping[str, Any] | None, held: Held | None) -> Mapping[str, Any] | None:
+def _before_edits(was: Mapping[str, Any] | None, held: Held | None) -> Mapping[str, Any] | None:
     """An artifact as it was before, with what a person has written in it by now; None: it was not there."""
     if held is None or not (held.by_hand or held.edits.struck):
         return was
@@ -207,17 +207,17 @@ def hold_job(place: Workplace) -> Iterator[Claim]:
         yield claim
 
 
-def _put_back(place: Workplace, name: str, was: Mapping[str, Any]) -> PutDocument:
+def _restore_artifact(place: Workplace, name: str, was: Mapping[str, Any]) -> PutDocument:
     return place.document(DocumentKind.ARTIFACT, name, was["text"], Channel.CONSOLIDATION, was["metadata"])
 
 
-def _replaced(place: Workplace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
+def _still_replaced(place: Workplace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
     """Of the records that were replaced those that still are, by the same one."""
     pairs = [(place.store.get(one["old"]), one["new"]) for one in superseded]
     return [record for record, by in pairs if record is not None and record.superseded_by == by]
 
 
-def _marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _still_marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Of the records that were marked those that still bear this mark: what changed since has lost it by itself."""
     if told is None or not told["ids"]:  # a receipt from before marks were told
         return ()
@@ -226,7 +226,7 @@ def _marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str, ...]
     return tuple(one.id for one in found if one.consolidated_at and one.consolidated_at.isoformat() == told["at"])
 
 
-def _restored(place: Workplace, records: Sequence[Record]) -> list[Change]:
+def _restore_changes(place: Workplace, records: Sequence[Record]) -> list[Change]:
     if not records:
         return []
     ids = frozenset(record.id for record in records)
@@ -237,7 +237,7 @@ def _restored(place: Workplace, records: Sequence[Record]) -> list[Change]:
 # What was there
 
 
-def live_after(place: Workplace, *, restored: Sequence[Record] = ()) -> str:
+def input_digest(place: Workplace, *, restored: Sequence[Record] = ()) -> str:
     """A digest of everything that consolidation reads, as it will be when these records are back."""
     return fingerprint(records_of(place), extractions_of(place), restored=restored)
 

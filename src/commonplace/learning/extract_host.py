@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any
 
 from commonplace.files import disk as files
-from commonplace.learning.extract import JOB, Choice, ExtractReport, Run, chosen, transcript_of
+from commonplace.learning.extract import JOB, Choice, ExtractReport, Run, choose_sessions, transcript_of
 from commonplace.learning.extractors import SYSTEM, parsed, question, thought
 from commonplace.learning.workspace import Workplace
 from commonplace.model.documents import Document, DocumentKind
@@ -64,7 +64,7 @@ def prepare(
 ) -> Prepared:
     """Claim the sessions that are due and write each as a folder; the claim holds for a day."""
     _refuse_strangers(folder)
-    run = Run(place, chosen(place, exclude=exclude, only=only, force=force))
+    run = Run(place, choose_sessions(place, exclude=exclude, only=only, force=force))
     of = len(run.waiting)
     written: list[str] = []
     while found := run.next(LEASE):

@@ -12,7 +12,7 @@ from commonplace.engine.rendering import iso
 from commonplace.files.artifacts import EVERYTHING, LEARNED, WOVEN, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
 from commonplace.learning.artifacts import Held, edits_json, present, taken_in
-from commonplace.learning.consolidate import ConsolidateReport, consolidate, described
+from commonplace.learning.consolidate import ConsolidateReport, consolidate, describe
 from commonplace.learning.consolidate_text import Edits, woven
 from commonplace.learning.extract import ExtractReport, extract
 from commonplace.learning.workspace import Workplace
@@ -44,7 +44,7 @@ class Learned(Value):
         """What happened, as sentences."""
         if self.skipped:
             return [f"nothing was learned: {self.skipped}"]
-        return [*_extracted(self.extracted), *_consolidated(self.consolidated)]
+        return [*_extract_lines(self.extracted), *_consolidate_lines(self.consolidated)]
 
 
 class Cleared(Value):
@@ -56,7 +56,7 @@ class Cleared(Value):
     pending: bool = False  #: a reader still holds old bytes
 
 
-def why_not(place: Workplace, *, depth: int, saved: bool) -> str | None:
+def skip_reason(place: Workplace, *, depth: int, saved: bool) -> str | None:
     """Why a start-up learns nothing; None if it does."""
     if not place.learning.enabled:
         return OFF
@@ -69,7 +69,7 @@ def learn(
     place: Workplace, *, active: str | None = None, depth: int = 0, saved: bool = True, tell: Tell = silent
 ) -> Learned:
     """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
-    if reason := why_not(place, depth=depth, saved=saved):
+    if reason := skip_reason(place, depth=depth, saved=saved):
         return Learned(skipped=reason)
     if place.learning.mode == "host":
         publish(place)
@@ -85,12 +85,12 @@ def learn(
     troubles += [f"consolidation: {consolidated.reason}"] if consolidated.status == "failed" else []
     report = Learned(extracted=extracted, consolidated=consolidated, troubles=tuple(troubles))
     place.store.apply(
-        [place.document(DocumentKind.RECEIPT, LAST, "\n".join(report.lines), Channel.AGENT, _told(place, report))]
+        [place.document(DocumentKind.RECEIPT, LAST, "\n".join(report.lines), Channel.AGENT, _metadata(place, report))]
     )
     return report
 
 
-def _extracted(report: ExtractReport | None) -> list[str]:
+def _extract_lines(report: ExtractReport | None) -> list[str]:
     if report is None:
         return []
     lines = [f"extracted {len(report.records)} records from {len(report.done)} sessions"] if report.done else []
@@ -101,15 +101,15 @@ def _extracted(report: ExtractReport | None) -> list[str]:
     return lines or ["no session waits to be extracted"]
 
 
-def _consolidated(report: ConsolidateReport | None) -> list[str]:
+def _consolidate_lines(report: ConsolidateReport | None) -> list[str]:
     if report is None:
         return []
     if report.status in ("skipped", "failed"):
         return [f"consolidation {report.status}: {report.reason}"]
-    return [described(report)]
+    return [describe(report)]
 
 
-def _told(place: Workplace, report: Learned) -> Mapping[str, Json]:
+def _metadata(place: Workplace, report: Learned) -> Mapping[str, Json]:
     skipped = report.extracted.skipped if report.extracted else ()
     return {
         "at": iso(place.clock()),
@@ -158,19 +158,19 @@ def clear(place: Workplace, *, every: bool = False) -> Cleared:
 def _document_changes(place: Workplace, theirs: Mapping[str, Held], *, every: bool) -> list[Change]:
     """The changes that erase what was learned, but for a person's own words."""
     gone = {name for name in stored_artifacts(place) if name not in theirs and (every or name != LEARNED)}
-    changes: list[Change] = [ledger.without(place, gone)] if gone else []
+    changes: list[Change] = [ledger.delete_artifacts(place, gone)] if gone else []
     for kind in (DocumentKind.EXTRACTION, DocumentKind.RECEIPT):
         where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}))
         changes.append(DeleteDocuments(where=where))
     for name, one in theirs.items():
-        edits = Edits(owned=_by_themselves(one.edits.owned))
+        edits = Edits(owned=_without_neighbours(one.edits.owned))
         text = woven("", edits) if name in WOVEN else one.text
         metadata = edits_json(edits) if name in WOVEN else {"by_hand": True}
         changes.append(place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, metadata))
     return changes
 
 
-def _by_themselves(owned: Sequence[Owned]) -> tuple[Owned, ...]:
+def _without_neighbours(owned: Sequence[Owned]) -> tuple[Owned, ...]:
     """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
     theirs = {one.text for one in owned}
     return tuple(

@@ -12,7 +12,7 @@ from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import json_option, open_session, plural, progress
 from commonplace.cli.terminal import short_path
-from commonplace.learning.extract import ExtractReport, Left
+from commonplace.learning.extract import ExtractReport, UnfinishedSession
 from commonplace.learning.extract import extract as extract_sessions
 from commonplace.learning.extract_host import commit as commit_answers
 from commonplace.learning.extract_host import prepare as prepare_work
@@ -95,7 +95,7 @@ def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) ->
         yield f"  {plural(count, 'secret')} ({kind}) removed"
 
 
-def _by_reason(skipped: Sequence[Left]) -> Mapping[str, list[str]]:
+def _by_reason(skipped: Sequence[UnfinishedSession]) -> Mapping[str, list[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for left in skipped:
         error = f" ({left.error})" if left.error and left.reason != Reason.UP_TO_DATE else ""

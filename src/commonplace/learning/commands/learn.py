@@ -14,7 +14,7 @@ from commonplace.cli.exits import OK
 from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.files.disk import open_log
-from commonplace.learning.learn import OFF, Learned, why_not
+from commonplace.learning.learn import OFF, Learned, skip_reason
 from commonplace.learning.learn import learn as learn_here
 from commonplace.learning.opening import open_workspace
 from commonplace.learning.status import log_path
@@ -62,7 +62,7 @@ def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -
         work = open_workspace(app)
         if not background:
             return learn_here(work, active=active, depth=depth, saved=saved)
-        reason = why_not(work, depth=depth, saved=saved)
+        reason = skip_reason(work, depth=depth, saved=saved)
     if reason is None:
         _start(app.where.home, ["learn", *(["--session-active", active] if active else [])])
     return Learned(skipped=reason)
