@@ -69,7 +69,7 @@ def _record(store, make, number):
     }
     vector = (float(number), 1.0, -2.0) if number % 4 else None
     put = make.put(
-        make(f"the {number}th thing {ODD if number % 5 == 0 else ''}", **fields), vector=vector, tell=number % 3 == 0
+        make(f"the {number}th thing {ODD if number % 5 == 0 else ''}", **fields), vector=vector, emit=number % 3 == 0
     )
     return store.apply([put])[0].records[0]
 

@@ -35,7 +35,7 @@ def tell(make):
                     [Emit(event=Event(what=Happened.ARCHIVED, at=make.clock(), scope=scope, detail={"held": 1}))]
                 )
             else:
-                over.apply([make.put(make(key, key=key, scope=scope), tell=True)])
+                over.apply([make.put(make(key, key=key, scope=scope), emit=True)])
         return over.events([scope], limit=999)[-1].seq
 
     return tell
@@ -170,7 +170,7 @@ def test_many_at_once_leave_nothing_and_lose_nothing(store, make, tell):
     def work(number):
         scope = Scope.parse(f"agent:{number}")
         for turn in range(5):
-            store.apply([make.put(make("x", key=f"{number}-{turn}", scope=scope), tell=True)])
+            store.apply([make.put(make("x", key=f"{number}-{turn}", scope=scope), emit=True)])
             trimmed(store, now, most=10)
             if number % 2:
                 store.apply([DropScope(scope=scope)])
@@ -198,7 +198,7 @@ else:
 make = Maker(lambda: datetime.now(UTC))
 make.scope = Scope.parse(f"agent:{name}")
 for number in range(30):
-    store.apply([make.put(make(f"{number}", key=f"{name}-{number}"), tell=True)])
+    store.apply([make.put(make(f"{number}", key=f"{name}-{number}"), emit=True)])
     store.apply([TrimEvents(before=datetime(2026, 6, 1, tzinfo=UTC), most=5)])
 """
 
@@ -208,7 +208,7 @@ for number in range(30):
 def test_several_processes_erase_what_is_old_and_nothing_else(kind, request, make):
     """Each writes and looks: the old events are gone, each new one is there once, and one number says where."""
     store = kept_in(kind, request)
-    store.apply([make.put(make("old", key=f"{number}"), tell=True) for number in range(100)])
+    store.apply([make.put(make("old", key=f"{number}"), emit=True) for number in range(100)])
     last = store.events([make.scope], limit=999)[-1].seq
     place = store.schema if kind == "postgres" else store.path
     where = os.environ | {"PYTHONPATH": os.path.join(os.path.dirname(__file__), "..")}

@@ -304,7 +304,7 @@ class _Seen:
 
     def __iter__(self) -> Iterator[Item]:
         for item in self._items:
-            self._whole.update(sha256(item.said).digest())
+            self._whole.update(sha256(item.encoded).digest())
             self.items += 1
             self.records += item.sort == "record"
             self._tell(self.items, self._of)
@@ -327,6 +327,6 @@ def _differences(ours: Iterator[Item], theirs: Iterator[Item]) -> Iterator[tuple
             yield None, other
             other = next(theirs, None)
         else:
-            if one.said != other.said:
+            if one.encoded != other.encoded:
                 yield one, other
             one, other = next(ours, None), next(theirs, None)

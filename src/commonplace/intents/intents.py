@@ -186,7 +186,7 @@ class Intents:
         if not found:
             return 0
         ids = frozenset(record.id for record in found)
-        [outcome] = self._store.apply([Delete(where=self._writing.where(scopes, ids=ids), tell=Happened.DELETED)])
+        [outcome] = self._store.apply([Delete(where=self._writing.where(scopes, ids=ids), emit=Happened.DELETED)])
         return len(outcome.gone)
 
     # Reading
@@ -469,7 +469,7 @@ class Intents:
     def _erase(self, caller: Caller, record: Record) -> None:
         self._access.check_owner(caller, record)
         where = self._writing.where([record.scope], ids=frozenset({record.id}))
-        self._store.apply([Delete(where=where, tell=Happened.DELETED)])
+        self._store.apply([Delete(where=where, emit=Happened.DELETED)])
 
 
 def _administers(caller: Caller, permissions: Permissions) -> bool:

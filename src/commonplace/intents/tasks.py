@@ -167,7 +167,7 @@ class TaskManager:
         if not held:
             return []
         if not task.policy.archive_on_completion:
-            return [Delete(where=where, tell=Happened.DELETED)]
+            return [Delete(where=where, emit=Happened.DELETED)]
         return [
             Require(where=where, digest=versions_digest((record.id, record.version) for record in held)),
             Emit(event=_snapshot(root, live, task, where.at)),

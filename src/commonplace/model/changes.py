@@ -1,6 +1,6 @@
 """Everything that can happen to a store, as data.
 
-A write is a value before it is an effect: it can be logged, tried again and tested.  The union is closed; a store
+A write is a value before it is an effect: it can be logged, retried and tested.  The union is closed; a store
 matches every case.
 """
 
@@ -18,25 +18,25 @@ from commonplace.model.records import Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
-if TYPE_CHECKING:  # no recall tells anybody anything
+if TYPE_CHECKING:  # no recall emits an event
     from commonplace.model.events import Event, Happened
 
 Terms: TypeAlias = tuple[str, ...]
 
 
 class Put(Value):
-    """Keep a record: a new one, or the next version of one."""
+    """Store a record: a new one, or the next version of one."""
 
     record: Record
     terms: Terms  #: what it is found by
-    vector: Vector | None = None  #: None: none yet; an embedder may catch up
+    vector: Vector | None = None  #: None: it has none yet and can be given one later
     expect: int = 0  #: 0: it must be new; n: it must be at version n
-    dedupe: bool = False  #: drop the write if a live record of the same scope and kind says the same
-    tell: bool = False  #: note it as an event
+    dedupe: bool = False  #: drop the write if a live record of the same scope and kind has the same content
+    emit: bool = False  #: record an event
 
 
 class Load(Value):
-    """Take a record over with its past, exactly as it was elsewhere; what is already as new stays."""
+    """Load a record with its history, exactly as it was elsewhere; one that is as new or newer here stays."""
 
     versions: tuple[Record, ...]  #: oldest first; the last one is the present
     terms: tuple[Terms, ...]  #: one for each version
@@ -44,25 +44,25 @@ class Load(Value):
 
 
 class Archive(Value):
-    """Take records out of recall and keep them."""
+    """Archive records: they are no longer recalled, and stay stored."""
 
     where: Filter
     at: datetime
 
 
 class Restore(Value):
-    """Bring archived records back."""
+    """Restore archived records."""
 
     where: Filter
     at: datetime
 
 
 class Supersede(Value):
-    """Close a record's validity because another one replaces it, and keep it."""
+    """Archive a record because another one replaces it."""
 
     id: str
     by: str
-    at: datetime  #: from when on the other one holds
+    at: datetime  #: from when on the other one is valid
     now: datetime
 
 
@@ -85,56 +85,56 @@ class Delete(Value):
     """Erase records for good: rows, versions, index, vectors, and what was derived from them alone."""
 
     where: Filter
-    tell: Happened | None = None  #: note it for each of them, as this
+    emit: Happened | None = None  #: record this event for each of them
 
 
 class Consolidated(Value):
-    """Mark records as taken up by a consolidation, or take the mark back."""
+    """Mark records as consolidated, or remove the mark."""
 
     ids: tuple[str, ...]
-    at: datetime | None  #: None: no consolidation has taken them up, after all
+    at: datetime | None  #: None: remove the mark
 
 
 class Touch(Value):
-    """Count a recall of each record.  No version changes, and losing it in a power cut is no loss."""
+    """Count a recall of each record.  No version changes, and a power cut may lose it."""
 
     ids: tuple[str, ...]
     at: datetime
 
 
 class Trim(Value):
-    """Erase all but ``keep`` of the records meant, first in ``order`` first.  Pinned ones count and stay."""
+    """Evict all but ``keep`` of the records meant, first in ``order`` first.  Pinned ones count and stay."""
 
     where: Filter
     keep: int
     order: Order
-    spare: tuple[str, ...] = ()  #: ids that count and stay as well: what makes the room necessary is not what goes
-    tell: bool = False  #: note it for each of them
+    spare: tuple[str, ...] = ()  #: ids that count and stay as well: the new record is not what is evicted
+    emit: bool = False  #: record an event for each of them
 
 
 class Cap(Value):
-    """Go on only if there are no more of the records meant than that; else ``CapacityExceeded``."""
+    """Continue only if the records meant are within a limit; else raise ``CapacityExceeded``."""
 
     where: Filter
-    below: tuple[Scope, ...] = ()  #: what lies in these and below them is meant too, whoever made the scopes meanwhile
+    below: tuple[Scope, ...] = ()  #: these and all scopes below them are meant too, also those made meanwhile
     most: int | None = None  #: records
-    most_bytes: int | None = None  #: of what they say
+    most_bytes: int | None = None  #: of their content
 
 
 class Emit(Value):
-    """Note an event that no other change tells."""
+    """Record an event that no other change records."""
 
     event: Event
 
 
 class TrimEvents(Value):
-    """Erase what was told before a moment, earliest first, so many events at once; what holds an archive stays.
+    """Erase events from before a moment, earliest first, so many at once; archives stay.
 
-    Numbers are in the order in which things happened: what comes before something old is old, whatever its clock said.
+    Numbers are in the order in which things happened: what comes before an old event is old, whatever its time.
     """
 
     before: datetime
-    most: int  #: events that are looked at
+    most: int  #: events to look at
 
 
 class DropScope(Value):
@@ -144,10 +144,10 @@ class DropScope(Value):
 
 
 class SetVectors(Value):
-    """Give texts the vectors that they lacked; one that has changed meanwhile, or is gone, gets none.
+    """Give texts the vectors that they lack; one that has changed meanwhile, or is gone, gets none.
 
-    Vectors of the store's embedder fill gaps; a store that has none takes this one.  Those of another embedder are kept
-    beside the ones in use, in place of what was begun for a third.
+    Vectors of the store's embedder fill gaps; a store that has no embedder adopts this one.  Those of another embedder
+    are stored beside the ones in use, and replace what was begun for a third.
     """
 
     identity: EmbedderIdentity
@@ -155,22 +155,22 @@ class SetVectors(Value):
 
 
 class SwitchEmbedder(Value):
-    """Put the vectors that were built beside in the place of those in use.
+    """Replace the vectors in use by those that were built beside them.
 
-    Raises ``Conflict`` while any text lacks its vector, and then nothing changes.
+    Raises ``Conflict`` while any text lacks its vector; then nothing changes.
     """
 
     identity: EmbedderIdentity
 
 
 class AdoptEmbedder(Value):
-    """Say which embedder the store's vectors come from; the first one stays."""
+    """Set the embedder that the store's vectors come from; the first one stays."""
 
     identity: EmbedderIdentity
 
 
 class PutDocument(Value):
-    """Keep a document with its chunks, in place of the one of the same name."""
+    """Store a document with its chunks; replaces the one of the same name."""
 
     document: Document
     chunks: tuple[Chunk, ...] = ()
@@ -179,9 +179,9 @@ class PutDocument(Value):
 
 
 class AppendChunks(Value):
-    """Let a document grow: its chunks stay, these follow them.  The document is as it is after that.
+    """Append chunks to a document, and replace its other fields.
 
-    Raises ``NotFound`` if there is no such document, ``Conflict`` if it is not what it was when it was read.
+    Raises ``NotFound`` if there is no such document, ``Conflict`` if it was changed since it was read.
     """
 
     document: Document
@@ -205,35 +205,35 @@ class TrimDocuments(Value):
 
 
 class PutFiles(Value):
-    """Note what a mirrored folder now holds."""
+    """Save the state of files in a mirrored folder."""
 
     folder: str
     files: tuple[FileState, ...]
 
 
 class DropFiles(Value):
-    """Forget what a mirrored folder held at these paths."""
+    """Delete the state of these files of a mirrored folder."""
 
     folder: str
     paths: frozenset[str]
 
 
 class Enqueue(Value):
-    """Say that a job has work: its watermark rises, its tries start afresh.  It runs when somebody claims it."""
+    """Request a job: its watermark rises, its tries start afresh.  It runs when a worker claims it."""
 
     job: Job
     force: bool = False  #: also if the watermark is no newer than what was done
 
 
 class Finish(Value):
-    """End a claimed job well.  A claim that was lost raises ``LeaseLost`` and undoes the whole ``apply``."""
+    """End a claimed job successfully.  A lost claim raises ``LeaseLost`` and undoes the whole ``apply``."""
 
     claim: Claim
     at: datetime | None = None  #: when it ended
 
 
 class Fail(Value):
-    """End a claimed job badly: it may be claimed again from ``retry_at`` on, while tries are left."""
+    """End a claimed job with an error: it may be claimed again from ``retry_at`` on, while tries are left."""
 
     claim: Claim
     error: str
@@ -242,7 +242,7 @@ class Fail(Value):
 
 
 class Heartbeat(Value):
-    """Hold a claim for longer."""
+    """Extend a claim."""
 
     claim: Claim
     until: datetime
@@ -286,6 +286,6 @@ class Outcome(Value):
         Record, ...
     ] = ()  #: as they are now, of those that changed (for a dropped write: the one that is there)
     gone: tuple[str, ...] = ()  #: ids that were erased
-    deduped: bool = False  #: the write was dropped: a live record says the same
-    erasing: bool = False  #: erased from every answer, but a reader keeps the old bytes in the log for now
+    deduped: bool = False  #: the write was dropped: a live record has the same content
+    erasing: bool = False  #: erased from every answer, but old bytes are in the log until a reader ends
     more: bool = False  #: there may be more of the same to erase

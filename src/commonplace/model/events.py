@@ -1,8 +1,7 @@
-"""What happened to entries, as a list that can be followed: who, what, when; never what it said.
+"""Events: what happened to entries, with scope, key and time, never with content.
 
-The store writes an event in the transaction of the change that it tells of, so that none is told that did not happen
-and none that happened is left out.  Old ones are erased (``TrimEvents``), but for archives, which are kept
-nowhere else.
+The store writes an event in the transaction of its change, so that no event is wrong and none is missing.  Old ones are
+erased (``TrimEvents``), but for archives, which are stored nowhere else.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from commonplace.model.records import EMPTY, Json, Kind
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
-EVENT_DAYS = 30  # that they are kept: who follows them and was away for longer reads everything anew
+EVENT_DAYS = 30  # how long events are stored; a subscriber that was away for longer reads everything anew
 EVENT_DAYS_MOST = 36_500
 
 

@@ -1,8 +1,7 @@
-"""A store as a list of items in one order, so that it can be carried to another store and compared with it.
+"""A store as a list of items in one order, so that it can be copied to another store and compared with it.
 
-An item is everything about one thing, whole: a record with its versions, use and vectors, a document with its chunks.
-It names things by what they are called, never by where a database happens to number them: two stores that hold the same
-give the same items.
+An item is everything about one thing: a record with its versions, usage and vectors, a document with its chunks.  It
+uses names, never the row numbers of a database: two stores that hold the same give the same items.
 """
 
 from __future__ import annotations
@@ -15,55 +14,55 @@ from typing import Any, Protocol, TypeAlias
 
 from commonplace.model.values import Value
 
-#: What there is, in the order in which it is carried: what others belong to comes before them.
+#: The sorts of items, in order: what others belong to comes before them.
 SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed")
-Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: where an item stands in that order
+Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: the place of an item in that order
 
 
 class Item(Value):
-    """One thing of a store, whole."""
+    """One thing of a store."""
 
     sort: str  #: one of ``SORTS``
-    key: tuple[Any, ...]  #: what it is called among its sort: texts, or numbers
+    key: tuple[Any, ...]  #: unique among its sort: texts, or numbers
     data: tuple[Any, ...]  #: everything else; vectors are bytes
 
     @property
     def place(self) -> Place:
-        """Where it stands."""
+        """Its place in the order."""
         return SORTS.index(self.sort), self.key
 
     @property
-    def said(self) -> bytes:
-        """The item in one form: equal items, and no others, say the same."""
+    def encoded(self) -> bytes:
+        """The item as bytes: equal for equal items, and for no others."""
         return json.dumps([self.sort, self.key, self.data], ensure_ascii=False, default=bytes.hex).encode()
 
 
 def digest(items: Iterator[Item]) -> str:
-    """What a whole store says, in one number."""
+    """Hash a whole store."""
     whole = sha256()
     for item in items:
-        whole.update(sha256(item.said).digest())
+        whole.update(sha256(item.encoded).digest())
     return whole.hexdigest()
 
 
 class Mover(Protocol):
-    """What carries a store: every store has one."""
+    """Reads a store as items, and writes items to it."""
 
     @property
     def name(self) -> str:
-        """What the store is called, without any password."""
+        """What tells the store from every other, without any password."""
 
     def count(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
 
     def reading(self) -> AbstractContextManager[Iterator[Item]]:
-        """Every item in order, of one state of the store, while others write."""
+        """Yield every item in order, of one state of the store, while others write."""
 
     def items(self) -> Iterator[Item]:
-        """Every item in order, of the state at each moment: for whoever alone writes."""
+        """Yield every item in order, of the state at each moment: for the only writer."""
 
     def begun(self) -> str | None:
-        """The name of the store that this one is being filled from; None: it is nobody's copy in the making."""
+        """Return the name of the store that this one is being filled from; None: it is not being filled."""
 
     def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), begun: str | None) -> None:
-        """Erase these and put those in the place of whatever is called the same, in one transaction, with the mark."""
+        """Erase items and write others, replacing those of the same key, in one transaction, with the mark."""

@@ -12,7 +12,7 @@ TRIES = 3  # of one watermark; a newer watermark starts afresh
 
 
 class Job(Value):
-    """A piece of work: (scope, kind, key) is its identity, the watermark says how new its input is."""
+    """A piece of work: (scope, kind, key) is its identity, the watermark is how new its input is."""
 
     scope: Scope
     kind: str
@@ -21,7 +21,7 @@ class Job(Value):
 
 
 class Claim(Value):
-    """The right to do a job until the lease ends; the token fences off whoever held it before."""
+    """The right to do a job until the lease ends; the token fences off an earlier holder."""
 
     job: Job
     token: str
@@ -29,7 +29,7 @@ class Claim(Value):
 
 
 class Status(StrEnum):
-    """What became of a job so far."""
+    """The status of a job."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -47,9 +47,9 @@ class Reason(StrEnum):
 
 
 class JobState(Value):
-    """Where a job stands, for whoever wants to know."""
+    """The state of a job."""
 
-    job: Job  #: with the newest watermark that was asked for
+    job: Job  #: with the newest watermark that was requested
     status: Status
     done: int | None = None  #: the watermark of the last success
     tries_left: int = TRIES
@@ -57,7 +57,7 @@ class JobState(Value):
     started_at: datetime | None = None  #: when it was last claimed
     finished_at: datetime | None = None  #: when it last ended, well or badly
     until: datetime | None = None  #: the end of the lease, while it runs
-    leased: bool = False  #: whether somebody is at it, by the clock that leases run by
+    leased: bool = False  #: whether a worker holds it, by the clock that leases run by
     retry_at: datetime | None = None  #: not before then
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from commonplace.engine.transfer import Arrival, parse_json
 from commonplace.files.user_files import read_text
-from commonplace.learning.extract_gate import worthless_reason
+from commonplace.learning import worthless_reason
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Draft, Json, Kind
 from commonplace.model.values import Value

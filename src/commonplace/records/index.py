@@ -20,7 +20,7 @@ from commonplace.engine.admission import Gate
 from commonplace.engine.rendering import unfenced
 from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
-from commonplace.learning import Workplace
+from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import Tell, silent
@@ -96,7 +96,7 @@ class Log(Value):
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
-def index(place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
+def index(place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
     _check_takes_transcripts(place)
     found = list(_files(paths))
@@ -106,14 +106,14 @@ def index(place: Workplace, paths: Sequence[str], *, session: str | None = None,
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+def index_logs(place: Workspace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
     """Index transcripts that are stored in another form, such as a coding agent's."""
     _check_takes_transcripts(place)
     work = _Indexing(place, tell)
     return work.report([work.log(log) for log in logs])
 
 
-def _check_takes_transcripts(place: Workplace) -> None:
+def _check_takes_transcripts(place: Workspace) -> None:
     if place.scope not in place.bind(Channel.CAPTURE).transcripts:
         raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
 
@@ -170,7 +170,7 @@ class _Position(Value):
 class _Indexing:
     """One run of indexing, and what it reports."""
 
-    def __init__(self, place: Workplace, tell: Tell) -> None:
+    def __init__(self, place: Workspace, tell: Tell) -> None:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()

@@ -331,7 +331,7 @@ def read(caller: MemoryAccess, uri: str) -> MemoryPage:
     from commonplace.learning import read_page  # noqa: PLC0415 - see the module
 
     notes = caller.refresh()
-    page = read_page(caller.addresses, _plain(uri))
+    page = read_page(caller.addresses, uri)
     return MemoryPage(
         uri=uri, text=page.text, content_type=page.content_type, updated_at=page.updated_at, source=page.channel,
         trust=page.trust, edited=page.edited, held=page.record is not None and page.record.held,
@@ -533,11 +533,6 @@ def _id(given: str) -> str:
     for prefix in (RECORD, SCHEME, "#"):
         text = text.removeprefix(prefix)
     return text
-
-
-def _plain(uri: str) -> str:
-    """Return an address as ``learning.read_page`` reads it."""
-    return f"{SCHEME}{uri[len(RECORD) :]}" if uri.lower().startswith(RECORD) else uri
 
 
 def _address(record: Record) -> str:

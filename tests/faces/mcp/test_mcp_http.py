@@ -134,7 +134,7 @@ def test_a_stalled_client_is_dropped(listening, said):
 def test_another_address_needs_a_key():
     """Nobody serves memory to the network without one."""
     with pytest.raises(InvalidInput, match="a key is needed"):
-        face.serve(records_surface(), host="0.0.0.0", port=0, key=None, tell=print)
+        face.serve(records_surface(), host="0.0.0.0", port=0, key=None, notify=print)
 
 
 @rows("host, is_own", [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from commonplace.agents import VerbTool
 from commonplace.agents.surface import Surface
-from commonplace.mcp.protocol import METHODS, ProtocolError, answer_request, sentence
-from commonplace.mcp.stdio import StdioServer
+from commonplace.mcp.protocol import METHODS, ProtocolError, error_text, handle
+from commonplace.mcp.stdio import Server
 from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
 from commonplace.verbs import verb
 from commonplace.wire import Range
@@ -49,7 +49,7 @@ def surface(call=lambda _: "done"):
 
 
 def called(tools, **arguments):
-    return answer_request(tools, "tools/call", {"name": "do", "arguments": arguments})
+    return handle(tools, "tools/call", {"name": "do", "arguments": arguments})
 
 
 @given(ANY)
@@ -93,7 +93,7 @@ def test_any_message_is_answered_in_the_form_of_the_protocol(message):
     """Whatever comes over the wire, what goes back is nothing, or one answer with a result or an error."""
     reads, writes = os.pipe()
     try:
-        server = StdioServer(surface(), source=reads, sink=writes)
+        server = Server(surface(), source=reads, sink=writes)
         answer = server._answer(message)
         for one in answer if isinstance(answer, list) else [answer] if answer else []:
             assert one["jsonrpc"] == "2.0"
@@ -112,7 +112,9 @@ def test_a_fault_of_our_own_is_one_failed_call():
 
     result = called(surface(broken), text="x", any=5)
     assert result["isError"]
-    assert result["content"][0]["text"] == ("Not done: do failed because of a bug: object of type 'int' has no len().")
+    assert result["content"][0]["text"] == (
+        "Not done: do failed by a fault of its own: object of type 'int' has no len()."
+    )
     assert not called(surface(broken), text="x", any=[5])["isError"]
 
 
@@ -140,16 +142,16 @@ def test_a_full_disk_is_a_sentence():
 )
 def test_an_error_says_what_to_do(error, advice):
     """Each sort of failure has its advice."""
-    assert advice in sentence(error)
+    assert advice in error_text(error)
 
 
 def test_a_surface_without_resources_and_prompts_says_so():
     """A bound agent's server refuses what it does not offer."""
-    able = answer_request(surface(), "initialize", {"protocolVersion": "2025-06-18"})["capabilities"]
+    able = handle(surface(), "initialize", {"protocolVersion": "2025-06-18"})["capabilities"]
     assert able.keys() == {"tools"}
     for method in ("resources/list", "resources/read"):
         with pytest.raises(ProtocolError, match="no resources"):
-            answer_request(surface(), method, {"uri": "memory://root"})
+            handle(surface(), method, {"uri": "memory://root"})
 
 
 def test_a_session_that_was_indexed_is_recalled_as_what_it_is(talk, cli):
