@@ -21,7 +21,7 @@ from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from commonplace.engine.embedding import Report as Reembedded
+    from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
     from commonplace.model.items import Mover
     from commonplace.stores.postgres.store import PostgresStore
@@ -93,7 +93,7 @@ class App:
         except ProviderError:
             return 0
 
-    def reembed(self, *, tell: Tell = silent) -> Reembedded:
+    def reembed(self, *, tell: Tell = silent) -> EmbeddingReport:
         """Embed everything anew with the configured embedder; the old vectors answer until all are replaced."""
         from commonplace.engine.embedding import reembed  # noqa: PLC0415 - see catch_up
 

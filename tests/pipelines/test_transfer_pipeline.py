@@ -231,7 +231,7 @@ def test_a_broken_line_keeps_nothing_and_is_named(full, empty, clock, line, reas
         ("tags", "abc", "tags must be a list, not 'abc'"),
         ("tags", [1], "each of tags must be a string, not 1"),
         ("metadata", [["a", 1]], "metadata must be an object, not [['a', 1]]"),
-        ("metadata", {"a": "x" * 30_000}, "what stands beside the content has"),
+        ("metadata", {"a": "x" * 30_000}, "everything but the content has"),
         ("source", {"channel": "root", "ref": None, "parents": []}, "source.channel must be one of user, agent, "),
         ("source", {"channel": "user", "ref": 7, "parents": []}, "source.ref must be a string, not 7"),
         ("trust", "absolute", "trust must be one of external, agent, user, not 'absolute'"),
