@@ -22,7 +22,7 @@ from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import CATEGORIES, Json, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
-from commonplace.text.blocks import INTRO, Block, blocks, joined, references, unreferenced, without_empty
+from commonplace.text.blocks import INTRO, Block, blocks, join_blocks, references, strip_reference, without_empty
 from commonplace.text.cleaning import plain_line
 from commonplace.text.words import says_something, terms
 
@@ -239,7 +239,7 @@ def artifact(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure
     ]
     beside = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
     beside |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
-    return joined(kept) if moved else text, beside
+    return join_blocks(kept) if moved else text, beside
 
 
 def _left_out(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
@@ -272,7 +272,7 @@ def _as_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) -> Js
 
 def _repeats(dropped: Mapping[str, str], erasure: Erasure) -> bool:
     named = references(dropped["text"]) & erasure.names
-    return bool(named) or erasure.is_in(f"{unreferenced(dropped['text'])} {dropped['reason']}")
+    return bool(named) or erasure.is_in(f"{strip_reference(dropped['text'])} {dropped['reason']}")
 
 
 # Blocks
@@ -281,8 +281,8 @@ def _repeats(dropped: Mapping[str, str], erasure: Erasure) -> bool:
 def unsaid(text: str, erasure: Erasure) -> str:
     """A text without the blocks that repeat what is erased."""
     found = blocks(text)
-    kept = [block for block in found if block.level or not erasure.is_in(unreferenced(block.text))]
-    return text if len(kept) == len(found) else joined(without_empty(kept))
+    kept = [block for block in found if block.level or not erasure.is_in(strip_reference(block.text))]
+    return text if len(kept) == len(found) else join_blocks(without_empty(kept))
 
 
 def unsaid_sentences(text: str, erasure: Erasure) -> str:
@@ -296,7 +296,7 @@ def unnamed(text: str, erasure: Erasure) -> str:
     """A text without the blocks that name nothing but what is erased: for one in which anything may be a person's."""
     found = blocks(text)
     kept = [block for block in found if not _named_only(block.text, erasure)]
-    return text if len(kept) == len(found) else joined(without_empty(kept))
+    return text if len(kept) == len(found) else join_blocks(without_empty(kept))
 
 
 def _named_only(text: str, erasure: Erasure) -> bool:
@@ -331,7 +331,7 @@ def _left(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) ->
         plain = block.text.lstrip("# ").casefold()
         stays = block.level == 1 or name == RAW or plain in _SECTIONS or not erasure.is_in(plain)
         return block.text if stays else None
-    if not _is_elsewhere(name, block, erasure) and erasure.is_in(unreferenced(block.text)):
+    if not _is_elsewhere(name, block, erasure) and erasure.is_in(strip_reference(block.text)):
         return None
     return _nameless(block.text, references(block.text) & erasure.names)
 

@@ -17,7 +17,7 @@ from commonplace.learning.consolidate_text import Edits, harmless, woven
 from commonplace.model.documents import Document
 from commonplace.model.ports import Answer, Model, Tell
 from commonplace.model.values import Value
-from commonplace.text.blocks import Block, Owned, blocks, joined
+from commonplace.text.blocks import Block, OwnedBlock, blocks, join_blocks
 from commonplace.text.cleaning import chunks, estimate_tokens, plain_line
 
 PROMPT = "consolidation.md"
@@ -124,7 +124,7 @@ def _data(text: str, secret: bytes) -> str:
 
 
 def _shown(facts: Sequence[Block]) -> str:
-    owned = tuple(Owned(path=fact.path, after=_END, text=fact.text) for fact in facts)
+    owned = tuple(OwnedBlock(path=fact.path, after=_END, text=fact.text) for fact in facts)
     return woven("", Edits(owned=owned))
 
 
@@ -163,12 +163,12 @@ def together(replies: Sequence[Reply]) -> Reply:
         return first
     memory = titled(first.memory)
     seen = {block.text for block in blocks(memory)}
-    added: list[Owned] = []
+    added: list[OwnedBlock] = []
     for reply in others:
         for block in blocks(titled(reply.memory)):
             if not block.level and block.text not in seen:
                 seen.add(block.text)
-                added.append(Owned(path=block.path[:2], after=_END, text=block.text))
+                added.append(OwnedBlock(path=block.path[:2], after=_END, text=block.text))
     skills = {path: text for reply in replies for path, text in reply.skills.items()}
     dropped: list[Dropped] = [one for reply in replies for one in reply.dropped]
     return Reply(
@@ -177,7 +177,7 @@ def together(replies: Sequence[Reply]) -> Reply:
     )  # fmt: skip
 
 
-def _combined(text: str, added: Sequence[Owned]) -> str:
+def _combined(text: str, added: Sequence[OwnedBlock]) -> str:
     """Not woven as a person's blocks are: what names the same record twice is kept twice."""
     merged: dict[tuple[str, ...], list[Block]] = {}
     for block in blocks(text):
@@ -193,4 +193,4 @@ def _combined(text: str, added: Sequence[Owned]) -> str:
                 said.add(path[: depth + 1])
                 shown.append(Block(path=path[:depth], text=line))
         shown += inside
-    return joined(shown)
+    return join_blocks(shown)

@@ -29,7 +29,7 @@ from commonplace.model.jobs import Claim, Job
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import EMPTY, Channel, Json, Record
 from commonplace.model.values import Value
-from commonplace.text.blocks import blocks, joined, references
+from commonplace.text.blocks import blocks, join_blocks, references
 
 PREFIX = "consolidation/"
 KIND, KEY = "consolidate", "memory"  # the job of a project
@@ -123,7 +123,7 @@ def scrubbed(place: Workplace, found: Sequence[Document], known: Collection[str]
 def _less(text: str, known: Collection[str]) -> str:
     if references(text) <= set(known):
         return text
-    return joined([block for block in blocks(text) if references(block.text) <= set(known)])
+    return join_blocks([block for block in blocks(text) if references(block.text) <= set(known)])
 
 
 # Taking back

@@ -23,7 +23,7 @@ from commonplace.model.ports import Tell, silent
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
-from commonplace.text.blocks import Owned, level_of
+from commonplace.text.blocks import OwnedBlock, level_of
 
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
@@ -170,7 +170,7 @@ def _document_changes(place: Workplace, theirs: Mapping[str, Held], *, every: bo
     return changes
 
 
-def _by_themselves(owned: Sequence[Owned]) -> tuple[Owned, ...]:
+def _by_themselves(owned: Sequence[OwnedBlock]) -> tuple[OwnedBlock, ...]:
     """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
     theirs = {one.text for one in owned}
     return tuple(
