@@ -90,7 +90,7 @@ def test_what_was_moved_works_on(ours, theirs, make):
         ours.find(make.where(), order=Order.ID, limit=999)
     )
     assert seen == ours.events([make.scope], limit=999) != []
-    theirs.apply([make.put("told", tell=True)])
+    theirs.apply([make.put("told", emit=True)])
     assert theirs.events([make.scope], limit=999)[-1].seq > seen[-1].seq
 
 

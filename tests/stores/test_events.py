@@ -11,7 +11,7 @@ import pytest
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.changes import Cap, Delete, DropScope, Emit, Trim
 from commonplace.model.errors import CapacityExceeded, Conflict
-from commonplace.model.events import Event, Happened
+from commonplace.model.events import Event, EventKind
 from commonplace.model.ports import Measure
 from commonplace.model.queries import Order, State
 from commonplace.model.records import Kind
@@ -28,8 +28,8 @@ def told(store, *scopes, after=0):
 
 def test_a_put_tells_what_came_and_what_changed(store, make):
     """The first version is told as created, the next as updated, each with the version before it."""
-    [made] = store.apply([make.put(make("one", key="k", tags=frozenset({"b", "a"})), tell=True)])
-    store.apply([make.update(made.records[0], content="two").replace(tell=True)])
+    [made] = store.apply([make.put(make("one", key="k", tags=frozenset({"b", "a"})), emit=True)])
+    store.apply([make.update(made.records[0], content="two").replace(emit=True)])
     assert told(store, make.scope) == [("created", "k", None, 1), ("updated", "k", 1, 2)]
     [first, _] = store.events([make.scope], limit=9)
     assert (first.record, first.kind, first.tags, first.at) == (
@@ -42,7 +42,7 @@ def test_a_put_tells_what_came_and_what_changed(store, make):
 
 def test_an_event_never_says_what_the_record_says(store, make):
     """Neither the content nor the value is in an event."""
-    store.apply([make.put(make("a whisper", value={"say": "a whisper"}, key="k"), tell=True)])
+    store.apply([make.put(make("a whisper", value={"say": "a whisper"}, key="k"), emit=True)])
     assert "whisper" not in repr(store.events([make.scope], limit=9))
 
 
@@ -55,9 +55,9 @@ def test_only_those_who_ask_are_told_of(store, make, keep):
 
 def test_a_deletion_tells_each_record_as_it_was_named(store, make):
     """What is erased is told one by one, as deleted or as expired."""
-    store.apply([make.put(make(key, key=key), tell=False) for key in "ab"])
-    store.apply([Delete(where=make.where(keys=frozenset({"a"})), tell=Happened.DELETED)])
-    store.apply([Delete(where=make.where(keys=frozenset({"b"})), tell=Happened.EXPIRED)])
+    store.apply([make.put(make(key, key=key), emit=False) for key in "ab"])
+    store.apply([Delete(where=make.where(keys=frozenset({"a"})), emit=EventKind.DELETED)])
+    store.apply([Delete(where=make.where(keys=frozenset({"b"})), emit=EventKind.EXPIRED)])
     assert told(store, make.scope) == [("deleted", "a", 1, 1), ("expired", "b", 1, 1)]
 
 
@@ -66,13 +66,13 @@ def test_an_eviction_tells_what_went(store, make):
     for key in "abc":
         make.clock.forward()
         store.apply([make.put(make(key, key=key))])
-    store.apply([Trim(where=make.where(), keep=1, order=Order.OLDEST, tell=True)])
+    store.apply([Trim(where=make.where(), keep=1, order=Order.OLDEST, emit=True)])
     assert told(store, make.scope) == [("evicted", "a", 1, 1), ("evicted", "b", 1, 1)]
 
 
 def test_what_happened_to_several_is_told_as_it_is_given(store, make):
     """An event of one's own keeps its detail."""
-    event = Event(what=Happened.ARCHIVED, at=make.clock(), scope=make.scope, detail={"entries": [1, {"a": None}]})
+    event = Event(what=EventKind.ARCHIVED, at=make.clock(), scope=make.scope, detail={"entries": [1, {"a": None}]})
     store.apply([Emit(event=event)])
     [kept] = store.events([make.scope], limit=9)
     assert kept == event.replace(seq=kept.seq)
@@ -83,14 +83,14 @@ def test_what_was_undone_is_not_told(store, make):
     """An apply that fails tells nothing."""
     record = make("one", key="k")
     with pytest.raises(Conflict):
-        store.apply([make.put(record, tell=True), make.put(make("two", key="k"), tell=True)])
+        store.apply([make.put(record, emit=True), make.put(make("two", key="k"), emit=True)])
     assert told(store, make.scope) == []
 
 
 def test_events_are_read_by_scope_in_pages(store, make):
     """Whoever may not read a scope hears nothing of it; pages go on after the last number."""
     for key in "abc":
-        store.apply([make.put(make(key, key=key), tell=True), make.put(make(key, key=key, scope=BOB), tell=True)])
+        store.apply([make.put(make(key, key=key), emit=True), make.put(make(key, key=key, scope=BOB), emit=True)])
     [first, second] = store.events([BOB], limit=2)
     assert (first.key, second.key, first.scope) == ("a", "b", BOB)
     assert told(store, BOB, after=second.seq) == [("created", "c", None, 1)]
@@ -99,11 +99,11 @@ def test_events_are_read_by_scope_in_pages(store, make):
 
 def test_a_dropped_scope_takes_its_events_with_it(store, make):
     """Nothing is told any more of a scope that was erased, and numbers are not used again."""
-    store.apply([make.put(make("one", scope=BOB), tell=True)])
+    store.apply([make.put(make("one", scope=BOB), emit=True)])
     [last] = store.events([BOB], limit=9)
     store.apply([DropScope(scope=BOB)])
     assert told(store, BOB) == []
-    store.apply([make.put(tell=True)])
+    store.apply([make.put(emit=True)])
     assert store.events([make.scope], limit=9)[0].seq > last.seq
 
 
@@ -115,7 +115,7 @@ def test_room_is_made_for_what_matters_least(store, make):
         store.apply([make.put(make(key, key=key, metadata=metadata))])
     gone = []
     for keep in (4, 3, 2, 1, 0):
-        store.apply([Trim(where=make.where(), keep=keep, order=Order.EXPENDABLE, tell=True)])
+        store.apply([Trim(where=make.where(), keep=keep, order=Order.EXPENDABLE, emit=True)])
     gone = "".join(key for _, key, _, _ in told(store, make.scope))
     assert gone == "ceadb"
 
@@ -177,7 +177,7 @@ def test_scopes_that_hold_nothing_are_not_inhabited(store, make, keep):
     """Only those with records, in whatever state, are named; a scope that is told of only is none of them."""
     for path in ("agent:a", "agent:a/task:b/namespace:n", "agent:a/task:c", "agent:ab"):
         keep(path, scope=Scope.parse(path))
-    store.apply([Delete(where=make.where(Scope.parse("agent:a/task:c")), tell=Happened.DELETED)])
+    store.apply([Delete(where=make.where(Scope.parse("agent:a/task:c")), emit=EventKind.DELETED)])
     keep("over", scope=Scope.parse("agent:a/task:d"), expires_at=make.clock())
     found = [str(scope) for scope in store.scopes_with_records(Scope.parse("agent:a"))]
     assert found == ["agent:a", "agent:a/task:b/namespace:n", "agent:a/task:d"]
@@ -188,7 +188,7 @@ def test_scopes_that_hold_nothing_are_not_inhabited(store, make, keep):
 def test_a_store_with_files_beside_it_tells_the_same(store, make):
     """What mirrors a store passes on what it is asked."""
     mirrored = MirroredStore(store, {})
-    mirrored.apply([make.put(make("one", key="k"), tell=True)])
+    mirrored.apply([make.put(make("one", key="k"), emit=True)])
     assert told(mirrored, make.scope) == [("created", "k", None, 1)]
     assert mirrored.measure(make.where()) == store.measure(make.where())
     assert mirrored.scopes() == mirrored.scopes(make.scope) == [make.scope]
@@ -197,7 +197,7 @@ def test_a_store_with_files_beside_it_tells_the_same(store, make):
 def test_who_waits_hears_of_the_last_event_at_once(store, make):
     """The number is that of the last event of any scope; where nothing was told it is 0, when the time is over."""
     assert store.wait_for_event(after=0, seconds=0.01) == 0
-    store.apply([make.put(make("one", scope=BOB), tell=True), make.put("untold")])
+    store.apply([make.put(make("one", scope=BOB), emit=True), make.put("untold")])
     [event] = store.events([BOB], limit=9)
     assert store.wait_for_event(after=0, seconds=60) == event.seq
     assert store.wait_for_event(after=event.seq, seconds=0.01) == event.seq
@@ -208,7 +208,7 @@ def test_what_is_told_while_somebody_waits_ends_the_wait(store, make):
     """Long before the time is over, and whoever else waits."""
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(store.wait_for_event, after=0, seconds=60) for _ in range(2)]
-        store.apply([make.put(tell=True)])
+        store.apply([make.put(emit=True)])
         [event] = store.events([make.scope], limit=9)
         assert [heard.result(timeout=30) for heard in waiting] == [event.seq, event.seq]
 
@@ -219,7 +219,7 @@ def test_what_was_not_told_ends_no_wait(store, make):
         waiting = pool.submit(store.wait_for_event, after=0, seconds=0.3)
         store.apply([make.put("untold")])
         with pytest.raises(CapacityExceeded):
-            store.apply([make.put(tell=True), Cap(where=make.where(), most=0)])
+            store.apply([make.put(emit=True), Cap(where=make.where(), most=0)])
         assert waiting.result(timeout=30) == 0
 
 
@@ -235,7 +235,7 @@ else:
 make = Maker(lambda: datetime.now(UTC))
 make.scope = Scope.parse(f"agent:{name}")
 for number in range(40):
-    store.apply([make.put(make(f"{number}", key=f"{name}-{number}"), tell=True)])
+    store.apply([make.put(make(f"{number}", key=f"{name}-{number}"), emit=True)])
 """
 
 

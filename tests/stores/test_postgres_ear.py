@@ -29,7 +29,7 @@ def test_what_one_machine_tells_wakes_another(pair, make):
     here.wait_for_event(after=0, seconds=0.0)  # listens from now on
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(here.wait_for_event, after=0, seconds=LONG)
-        there.apply([make.put(tell=True)])
+        there.apply([make.put(emit=True)])
         assert waiting.result(timeout=LONG / 2) == there.events([make.scope], limit=1)[0].seq
 
 
@@ -37,7 +37,7 @@ def test_what_is_told_between_two_waits_is_heard_in_the_second(pair, make):
     """Nothing is told to nobody: the line stays open."""
     here, there = pair
     assert here.wait_for_event(after=0, seconds=0.0) == 0
-    there.apply([make.put(tell=True)])
+    there.apply([make.put(emit=True)])
     assert here.wait_for_event(after=0, seconds=LONG) > 0
 
 
@@ -51,7 +51,7 @@ def test_a_line_that_breaks_is_taken_up_again(pair, make):
             db.execute("select pg_terminate_backend(%s, 5000)", [here._listener._db.info.backend_pid])
         assert waiting.result(timeout=LONG / 2) == 0
         again = pool.submit(here.wait_for_event, after=0, seconds=LONG)
-        there.apply([make.put(tell=True)])
+        there.apply([make.put(emit=True)])
         assert again.result(timeout=LONG / 2) > 0
 
 
@@ -66,7 +66,7 @@ def test_writers_are_not_kept_waiting_by_who_listens(pair, make):
     for thread in waiting:
         thread.join()
     here.close()
-    there.apply([make.put(tell=True)])
+    there.apply([make.put(emit=True)])
     assert here.wait_for_event(after=0, seconds=LONG) > 0
     assert len(there.find(make.where(), order=Order.ID, limit=9)) == 6
 
@@ -90,6 +90,6 @@ def test_who_gets_no_line_looks_when_its_time_is_over(alone, make):
     assert alone.census() == []  # the one connection stays open
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(alone.wait_for_event, after=0, seconds=1.0)
-        alone.apply([make.put(tell=True)])
+        alone.apply([make.put(emit=True)])
         assert waiting.result(timeout=LONG / 2) > 0
     assert alone.wait_for_event(after=99, seconds=0.0) > 0

@@ -72,7 +72,7 @@ def test_a_tenant_hears_of_its_own_events_only(tenants, make):
     """Another's are neither waited for nor counted."""
     acme, umbrella = tenants
     acme.wait_for_event(after=0, seconds=0.0)  # listens from now on
-    umbrella.apply([make.put(tell=True)])
+    umbrella.apply([make.put(emit=True)])
     assert acme.wait_for_event(after=0, seconds=0.05) == 0
     assert umbrella.wait_for_event(after=0, seconds=60) == umbrella.events([make.scope], limit=1)[0].seq
 
@@ -200,7 +200,7 @@ def test_old_events_of_one_tenant_go_and_the_others_stay(tenants, make):
     """Each keeps its own for as long as it likes, with the least rights that work; each knows what it lacks."""
     acme, umbrella = tenants
     for store in tenants:
-        store.apply([make.put(make("old", key=f"{number}"), tell=True) for number in range(3)])
+        store.apply([make.put(make("old", key=f"{number}"), emit=True) for number in range(3)])
     last = acme.events([make.scope], limit=9)[-1].seq
     [outcome] = acme.apply([TrimEvents(before=make.clock.forward(), most=3)])
     assert (outcome.more, acme.events([make.scope], limit=9), acme.events_floor()) == (True, [], last)

@@ -37,7 +37,7 @@ from commonplace.intents.retention import Retention
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Cap, Change, Delete, Put, Require, Trim
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.model.events import Happened
+from commonplace.model.events import EventKind
 from commonplace.model.queries import Filter, Order, State
 from commonplace.model.records import EMPTY, Channel, Draft, Json, Kind, Record
 from commonplace.model.scopes import Scope
@@ -184,7 +184,7 @@ class Writing:
     ) -> Put:
         """The change that stores a record of intent memory's own."""
         draft = Draft(key=key, value=value, kind=kind, category=category)
-        put = self._put(self._admit(draft, scope, kind), held, tell=False)
+        put = self._put(self._admit(draft, scope, kind), held, emit=False)
         return put.replace(terms=())  # nobody searches for it
 
     def _admitted(
@@ -223,11 +223,11 @@ class Writing:
         except OverflowError:
             raise InvalidInput(f"a ttl of {ttl!r} ends after the last day of the calendar") from None
 
-    def _put(self, admitted: Admitted, held: Record | None, *, tell: bool = True) -> Put:
+    def _put(self, admitted: Admitted, held: Record | None, *, emit: bool = True) -> Put:
         record = admitted.record
         if held is not None:
             record = record.replace(id=held.id, created_at=held.created_at)
-        return Put(record=record, terms=admitted.terms, expect=held.version if held else 0, tell=tell)
+        return Put(record=record, terms=admitted.terms, expect=held.version if held else 0, emit=emit)
 
     def held(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The live entry with a key."""
@@ -249,7 +249,7 @@ class Writing:
         open_tasks = {one.task.id: one.task for one in planned if one.task}
         return [
             *(self._open(task) for task in open_tasks),
-            Delete(where=expired, tell=Happened.EXPIRED),
+            Delete(where=expired, emit=EventKind.EXPIRED),
             *(one.put for one in planned),
             *self._room(planned),
             *(cap for task in open_tasks.values() for cap in self._within(task, planned)),
@@ -272,7 +272,7 @@ class Writing:
             where = self.where([scope], kinds=frozenset({kind}))
             if kind is Kind.EPISODIC:
                 spare = tuple(one.record.id for one in planned)
-                yield Trim(where=where, keep=most, order=Order.EXPENDABLE, spare=spare, tell=True)
+                yield Trim(where=where, keep=most, order=Order.EXPENDABLE, spare=spare, emit=True)
             yield Cap(where=where, most=most)
 
     def _within(self, task: Task, planned: Sequence[Planned]) -> Iterable[Cap]:

@@ -15,7 +15,7 @@ from commonplace.learning.consolidate_checks import Dropped, Reply, reply_of, ti
 from commonplace.learning.consolidate_rules import TITLE, Line, heading, written
 from commonplace.learning.consolidate_text import Edits, harmless, woven
 from commonplace.model.documents import Document
-from commonplace.model.ports import Answer, Model, Tell
+from commonplace.model.ports import Model, ModelAnswer, ProgressCallback
 from commonplace.model.values import Value
 from commonplace.text.blocks import Block, OwnedBlock, blocks, join_blocks
 from commonplace.text.cleaning import chunks, estimate_tokens, plain_line
@@ -140,10 +140,12 @@ def room_of(model: Model, template: str, summary: str, learning: Learning) -> tu
     return max(256, min(INPUT_TOKENS, int(window * learning.rollout_payload_percent) - around)), answer
 
 
-def thought(model: Model, questions: Callable[[str], list[Asked]], parts: int, *, summary: str, tell: Tell) -> Thought:
+def thought(
+    model: Model, questions: Callable[[str], list[Asked]], parts: int, *, summary: str, tell: ProgressCallback
+) -> Thought:
     """Ask part after part, each with the summary that the one before has left."""
     replies: list[Reply] = []
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     for number in range(parts):
         tell(number, parts)
         question = questions(replies[-1].summary if replies else summary)[number]

@@ -15,9 +15,9 @@ from commonplace.learning.consolidate_text import woven
 from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import (
     Change,
-    Consolidated,
     DeleteDocuments,
     Finish,
+    MarkConsolidated,
     PutDocument,
     Require,
     Restore,
@@ -161,7 +161,7 @@ def _undo_changes(
     again, marked = _replaced(place, told["superseded"]), _marked(place, told.get("marked"))
     changes: list[Change] = [_put_back(place, name, was) for name, was in sorted(put.items())]
     changes += [without(place, gone)] if gone else []
-    changes += [Consolidated(ids=marked, at=None)] if marked else []
+    changes += [MarkConsolidated(ids=marked, at=None)] if marked else []
     changes += [*_restored(place, again), *taken_in(place, held.values())]
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
     receipt |= {"fingerprint": live_after(place, restored=again), "restored": [record.id for record in again]}

@@ -19,7 +19,7 @@ from commonplace.learning.workspace import Workplace
 from commonplace.model.changes import Change, Delete, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
@@ -66,7 +66,12 @@ def why_not(place: Workplace, *, depth: int, saved: bool) -> str | None:
 
 
 def learn(
-    place: Workplace, *, active: str | None = None, depth: int = 0, saved: bool = True, tell: Tell = silent
+    place: Workplace,
+    *,
+    active: str | None = None,
+    depth: int = 0,
+    saved: bool = True,
+    tell: ProgressCallback = no_progress,
 ) -> Learned:
     """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
     if reason := why_not(place, depth=depth, saved=saved):

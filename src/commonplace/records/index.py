@@ -22,7 +22,7 @@ from commonplace.engine.writer import document_change
 from commonplace.learning import Workplace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import CEILING, Channel, Json, Source
 from commonplace.model.values import Value
@@ -95,7 +95,9 @@ class Log(Value):
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
-def index(place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
+def index(
+    place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: ProgressCallback = no_progress
+) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
     _takes_transcripts(place)
     found = list(_files(paths))
@@ -105,7 +107,7 @@ def index(place: Workplace, paths: Sequence[str], *, session: str | None = None,
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+def index_logs(place: Workplace, logs: Iterable[Log], *, tell: ProgressCallback = no_progress) -> IndexReport:
     """Make transcripts searchable that are kept in another form, such as a coding agent's."""
     _takes_transcripts(place)
     work = _Indexing(place, tell)
@@ -169,7 +171,7 @@ class _Position(Value):
 class _Indexing:
     """One run: what it works with, and what it has to tell."""
 
-    def __init__(self, place: Workplace, tell: Tell) -> None:
+    def __init__(self, place: Workplace, tell: ProgressCallback) -> None:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()

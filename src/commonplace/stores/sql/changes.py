@@ -13,7 +13,6 @@ from commonplace.model.changes import (
     Archive,
     Cap,
     Change,
-    Consolidated,
     Delete,
     DeleteDocuments,
     DropFiles,
@@ -24,6 +23,7 @@ from commonplace.model.changes import (
     Finish,
     Heartbeat,
     Load,
+    MarkConsolidated,
     Outcome,
     Put,
     PutDocument,
@@ -89,7 +89,7 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
             return _require(db, change)
         case Delete():
             return _delete(db, change)
-        case Consolidated():
+        case MarkConsolidated():
             return _consolidated(db, change)
         case Touch():
             return _touch(db, change)
@@ -161,8 +161,8 @@ def _put(db: Db, change: Put) -> Outcome:
         if change.dedupe and (same := _duplicate(db, record, scope)):
             return _merge_tags(db, same, record)
         _insert(db, record, change.terms, scope=scope, vector=change.vector)
-    if change.tell:
-        _tell(db, [record], None, record.updated_at)
+    if change.emit:
+        _emit(db, [record], None, record.updated_at)
     return Outcome(records=(record,))
 
 
@@ -357,8 +357,8 @@ def versions(db: Db, where: Filter) -> list[tuple[str, int]]:
 def _delete(db: Db, change: Delete) -> Outcome:
     condition, values = filter_sql(db, change.where, "r")
     rows = db.every(f"select r.row, r.id from record r where {condition} order by r.id", values)
-    if change.tell and rows:
-        _tell(db, _matching(db, change.where), change.tell, change.where.at)
+    if change.emit and rows:
+        _emit(db, _matching(db, change.where), change.emit, change.where.at)
     return Outcome(gone=tuple(_erase(db, rows)))
 
 
@@ -393,9 +393,9 @@ def _trim(db: Db, change: Trim) -> Outcome:
     condition = f"{condition} and r.pinned = 0 and not {spared}"
     sql = f"select r.row, r.id from {tables} where {condition} order by {order_sql(change.order, 'r')} limit ?"
     rows = db.every(sql, [*values, *ids, total - change.keep])
-    if change.tell:
+    if change.emit:
         evicted = [record for _, id_ in rows if (record := read(db, id_))]
-        _tell(db, evicted, "memory.evicted", change.where.at)
+        _emit(db, evicted, "memory.evicted", change.where.at)
     _drop(db, rows)
     return Outcome(gone=tuple(id_ for _, id_ in rows))
 
@@ -436,7 +436,7 @@ def _cap(db: Db, change: Cap) -> Outcome:
     return Outcome()
 
 
-def _consolidated(db: Db, change: Consolidated) -> Outcome:
+def _consolidated(db: Db, change: MarkConsolidated) -> Outcome:
     """Set a mark, not a new version: what the record says is unchanged."""
     marked = []
     for id_ in change.ids:
@@ -469,7 +469,7 @@ def _drop_scope(db: Db, scope: Scope) -> Outcome:
     return Outcome(gone=tuple(id_ for (id_,) in gone))
 
 
-def _tell(db: Db, records: Iterable[Record], what: str | None, at: datetime) -> None:
+def _emit(db: Db, records: Iterable[Record], what: str | None, at: datetime) -> None:
     """Insert an event about each of these records; None: it was written."""
     from commonplace.stores.sql import events  # noqa: PLC0415 - only changes that emit events pay for the module
 

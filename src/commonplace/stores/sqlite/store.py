@@ -240,7 +240,7 @@ def _make(db: SqliteDb, changes: Sequence[Change]) -> tuple[list[Outcome], list[
 
 def _erases(change: Change, outcome: Outcome) -> bool:
     """Return whether bytes are to vanish; a dropped scope names its records only, and may have held documents."""
-    expired = isinstance(change, Delete) and change.tell is not None and change.tell == "memory.expired"
+    expired = isinstance(change, Delete) and change.emit is not None and change.emit == "memory.expired"
     return isinstance(change, DropScope) or (isinstance(change, _ERASING) and bool(outcome.gone) and not expired)
 
 
