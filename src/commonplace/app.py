@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from commonplace.config.paths import CONFIG, DATABASE, home, is_address
 from commonplace.config.project import PROJECT, Context, context
-from commonplace.engine.memory import Memory, bound, now_utc
+from commonplace.engine.memory import Memory, now_utc, with_binding
 from commonplace.files.folders import Folders, RecallAnswer
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
@@ -69,7 +69,7 @@ class App:
 
     def memory_of(self, scope: Scope) -> Memory:
         """The same memory, limited to one scope."""
-        return bound(self.memory, self.binding.replace(reads=(scope,)))
+        return with_binding(self.memory, self.binding.replace(reads=(scope,)))
 
     def _erase_in_artifacts(self, erasure: Erasure) -> None:
         """Erase words in the project's artifacts as well; those of other projects follow when they learn."""

@@ -217,6 +217,7 @@ def field_hints(kind: type[Value]) -> dict[str, Any]:
 
 _HINTS: dict[type[Value], dict[str, Any]] = {}
 _PREPARED: dict[type[Value], dict[str, Prepared]] = {}
+_AS_IS = frozenset({str, int, float, bool, type(None)})  # most fields; a call for each would double the time
 _UNFIT: Any = object()  # what a decoder returns for a value of another type
 
 
@@ -328,15 +329,18 @@ def _value(base: type[Value], value: Any, name: str) -> Any:
 
 
 def _value_json(value: Value, for_models: bool) -> dict[str, Any]:
-    fields = {name: item for name in type(value).fields if (item := getattr(value, name)) is not UNSET}
-    if for_models:
-        hints, defaults = field_hints(type(value)), type(value).defaults
-        fields = {
-            name: item
-            for name, item in fields.items()
-            if not is_quoted(hints[name]) and (name not in defaults or item != defaults[name])
-        }
-    return {name: encode(item, for_models=for_models) for name, item in fields.items()}
+    names = type(value).fields if not for_models else _shown_to_models(value)
+    return {
+        name: item if type(item) in _AS_IS else encode(item, for_models=for_models)
+        for name in names
+        if (item := getattr(value, name)) is not UNSET
+    }
+
+
+def _shown_to_models(value: Value) -> list[str]:
+    hints, defaults = field_hints(type(value)), type(value).defaults
+    unquoted = [name for name in type(value).fields if not is_quoted(hints[name])]
+    return [name for name in unquoted if name not in defaults or getattr(value, name) != defaults[name]]
 
 
 def _item(base: Any) -> Any:

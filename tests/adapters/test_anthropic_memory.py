@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import commonplace
 from commonplace.adapters.anthropic_memory import CommonplaceMemoryTool
-from commonplace.engine.memory import bound
+from commonplace.engine.memory import with_binding
 from commonplace.model.binding import Binding
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
@@ -181,7 +181,7 @@ def test_an_edit_keeps_what_a_person_has_put_beside_a_file(shared):
     create(tool, "a", "one")
     person = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: SCOPE}, reads=(SCOPE,))
     [record] = shared.records(SCOPE)
-    bound(shared.memory, person).update(record.id, pinned=True, tags={"mine"})
+    with_binding(shared.memory, person).update(record.id, pinned=True, tags={"mine"})
     tool.call({"command": "str_replace", "path": "/memories/a", "old_str": "one", "new_str": "two"})
     tool.call({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"})
 

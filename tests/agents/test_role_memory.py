@@ -29,7 +29,7 @@ from commonplace.model.ports import EmbedderIdentity, ModelAnswer
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Kind
 from commonplace.roles import role_tools
-from commonplace.roles.consolidate import JOB, LEASE, parsed
+from commonplace.roles.consolidate import JOB, LEASE, parse_answer
 from commonplace.roles.dialect import KindSettings, MemorySettings, load
 from commonplace.roles.embedders import check_embedder, embedder_for
 from commonplace.roles.memory import consolidation_model, has_store, role_memory
@@ -349,7 +349,7 @@ def test_a_batch_without_a_fact_is_marked_so_that_the_queue_moves_on(held, episo
 )
 def test_lines_are_read_as_models_write_them(line, fact):
     """Bullets, numbers, capitals and underscores are no reason to lose a fact; prose is none."""
-    facts, unread = parsed(line, 2)
+    facts, unread = parse_answer(line, 2)
     assert [(one.category, one.content) for one in facts] == ([fact] if fact else [])
     assert len(unread) == (0 if fact else 1)
 

@@ -12,7 +12,7 @@ from commonplace.model.changes import PutDocument
 from commonplace.model.errors import StoreError
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
-from commonplace.roles.sessions import Sessions, asked, new_session, preview, recent_words, window
+from commonplace.roles.sessions import Sessions, history_window, new_session, preview, recent_words, user_texts
 from commonplace.stores.sqlite.store import SqliteStore
 from stands import rows
 
@@ -182,7 +182,7 @@ def test_a_session_that_somebody_spoiled_is_said_to_be_unreadable(sessions, stor
 )
 def test_a_history_begins_with_something_the_user_said(messages, most, expected):
     """Never with an answer, never with the result of a call that is cut off, and never with more than was asked for."""
-    assert window(messages, most) == expected
+    assert history_window(messages, most) == expected
 
 
 def test_what_to_recall_by_is_what_the_user_said_last():
@@ -196,7 +196,7 @@ def test_what_to_recall_by_is_what_the_user_said_last():
 def test_a_prompt_in_pieces_has_words_too():
     """Beside a picture only the words count; without any the session has no title."""
     pieces = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": ["look", {"url": "x"}, "here"]}]}
-    assert asked([pieces]) == ["look here"]
+    assert user_texts([pieces]) == ["look here"]
     assert preview([answer("hi")]) == "Untitled"
     assert preview([ask("y" * 100)]) == "y" * 80
 

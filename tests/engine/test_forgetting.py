@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commonplace.engine.forgetting import Erasure, artifact, only_in, unsaid_sentences
+from commonplace.engine.forgetting import Erasure, clean_artifact, without_erased_sentences, words_only_in
 from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.queries import DocumentFilter
@@ -104,7 +104,7 @@ class Late:
 
 def test_words_that_others_tell_as_well_are_nobody_s_own():
     """Nor are numbers of steps, and words that say nothing."""
-    assert only_in(["We use the yarn: 1. knit"], ["We use pnpm"]) == {"yarn", "knit"}
+    assert words_only_in(["We use the yarn: 1. knit"], ["We use pnpm"]) == {"yarn", "knit"}
 
 
 def test_a_person_s_block_keeps_its_place():
@@ -112,7 +112,9 @@ def test_a_person_s_block_keeps_its_place():
     erasure = Erasure.of(["0123456789abc"], words=frozenset({"yarn"}))
     owned = [{"path": ["## A"], "after": "- yarn (record 0123456789)", "text": "- Mine"}]
     text = "## A\n\n- first\n- yarn (record 0123456789)\n- Mine"
-    left = artifact("MEMORY.md", text, {"owned": owned, "struck": ["x"], "left_out": {"0123456789": "d"}}, erasure)
+    left = clean_artifact(
+        "MEMORY.md", text, {"owned": owned, "struck": ["x"], "left_out": {"0123456789": "d"}}, erasure
+    )
 
     assert left == (
         "## A\n\n- first\n- Mine",
@@ -125,7 +127,7 @@ def test_a_heading_in_the_words_of_what_is_erased_goes_too():
     erasure = Erasure.of(["0123456789abc"], words=frozenset({"yarn"}))
     owned = [{"path": ["## Decisions", "### yarn"], "after": "- x (record 9876543210)", "text": "- Mine"}]
     text = "## Decisions\n\n### yarn\n\n- y (record 0123456789)\n- x (record 9876543210)\n- Mine"
-    left = artifact("MEMORY.md", text, {"owned": owned}, erasure)
+    left = clean_artifact("MEMORY.md", text, {"owned": owned}, erasure)
     assert left == (
         "## Decisions\n\n- x (record 9876543210)\n- Mine",
         {"owned": [{"path": ["## Decisions"], "after": "- x (record 9876543210)", "text": "- Mine"}]},
@@ -135,4 +137,4 @@ def test_a_heading_in_the_words_of_what_is_erased_goes_too():
 def test_sentences_go_one_by_one():
     """What is left is still a summary."""
     erasure = Erasure.of((), words=frozenset({"yarn"}))
-    assert unsaid_sentences("Use pnpm; use yarn; ask Ada.", erasure) == "Use pnpm; ask Ada."
+    assert without_erased_sentences("Use pnpm; use yarn; ask Ada.", erasure) == "Use pnpm; ask Ada."

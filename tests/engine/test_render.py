@@ -17,18 +17,16 @@ from commonplace.engine.rendering import (
     explanation,
     fence,
     hit_line,
-    iso,
     pause,
     prompt,
     quoted_lines,
-    record_json,
     redaction_notes,
     snippets,
     unfenced,
 )
 from commonplace.model.documents import Chunk, DocumentKind
 from commonplace.model.queries import Hit
-from commonplace.model.records import Channel, Kind, Record, Source, Trust, Usage
+from commonplace.model.records import Channel, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
 from commonplace.redact.redaction import Finding
 
@@ -169,39 +167,10 @@ def test_json_is_written_as_it_is_said():
     assert "日本語" in as_json("日本語", [], {})
 
 
-def test_what_a_record_has_not_is_null():
-    """Nothing is left out, and nothing is made up."""
-    said = record_json(record())
-
-    assert {name for name, value in said.items() if value is None} == {
-        *("key", "value", "occurred_at", "expires_at", "archived_at", "superseded_by", "consolidated_at"),
-    }
-
-
 def test_json_explains_when_asked():
     """The same parts, for programs."""
     assert json.loads(as_json("q", HITS, {}, explain=True))["hits"][0]["parts"] == {"words": 0.6, "meaning": 0.31}
     assert "parts" not in json.loads(as_json("q", HITS, {}))["hits"][0]
-
-
-def test_a_record_is_whole_as_json():
-    """Every field is there, in words that JSON knows."""
-    full = record(
-        key="k", value={"a": 1}, tags=frozenset({"b", "a"}), metadata={"aliases": ["pm"]}, pinned=True, held=False,
-        source=Source(channel=Channel.FILE, ref="x.md", parents=("p",)), occurred_at=DAY, expires_at=DAY,
-        archived_at=DAY, superseded_by=ID, consolidated_at=DAY, usage=Usage(recalls=2, last_recalled_at=DAY),
-    )  # fmt: skip
-    said = json.loads(json.dumps(record_json(full)))
-
-    assert said.keys() == set(Record.fields)
-    assert (said["tags"], said["trust"], said["scope"], said["created_at"]) == (
-        ["a", "b"],
-        "user",
-        "project:here",
-        iso(DAY),
-    )
-    assert said["source"] == {"channel": "file", "ref": "x.md", "parents": ["p"]}
-    assert said["usage"] == {"recalls": 2, "last_recalled_at": "2026-05-17T09:30:00Z"}
 
 
 def test_a_date_is_when_it_happened():

@@ -81,6 +81,7 @@ def test_a_record_is_read_whole(shelf, kept):
     record, path = kept("word " * 2000 + "end")
     page = read_page(shelf, f"memory://{record.short}")
 
+    assert page == read_page(shelf, f"memory://record/{record.id}")
     assert page.text == path.read_text()
     assert page.record == record
     assert page.text.rstrip().endswith("end")
@@ -116,6 +117,10 @@ def test_what_leads_out_of_the_root_is_refused(shelf, path):
         ("memory://", InvalidInput, "needs a namespace"),
         ("memory:///MEMORY.md", InvalidInput, "needs a namespace"),
         ("memory://attic/x", InvalidInput, "unknown namespace"),
+        ("memory://record", InvalidInput, "unknown namespace"),
+        ("memory://record/root", InvalidInput, "unknown namespace"),
+        ("memory://record/1m7gmb4480/x", InvalidInput, "has a path"),
+        ("memory://record/1m7gmb4480", NotFound, "no record"),
         ("memory://root?x", InvalidInput, "unknown namespace"),
         ("memory://%72oot", InvalidInput, "unknown namespace"),
         ("file:///etc/passwd", InvalidInput, "not a memory:// address"),

@@ -11,7 +11,7 @@ from commonplace.engine.writer import Writer
 from commonplace.model.ports import ModelAnswer
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
-from commonplace.roles.consolidate import Fact, consolidate, parsed
+from commonplace.roles.consolidate import Fact, consolidate, parse_answer
 from commonplace.roles.dialect import MemorySettings, Role
 from stands import rows
 
@@ -161,4 +161,4 @@ def test_one_fact_is_replaced_once(memory, store, dark, consolidated):
 )
 def test_what_a_line_replaces_is_read_as_models_write_it(line, fact):
     """Before or after the numbers of episodes, with brackets or without; other words stay words."""
-    assert parsed(line, 2) == ((fact,), ())
+    assert parse_answer(line, 2) == ((fact,), ())

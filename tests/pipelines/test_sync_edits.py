@@ -390,11 +390,11 @@ def test_if_both_changed_the_file_wins_and_the_loser_stays(opened, kept, edit, s
 
 def change_to(opened, record, content):
     """The next version of a record, as another process would write it that dies before its file."""
-    from commonplace.engine.admission import searchable  # noqa: PLC0415
+    from commonplace.engine.admission import search_terms  # noqa: PLC0415
     from commonplace.model.changes import Put  # noqa: PLC0415 - used here only
 
     after = record.replace(content=content, updated_at=opened.clock())
-    return Put(record=after, terms=searchable(after), expect=record.version)
+    return Put(record=after, terms=search_terms(after), expect=record.version)
 
 
 def test_an_edit_wins_over_an_update_that_did_not_see_it(opened, kept, edit, sync):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.engine.admission import searchable
+from commonplace.engine.admission import search_terms
 from commonplace.files.codec import agrees, decode
 from commonplace.files.mirror import UNNOTED_MOST
 from commonplace.files.sync import Syncer
@@ -136,7 +136,7 @@ def only(opened, record):
 def put(opened, record, **fields):
     """The next version of a record, or its first."""
     after = record.replace(updated_at=opened.clock(), **fields)
-    return Put(record=after, terms=searchable(after), expect=record.version)
+    return Put(record=after, terms=search_terms(after), expect=record.version)
 
 
 CRASHES = {

@@ -11,7 +11,7 @@ import pytest
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import new_id
-from commonplace.model.records import Channel, Json, Kind, Record, Source, Trust
+from commonplace.model.records import Channel, Json, Kind, Record, Source, Trust, Usage
 from commonplace.model.scopes import Scope
 from commonplace.model.values import UNSET, Value
 from commonplace.wire import Range, decode, encode, field_hints, schema_of
@@ -208,14 +208,29 @@ def test_a_value_becomes_json(value, json):
     assert type(encode(value)) is type(json)
 
 
+def test_what_a_record_has_not_is_null():
+    """Nothing is left out, and nothing is made up."""
+    record = Record(
+        id=new_id(MAY), scope=Scope.of(("user", "ada")), kind=Kind.SEMANTIC, content="x", created_at=MAY,
+        updated_at=MAY, source=Source(channel=Channel.USER), trust=Trust.USER,
+    )  # fmt: skip
+    sent = encode(record)
+    assert list(sent) == list(Record.fields)
+    assert {name for name, value in sent.items() if value is None} == {
+        *("key", "value", "occurred_at", "expires_at", "archived_at", "superseded_by", "consolidated_at"),
+    }
+
+
 def test_a_record_makes_the_round_trip():
     """What the engine stores needs no shape of its own to travel."""
     record = Record(
         id=new_id(MAY), scope=Scope.of(("user", "ada")), kind=Kind.SEMANTIC, content="x", tags=frozenset({"b", "a"}),
         metadata={"aliases": ["y"]}, source=Source(channel=Channel.USER, parents=("p",)), trust=Trust.USER,
-        created_at=MAY, updated_at=MAY, value={"a": [1]},
+        created_at=MAY, updated_at=MAY, value={"a": [1]}, key="k", pinned=True, occurred_at=MAY, expires_at=MAY,
+        archived_at=MAY, superseded_by=new_id(MAY), consolidated_at=MAY, usage=Usage(recalls=2, last_recalled_at=MAY),
     )  # fmt: skip
     sent = encode(record)
+    assert sent["usage"] == {"recalls": 2, "last_recalled_at": "2026-05-31T12:00:00Z"}
     assert sent["tags"] == ["a", "b"]
     assert sent["trust"] == "user"
     assert sent["source"] == {"channel": "user", "ref": None, "parents": ["p"]}

@@ -11,7 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
 from commonplace.adapters.scoped import erase_records, find_records, scoped_memory, stored_key
-from commonplace.engine.admission import Admitted, searchable
+from commonplace.engine.admission import Admitted, search_terms
 from commonplace.engine.memory import Memory
 from commonplace.model.changes import Put
 from commonplace.model.errors import Conflict, InvalidInput
@@ -210,7 +210,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
             key=new.key, content=new.content, value=new.value, source=source, trust=trust, updated_at=new.updated_at,
             consolidated_at=None,
         )  # fmt: skip
-        return Put(record=record, terms=searchable(record), expect=file.record.version)
+        return Put(record=record, terms=search_terms(record), expect=file.record.version)
 
 
 def _file_of(record: Record) -> _File:

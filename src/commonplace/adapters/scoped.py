@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from commonplace.engine.admission import Gate
 from commonplace.engine.forgetting import erase
-from commonplace.engine.memory import Memory, bound
+from commonplace.engine.memory import Memory, with_binding
 from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
 from commonplace.model.queries import Filter, Order, State
 from commonplace.model.records import Channel, Kind, Record
@@ -20,7 +20,7 @@ def scoped_memory(
     memory: Memory, *scopes: Scope, channel: Channel = Channel.AGENT, kind: Kind = Kind.SEMANTIC
 ) -> Memory:
     """Return the same memory bound to these scopes alone, of which the first is written to by default."""
-    return bound(
+    return with_binding(
         memory,
         Binding(
             channel=channel, writes={kind: scopes[0]}, reads=scopes, also_writes=frozenset(scopes),

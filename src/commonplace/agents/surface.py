@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from commonplace.model.values import Value
+
+if TYPE_CHECKING:  # schemas are derived when they are asked for, not at start-up
+    from commonplace.agents.verb_tools import VerbTool
 
 
 class Text(Value):
@@ -40,7 +43,7 @@ class Surface(Value):
     """Everything that one server offers."""
 
     instructions: str  #: what a host tells its model about the server as a whole
-    tools: Callable[[], Sequence[Any]]  #: each a ``VerbTool``, or one like it
+    tools: Callable[[], Sequence[VerbTool]]
     tool_list: str | None = None  #: the file where a server may keep their descriptions, if they are always the same
     templates: tuple[Resource, ...] = ()
     resources: Callable[[], Sequence[Resource]] | None = None  #: those that there are now; None: no resources at all

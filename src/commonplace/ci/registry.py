@@ -15,7 +15,7 @@ from commonplace import app as opening
 from commonplace.ci.dialect import MemoryBlock, Pipeline, agent_scope, pipeline_scope
 from commonplace.config import settings
 from commonplace.config.paths import CONFIG, database, home
-from commonplace.engine.memory import Forgotten, Memory, now_utc
+from commonplace.engine.memory import ForgetResult, Memory, now_utc
 from commonplace.engine.writer import Writer
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Change, DropScope, Outcome, Put, Require
@@ -137,11 +137,11 @@ class PipelineRegistry:
         scopes = frozenset({agent_scope(pipeline, agent)})
         return self.store.find(Filter(scopes=scopes, at=self._clock()), order=Order.NEWEST, limit=limit)
 
-    def delete(self, name: str) -> Forgotten:
+    def delete(self, name: str) -> ForgetResult:
         """Erase a pipeline with everything that its agents have learned."""
         self.get(name)
         [outcome] = self.store.apply([DropScope(scope=pipeline_scope(name))])
-        return Forgotten(ids=outcome.gone, pending=outcome.erasing)
+        return ForgetResult(ids=outcome.gone, pending=outcome.erasing)
 
     def _register(self, name: str, file: str | None) -> Record:
         """Store the record of a new pipeline; returns another process's, if that one was quicker."""

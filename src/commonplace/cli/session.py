@@ -13,10 +13,11 @@ import click
 from commonplace.app import App, open_app
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.engine.memory import Kept, Memory
-from commonplace.engine.rendering import record_json, redaction_notes
+from commonplace.engine.memory import Memory, WriteResult
+from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
+from commonplace.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +51,7 @@ class Session:
         """Return the records with these ids or beginnings of ids, each once; raises if one is missing."""
         return list({record.id: record for record in map(self.memory.get, ids)}.values())
 
-    def saved_json(self, kept: Kept) -> dict[str, Any]:
+    def saved_json(self, kept: WriteResult) -> dict[str, Any]:
         """The result of a write, for programs; redactions are also printed as notes."""
         self.add_notes(*redaction_notes(kept.redactions), *kept.notes)
         return self.to_json(kept.record) | {
@@ -67,9 +68,7 @@ class Session:
         """Records for programs, each with its state and the path of its file."""
         paths = self.app.store.references([record.id for record in records])
         now = self.app.clock()
-        return [
-            record_json(record) | {"state": record.state(now).value, "path": paths.get(record.id)} for record in records
-        ]
+        return [encode(record) | {"state": record.state(now).value, "path": paths.get(record.id)} for record in records]
 
     def path(self, record: Record) -> str | None:
         """The path of a record's file."""

@@ -59,7 +59,7 @@ class Admitted(Value):
 
 
 class Gate:
-    """What is taken out on the way through, collected for the caller."""
+    """Cleans and redacts texts, and collects what it removed."""
 
     def __init__(self, key: bytes) -> None:
         self.key = key
@@ -81,15 +81,15 @@ class Gate:
     def json(self, value: Json, *, what: str, name: str = "") -> Json:
         """Clean and redact every text in a JSON value; the blanks around it are part of the value."""
         if isinstance(value, str):
-            return self._blanks_kept(value, what=what, name=name)
+            return self._clean_inside_blanks(value, what=what, name=name)
         if isinstance(value, list):
             return [self.json(item, what=what, name=name) for item in value]
         if isinstance(value, dict):
-            names = {key: self._blanks_kept(key, what=what) for key in value}
+            names = {key: self._clean_inside_blanks(key, what=what) for key in value}
             return {names[key]: self.json(item, what=what, name=names[key]) for key, item in value.items()}
         return value
 
-    def _blanks_kept(self, value: str, *, what: str, name: str = "") -> str:
+    def _clean_inside_blanks(self, value: str, *, what: str, name: str = "") -> str:
         core = value.strip()
         if not core or _is_blob(core):  # chance alone writes "pw+" in every other screenshot
             return value
@@ -98,7 +98,7 @@ class Gate:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was changed besides secrets."""
+        """What was changed besides secrets, as sentences."""
         return (f"{self.dropped} control characters were removed",) if self.dropped else ()
 
 
@@ -148,22 +148,22 @@ def admit(
         expires_at=_expiry(draft, category, binding, now),
     )
     if binding.filed:
-        fits(record)
-    return Admitted(record=record, terms=searchable(record), redactions=tuple(gate.findings), notes=gate.notes)
+        check_fits_file(record)
+    return Admitted(record=record, terms=search_terms(record), redactions=tuple(gate.findings), notes=gate.notes)
 
 
-def fits(record: Record) -> None:
+def check_fits_file(record: Record) -> None:
     """Refuse what no file could hold: a record that cannot be written would stop every sync."""
-    _within(record.content, CONTENT_BYTES_MOST, "the content")
+    _check_bytes(record.content, CONTENT_BYTES_MOST, "the content")
     source = record.source
     beside = [record.key, record.value, sorted(record.tags), dict(record.metadata), source.ref, source.parents]
-    _shallow(record.value, "the value")
+    _check_depth(record.value, "the value")
     for item in record.metadata.values():
-        _shallow(item, "the metadata")
-    _within(json.dumps(beside, ensure_ascii=False), BESIDE_BYTES, "what stands beside the content")
+        _check_depth(item, "the metadata")
+    _check_bytes(json.dumps(beside, ensure_ascii=False), BESIDE_BYTES, "what stands beside the content")
 
 
-def searchable(record: Record) -> Terms:
+def search_terms(record: Record) -> Terms:
     """The terms by which a record is found: its words, its other names, its keywords and its key."""
     return tuple(terms("\n".join([record.content, *record.aliases, *record.keywords, record.key or ""])))
 
@@ -189,15 +189,15 @@ def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
 
 
 def _content(draft: Draft, value: Json, gate: Gate, binding: Binding) -> str:
-    content = gate.text(draft.content, what="the content", name=named_by(draft.key, draft.content))
+    content = gate.text(draft.content, what="the content", name=secret_name(draft.key, draft.content))
     if not content and value is not None:
-        content = rendered(value)
+        content = render_value(value)
     if not content:
         raise InvalidInput("the content is blank; there is nothing to remember")
-    return _within(content, binding.content_bytes, "the content")
+    return _check_bytes(content, binding.content_bytes, "the content")
 
 
-def rendered(value: Json) -> str:
+def render_value(value: Json) -> str:
     """A value as the content of a record that says nothing else."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
@@ -205,15 +205,15 @@ def rendered(value: Json) -> str:
 def _value(draft: Draft, gate: Gate, *, depth: int) -> Json:
     if draft.value is None:
         return None
-    _shallow(draft.value, "the value", most=depth)
+    _check_depth(draft.value, "the value", most=depth)
     try:
         plain: Json = json.loads(json.dumps(draft.value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"the value is not JSON: {error}") from error
-    return gate.json(plain, what="the value", name=named_by(draft.key, plain))
+    return gate.json(plain, what="the value", name=secret_name(draft.key, plain))
 
 
-def named_by(key: str | None, said: Json) -> str:
+def secret_name(key: str | None, said: Json) -> str:
     """The name under which a text stands: a key tells what one word is; of a sentence it says what it is about."""
     return key if key and isinstance(said, str) and len(said.split()) == 1 else ""
 
@@ -224,7 +224,7 @@ def _key(key: str | None, gate: Gate) -> str | None:
     kept = gate.text(key, what="the key")
     if not kept or "\n" in kept:
         raise InvalidInput(f"{key!r} cannot be a key: it is blank or has several lines")
-    return _within(kept, KEY_BYTES, "the key")
+    return _check_bytes(kept, KEY_BYTES, "the key")
 
 
 def _tags(tags: frozenset[str], gate: Gate) -> frozenset[str]:
@@ -235,7 +235,7 @@ def _tags(tags: frozenset[str], gate: Gate) -> frozenset[str]:
 
 
 def _metadata(metadata: Mapping[str, Json], gate: Gate) -> Mapping[str, Json]:
-    plain = gate.json(_plain(metadata), what="the metadata")
+    plain = gate.json(_to_json(metadata), what="the metadata")
     if not isinstance(plain, dict):
         raise InvalidInput("the metadata is not a mapping")
     for name in ("aliases", "keywords"):
@@ -244,13 +244,13 @@ def _metadata(metadata: Mapping[str, Json], gate: Gate) -> Mapping[str, Json]:
             raise InvalidInput(f"{name} must be a list of texts, not {words!r}")
         if name in plain:
             plain[name] = [word for word in dict.fromkeys(str(word).strip() for word in words) if word]
-    _within(json.dumps(plain, ensure_ascii=False), METADATA_BYTES, "the metadata")
+    _check_bytes(json.dumps(plain, ensure_ascii=False), METADATA_BYTES, "the metadata")
     return plain
 
 
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
+def _to_json(metadata: Mapping[str, Any]) -> dict[str, Json]:
     for item in metadata.values():
-        _shallow(item, "the metadata")
+        _check_depth(item, "the metadata")
     try:
         plain: dict[str, Json] = json.loads(json.dumps(dict(metadata), allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -273,16 +273,16 @@ def _expiry(draft: Draft, category: str, binding: Binding, now: datetime) -> dat
     return expires
 
 
-def _shallow(value: Any, what: str, *, most: int = JSON_DEPTH, depth: int = 0) -> None:
+def _check_depth(value: Any, what: str, *, most: int = JSON_DEPTH, depth: int = 0) -> None:
     if not isinstance(value, Mapping | list | tuple):
         return
     if depth == most:
         raise InvalidInput(f"{what} is nested deeper than {most} levels")
     for item in value.values() if isinstance(value, Mapping) else value:
-        _shallow(item, what, most=most, depth=depth + 1)
+        _check_depth(item, what, most=most, depth=depth + 1)
 
 
-def _within(text: str, most: int, what: str) -> str:
+def _check_bytes(text: str, most: int, what: str) -> str:
     size = len(text.encode())
     if size > most:
         raise InvalidInput(f"{what} has {size} bytes; the limit is {most}")

@@ -65,20 +65,22 @@ def erase(
     """Erase records of a scope, what was derived from them alone, and whatever memory has written of them."""
     ids = frozenset(record.id for record in records)
     only = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE, ids=ids)
-    scopes = _telling(store, scope)
+    scopes = _repeating_scopes(store, scope)
     for left in reversed(range(TRIES)):
         found = _documents(store, scopes)
         erasure = _erasure(store, ids, found, frozenset({*scopes, *reads}), now)
-        pairs = [(one, cleaned(one, erasure)) for one in found]
+        pairs = [(one, clean_document(one, erasure)) for one in found]
         try:
-            outcome, *_ = store.apply([Delete(where=only), *(change for pair in pairs for change in _rewritten(*pair))])
+            outcome, *_ = store.apply(
+                [Delete(where=only), *(change for pair in pairs for change in _rewrite_changes(*pair))]
+            )
             break
         except (Conflict, NotFound):  # somebody has rewritten one of them meanwhile: look again
             if not left:
                 raise
     seen = {clean.digest for _, clean in pairs if clean}
     since = [one for one in _documents(store, scopes) if one.digest not in seen]
-    late = [change for one in since for change in _replaced(one, cleaned(one, erasure))]
+    late = [change for one in since for change in _replace_changes(one, clean_document(one, erasure))]
     if late:  # of a consolidation that ended between the look and the write; none can any more
         outcome = outcome.replace(erasing=outcome.erasing or any(one.erasing for one in store.apply(late)))
     return outcome, erasure
@@ -100,7 +102,7 @@ def clear(store: Store, scope: Scope, *, now: datetime) -> tuple[Outcome, Erasur
 # Looking
 
 
-def _telling(store: Store, scope: Scope) -> frozenset[Scope]:
+def _repeating_scopes(store: Store, scope: Scope) -> frozenset[Scope]:
     """Where documents can repeat a record of that scope: a person's own come from sessions of whatever project."""
     projects = [one for one in store.scopes() if one.kind == "project"] if scope.kind == "user" else []
     return frozenset({scope, *projects})
@@ -114,17 +116,17 @@ def _erasure(
     store: Store, meant: frozenset[str], found: Sequence[Document], scopes: frozenset[Scope], now: datetime
 ) -> Erasure:
     where = Filter(scopes=scopes, at=now, states=ANY_STATE)
-    ids = _falling(store, meant, where)
+    ids = _with_derived(store, meant, where)
     if not found:
         return Erasure.of(ids)
     told = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
     others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
-    sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _made(one))
-    words = only_in(map(_said, told), map(_said, others))
+    sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _record_ids(one))
+    words = words_only_in(map(_record_text, told), map(_record_text, others))
     return Erasure.of(ids, words=words, sessions=sessions)
 
 
-def _falling(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:
+def _with_derived(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:
     """Some records, and what will fall with them: whatever has no other parent that is still there."""
     gone = new = meant
     while new:
@@ -138,17 +140,17 @@ def _falling(store: Store, meant: frozenset[str], where: Filter) -> frozenset[st
     return gone
 
 
-def _made(extraction: Document) -> set[str]:
+def _record_ids(extraction: Document) -> set[str]:
     """The records that an extraction was made into, once or now."""
     listed, digests = (extraction.metadata.get(name) for name in ("records", "digests"))
     return {str(one) for part in (listed, digests) if isinstance(part, list | dict) for one in part}
 
 
-def _said(record: Record) -> str:
+def _record_text(record: Record) -> str:
     return " ".join([record.content, *(str(record.metadata.get(name) or "") for name in ("quote", "subject"))])
 
 
-def only_in(gone: Iterable[str], others: Iterable[str]) -> frozenset[str]:
+def words_only_in(gone: Iterable[str], others: Iterable[str]) -> frozenset[str]:
     """The words of some texts that others have not; but for those that say nothing by themselves."""
     left = {
         term for text in gone for token in text.split() if says_something(token)
@@ -162,60 +164,64 @@ def only_in(gone: Iterable[str], others: Iterable[str]) -> frozenset[str]:
 # Rewriting
 
 
-def _rewritten(document: Document, clean: Document | None) -> list[Change]:
+def _rewrite_changes(document: Document, clean: Document | None) -> list[Change]:
     """Put a cleaned document in its place, unless somebody has changed it since it was read."""
     if clean is None:
-        return [_without(document)]
+        return [_delete_change(document)]
     if clean is document:
         return []
     return [AppendChunks(document=clean, chunks=(), terms=(), expect_digest=document.digest)]
 
 
-def _replaced(document: Document, clean: Document | None) -> list[Change]:
+def _replace_changes(document: Document, clean: Document | None) -> list[Change]:
     """The same as an erasure, after which the store lets go of the old bytes."""
     if clean is document:
         return []
-    return [_without(document), *([PutDocument(document=clean)] if clean else [])]
+    return [_delete_change(document), *([PutDocument(document=clean)] if clean else [])]
 
 
-def _without(document: Document) -> DeleteDocuments:
+def _delete_change(document: Document) -> DeleteDocuments:
     where = DocumentFilter(
         scopes=frozenset({document.scope}), kinds=frozenset({document.kind.value}), names=frozenset({document.name})
     )
     return DeleteDocuments(where=where)
 
 
-def cleaned(document: Document, erasure: Erasure) -> Document | None:
+def clean_document(document: Document, erasure: Erasure) -> Document | None:
     """A document without what is erased: the same object if it tells nothing of it, None if nothing else is left."""
     metadata: Mapping[str, Any] = document.metadata
     text = document.content or ""
     new: tuple[str, dict[str, Json]] | None
     if document.kind is DocumentKind.EXTRACTION:
-        new = _extraction(document.name, text, metadata, erasure)
+        new = _clean_extraction(document.name, text, metadata, erasure)
     elif document.kind is DocumentKind.ARTIFACT:
-        new = artifact(document.name, text, metadata, erasure)
+        new = clean_artifact(document.name, text, metadata, erasure)
     else:
-        new = text, _receipt(metadata, erasure)
+        new = text, _clean_receipt(metadata, erasure)
     if new is None or new == (text, dict(metadata)):
         return None if new is None else document
     digest = sha256(f"{new[0]}\x1f{new[1]!r}".encode()).hexdigest()
     return document.replace(content=new[0] or None, metadata=new[1], digest=digest)
 
 
-def _extraction(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure) -> tuple[str, dict[str, Json]]:
+def _clean_extraction(
+    name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure
+) -> tuple[str, dict[str, Json]]:
     """What was made of a session; what was forgotten stays known by its digest alone, so that it is not made again."""
     if name not in erasure.sessions:
         return text, dict(metadata)
     slug, made = metadata.get("slug"), metadata.get("records") or []
-    return unsaid(text, erasure), {
+    return without_erased_blocks(text, erasure), {
         **metadata,
-        "summary": unsaid_sentences(str(metadata.get("summary") or ""), erasure),
+        "summary": without_erased_sentences(str(metadata.get("summary") or ""), erasure),
         "slug": None if slug and erasure.is_in(slug.replace("_", " ")) else slug,
         "records": [one for one in made if one not in erasure.ids],
     }
 
 
-def artifact(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure) -> tuple[str, dict[str, Json]] | None:
+def clean_artifact(
+    name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure
+) -> tuple[str, dict[str, Json]] | None:
     """An artifact without what is erased; None if nothing is left of it.  A file that is a person's stays theirs."""
     same = text, dict(metadata)
     if name == LEARNED or metadata.get("by_hand") is True:
@@ -226,7 +232,7 @@ def artifact(name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure
         return None if _tells_of(name, text, erasure) else same
     owned = [one for one in metadata.get("owned") or [] if not _named_only(one["text"], erasure)]
     theirs = {one["text"] for one in owned}
-    kept, moved = _kept(name, text, erasure, theirs)
+    kept, moved = _remaining_blocks(name, text, erasure, theirs)
     if moved and all(block.level or block.text == INTRO for block in kept):
         return None
     placed: list[Json] = [
@@ -255,18 +261,18 @@ def _tells_of(name: str, text: str, erasure: Erasure) -> bool:
     return ours and (erasure.is_in(body) or erasure.is_in(re.sub(r"[-_/.]", " ", name)))
 
 
-def _receipt(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
+def _clean_receipt(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
     """A receipt of a consolidation; one of what a session was shown holds no words."""
     told: dict[str, Json] = dict(metadata)
     if before := metadata.get("before"):
-        told["before"] = {name: _as_before(name, was, erasure) for name, was in before.items()}
+        told["before"] = {name: _clean_before(name, was, erasure) for name, was in before.items()}
     if dropped := metadata.get("dropped"):
         told["dropped"] = [one for one in dropped if not _repeats(one, erasure)]
     return told
 
 
-def _as_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) -> Json:
-    left = artifact(name, was["text"], was["metadata"], erasure) if was else None
+def _clean_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) -> Json:
+    left = clean_artifact(name, was["text"], was["metadata"], erasure) if was else None
     return {"text": left[0], "metadata": left[1]} if left else None
 
 
@@ -278,21 +284,21 @@ def _repeats(dropped: Mapping[str, str], erasure: Erasure) -> bool:
 # Blocks
 
 
-def unsaid(text: str, erasure: Erasure) -> str:
+def without_erased_blocks(text: str, erasure: Erasure) -> str:
     """A text without the blocks that repeat what is erased."""
     found = blocks(text)
     kept = [block for block in found if block.level or not erasure.is_in(strip_reference(block.text))]
     return text if len(kept) == len(found) else join_blocks(without_empty(kept))
 
 
-def unsaid_sentences(text: str, erasure: Erasure) -> str:
+def without_erased_sentences(text: str, erasure: Erasure) -> str:
     """A text without the sentences that repeat what is erased."""
     parts = _SENTENCE.split(text)
     kept = [part for part in parts if not erasure.is_in(part)]
     return text if len(kept) == len(parts) else " ".join(kept).rstrip("; ")
 
 
-def unnamed(text: str, erasure: Erasure) -> str:
+def without_erased_names(text: str, erasure: Erasure) -> str:
     """A text without the blocks that name nothing but what is erased: for one in which anything may be a person's."""
     found = blocks(text)
     kept = [block for block in found if not _named_only(block.text, erasure)]
@@ -304,7 +310,9 @@ def _named_only(text: str, erasure: Erasure) -> bool:
     return bool(names) and names <= erasure.names
 
 
-def _kept(name: str, text: str, erasure: Erasure, theirs: Collection[str]) -> tuple[list[Block], dict[str, str]]:
+def _remaining_blocks(
+    name: str, text: str, erasure: Erasure, theirs: Collection[str]
+) -> tuple[list[Block], dict[str, str]]:
     """What stays of an artifact if any of it goes; and for each block that does or changes what is before it then."""
     kept: list[Block] = []
     moved: dict[str, str] = {}
@@ -312,7 +320,7 @@ def _kept(name: str, text: str, erasure: Erasure, theirs: Collection[str]) -> tu
     if not references(text) & erasure.names and not erasure.is_in(text):
         return kept, moved  # as nearly always: it need not be cut into blocks
     for block in blocks(text):
-        left = _left(name, block, erasure, theirs)
+        left = _remaining_text(name, block, erasure, theirs)
         if left is not None:
             kept.append(block.replace(text=left))
             before[block.path] = left
@@ -321,7 +329,7 @@ def _kept(name: str, text: str, erasure: Erasure, theirs: Collection[str]) -> tu
     return without_empty(kept, theirs), moved
 
 
-def _left(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) -> str | None:
+def _remaining_text(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) -> str | None:
     """What stays of a block; None: nothing."""
     if _named_only(block.text, erasure):
         return None
@@ -333,10 +341,10 @@ def _left(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) ->
         return block.text if stays else None
     if not _is_elsewhere(name, block, erasure) and erasure.is_in(strip_reference(block.text)):
         return None
-    return _nameless(block.text, references(block.text) & erasure.names)
+    return _without_references(block.text, references(block.text) & erasure.names)
 
 
-def _nameless(text: str, names: Collection[str]) -> str:
+def _without_references(text: str, names: Collection[str]) -> str:
     """A block of which some references go: others say the same."""
     return re.sub(rf"record (?:{'|'.join(sorted(names))})(?![0-9a-z])(?:; ?)?", "", text) if names else text
 

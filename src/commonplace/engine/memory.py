@@ -36,8 +36,8 @@ if TYPE_CHECKING:  # writing is half of the start-up, and no recall writes
 LIST_LIMIT = 50
 
 
-class Kept(Value):
-    """What came of a write."""
+class WriteResult(Value):
+    """The result of a write."""
 
     record: Record
     deduped: bool = False  #: a live record said the same; it is the one given here
@@ -47,14 +47,14 @@ class Kept(Value):
 
 
 class IndexResult(Value):
-    """What came of indexing a session or a ticket."""
+    """The result of indexing a session or a ticket."""
 
     redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
     notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
-class Forgotten(Value):
-    """What was erased."""
+class ForgetResult(Value):
+    """The result of erasing records."""
 
     ids: tuple[str, ...]  #: the record, and what was derived from it alone
     pending: bool = False  #: gone from every answer, but a reader still holds old bytes of the file; tried again later
@@ -110,11 +110,11 @@ class Memory:
         expires_at: datetime | None = None,
         ttl: timedelta | None = None,
         supersedes: str | None = None,
-    ) -> Kept:
-        """Keep something.
+    ) -> WriteResult:
+        """Store a record.
 
-        What a live record of the same scope and kind says already is not kept twice.  A key that is taken gets a new
-        version.  ``supersedes`` closes another record's validity and keeps it.
+        If a live record of the same scope and kind has the same text, that one is returned and nothing is written.  A
+        key that is taken gets a new version.  ``supersedes`` names a record that this one replaces; it is archived.
         """
         draft = Draft(
             content=content, category=category, kind=kind, scope=scope, key=key, value=value, tags=frozenset(tags),
@@ -142,8 +142,8 @@ class Memory:
         held: bool = UNSET,
         category: str = UNSET,
         expect: int | None = None,
-    ) -> Kept:
-        """Change what is named and keep the rest; the version that was there stays in the history.
+    ) -> WriteResult:
+        """Change the named fields of a record; its former version stays in the history.
 
         ``expect`` makes it conditional: if the record is at another version, ``Conflict`` says which.
         """
@@ -154,9 +154,9 @@ class Memory:
         changes: dict[str, Any] = {field: change for field, change in named.items() if change is not UNSET}
         if "tags" in changes:
             changes["tags"] = frozenset(changes["tags"])
-        return self._rewrite(id, lambda before: self._readmit(self._changed(before, changes), before), expect=expect)
+        return self._rewrite(id, lambda before: self._readmit(self._edit(before, changes), before), expect=expect)
 
-    def reclassify(self, id: str, category: str, *, expect: int | None = None) -> Kept:
+    def reclassify(self, id: str, category: str, *, expect: int | None = None) -> WriteResult:
         """Move a record to another category; its id stays."""
         return self.update(id, category=category, expect=expect)
 
@@ -177,7 +177,7 @@ class Memory:
         return self.update(id, held=False).record
 
     def archive(self, id: str) -> Record:
-        """Take a record out of recall and keep it."""
+        """Remove a record from recall without erasing it."""
         record = self._writable(id)
         self.store.apply([Archive(where=self._only(record), at=self.clock())])
         return self.get(record.id)
@@ -193,8 +193,8 @@ class Memory:
         self.store.apply([Restore(where=self._only(record), at=self.clock())])
         return self.get(record.id)
 
-    def forget(self, id: str) -> Forgotten:
-        """Erase a record for good: its history, what was derived from it alone, and what memory has written of it."""
+    def forget(self, id: str) -> ForgetResult:
+        """Erase a record with its history, the records derived from it alone, and what memory has written of it."""
         from commonplace.engine.forgetting import erase  # noqa: PLC0415 - no recall erases
 
         record = self._writable(id)
@@ -202,16 +202,16 @@ class Memory:
             self.store, [record], scope=record.scope, reads=self.binding.reads, now=self.clock()
         )  # fmt: skip
         self.erased(erasure)
-        return Forgotten(ids=outcome.gone, pending=outcome.erasing)
+        return ForgetResult(ids=outcome.gone, pending=outcome.erasing)
 
-    def clear(self, scope: Scope) -> Forgotten:
+    def clear(self, scope: Scope) -> ForgetResult:
         """Erase everything in a scope."""
         from commonplace.engine.forgetting import clear  # noqa: PLC0415 - see forget
 
         self._may_write(scope)
         outcome, erasure = clear(self.store, scope, now=self.clock())
         self.erased(erasure)
-        return Forgotten(ids=outcome.gone, pending=outcome.erasing)
+        return ForgetResult(ids=outcome.gone, pending=outcome.erasing)
 
     def index(self, kind: DocumentKind, name: str, turns: Sequence[Turn], *, scope: Scope | None = None) -> IndexResult:
         """Make a session or a ticket searchable; indexing the same text again changes nothing.
@@ -222,12 +222,12 @@ class Memory:
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
         from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
-        from commonplace.engine.transcripts import digest_of, pieces_of  # noqa: PLC0415 - see above
+        from commonplace.engine.transcripts import chunk_turns, digest_of  # noqa: PLC0415 - see above
         from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
 
         gate = Gate(self.secret())
         name = one_line(gate.text(name, what="the name"))
-        pieces = pieces_of(target, kind, name, turns, gate)
+        pieces = chunk_turns(target, kind, name, turns, gate)
         now = self.clock()
         source = Source(channel=Channel.CAPTURE, ref=name)
         document = Document(
@@ -331,9 +331,9 @@ class Memory:
         trust = min((parent.trust for parent in parents), default=Trust.USER)
         return self.writer.admit(known, self.binding, parent_trust=trust)
 
-    def _put(self, admitted: Admitted, *, expect: int = 0, dedupe: bool = False) -> Kept:
+    def _put(self, admitted: Admitted, *, expect: int = 0, dedupe: bool = False) -> WriteResult:
         written = self.writer.apply(self._puts(admitted, expect=expect, dedupe=dedupe))
-        return _kept(written.outcomes[0], admitted, written.notes)
+        return _result(written.outcomes[0], admitted, written.notes)
 
     def _puts(self, admitted: Admitted, *, expect: int, dedupe: bool = False) -> Sequence[Change]:
         from commonplace.engine.writer import trims  # noqa: PLC0415 - see above
@@ -342,17 +342,17 @@ class Memory:
         limits = trims(self.binding, record.scope, [record.kind], record.updated_at)
         return [admitted.put(expect=expect, dedupe=dedupe), *limits]
 
-    def _remember_key(self, admitted: Admitted) -> Kept:
+    def _remember_key(self, admitted: Admitted) -> WriteResult:
         """The first to use a key makes the record, everybody after that its next version."""
 
-        def plan() -> tuple[Sequence[Change], Kept | None]:
+        def plan() -> tuple[Sequence[Change], WriteResult | None]:
             holder = self._holder(admitted.record)
             return (self._puts(admitted, expect=0), None) if holder is None else self._next_version(holder, admitted)
 
         written, same = self.writer.retry(
             plan, busy=f"the key {admitted.record.key!r} is changed by others all the time"
         )
-        return same or _kept(written.outcomes[0], admitted, written.notes)
+        return same or _result(written.outcomes[0], admitted, written.notes)
 
     def _holder(self, record: Record) -> Record | None:
         where = Filter(
@@ -361,10 +361,10 @@ class Memory:
         )  # fmt: skip
         return next(iter(self.store.find(where, order=Order.NEWEST, limit=1)), None)
 
-    def _rewrite(self, id: str, change: Callable[[Record], Admitted], *, expect: int | None) -> Kept:
+    def _rewrite(self, id: str, change: Callable[[Record], Admitted], *, expect: int | None) -> WriteResult:
         """Put the next version of a record; without ``expect`` on whatever version is there by then."""
 
-        def plan() -> tuple[Sequence[Change], tuple[Kept | None, Admitted]]:
+        def plan() -> tuple[Sequence[Change], tuple[WriteResult | None, Admitted]]:
             before = self._writable(id)
             admitted = change(before)
             changes, same = self._next_version(before, admitted, expect=expect)
@@ -374,18 +374,18 @@ class Memory:
             plan, busy=f"record {id!r} is changed by others all the time",
             when=lambda conflict: expect is None and (conflict.holder or "").startswith(id),
         )  # fmt: skip
-        return same or _kept(written.outcomes[0], admitted, written.notes)
+        return same or _result(written.outcomes[0], admitted, written.notes)
 
     def _next_version(
         self, before: Record, admitted: Admitted, *, expect: int | None = None
-    ) -> tuple[Sequence[Change], Kept | None]:
+    ) -> tuple[Sequence[Change], WriteResult | None]:
         """The changes that make a record the next version of another; none, and what is there, if it is the same."""
         after = admitted.record.replace(id=before.id, created_at=before.created_at)
         if _same(after, before) and expect in (None, before.version):
-            return [], Kept(record=before, deduped=True, redactions=admitted.redactions, notes=admitted.notes)
+            return [], WriteResult(record=before, deduped=True, redactions=admitted.redactions, notes=admitted.notes)
         return self._puts(admitted.replace(record=after), expect=before.version if expect is None else expect), None
 
-    def _changed(self, before: Record, changes: Mapping[str, Any]) -> Record:
+    def _edit(self, before: Record, changes: Mapping[str, Any]) -> Record:
         after = before.replace(**changes)
         if before.held and not after.held:
             self._may_release(before)
@@ -416,7 +416,7 @@ class Memory:
 
     def _revert(self, record: Record, earlier: Record) -> Record:
         """An earlier version comes back as a new one; nothing of the history is lost."""
-        from commonplace.engine.admission import Admitted, searchable  # noqa: PLC0415 - see above
+        from commonplace.engine.admission import Admitted, search_terms  # noqa: PLC0415 - see above
 
         if record.held and not earlier.held:
             self._may_release(record)
@@ -424,10 +424,10 @@ class Memory:
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
         )
-        admitted = Admitted(record=after, terms=searchable(after))
+        admitted = Admitted(record=after, terms=search_terms(after))
         return self._put(admitted, expect=record.version).record
 
-    def _supersede(self, old: Record, admitted: Admitted) -> Kept:
+    def _supersede(self, old: Record, admitted: Admitted) -> WriteResult:
         """Replace a fact, unless the new one is trusted less: then it waits for a person beside the old one."""
         self._may_write(old.scope)
         new = admitted.record
@@ -439,7 +439,7 @@ class Memory:
         changes = [close, *self._puts(admitted, expect=0)]  # closed first: the new one may take over its key
         written = self.writer.apply(changes)
         closed, put, *_ = written.outcomes
-        return _kept(put, admitted, written.notes).replace(superseded=closed.records[0])
+        return _result(put, admitted, written.notes).replace(superseded=closed.records[0])
 
     def _writable(self, id: str) -> Record:
         record = self.get(id)
@@ -447,7 +447,7 @@ class Memory:
         return record
 
     def _may_release(self, record: Record) -> None:
-        """What waits for a person's review is not approved by whoever wrote it."""
+        """Refuse to release a record that waits for review, unless a person does it."""
         if CEILING[self.binding.channel] < Trust.USER:
             raise Forbidden(f"record {record.id!r} waits for a person; {self.binding.channel} may not release it")
 
@@ -486,8 +486,8 @@ class Memory:
         return asked
 
 
-def _kept(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> Kept:
-    return Kept(
+def _result(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> WriteResult:
+    return WriteResult(
         record=outcome.records[0], deduped=outcome.deduped, redactions=admitted.redactions,
         notes=(*admitted.notes, *notes),
     )  # fmt: skip
@@ -500,13 +500,13 @@ def _same(after: Record, before: Record) -> bool:
 
 
 def _only_renders(record: Record) -> bool:
-    from commonplace.engine.admission import rendered  # noqa: PLC0415 - see above
+    from commonplace.engine.admission import render_value  # noqa: PLC0415 - see above
 
-    return record.value is not None and record.content == rendered(record.value)
+    return record.value is not None and record.content == render_value(record.value)
 
 
 def _author(after: Record, before: Record) -> tuple[Source, Trust]:
-    """Whoever changes the words is their source; a person's words are a person's, anybody else's add no trust."""
+    """The source and the trust of an edited record: an editor who is no person never raises its trust."""
     if after.content == before.content and after.value == before.value:
         return before.source, before.trust
     source = after.source.replace(parents=before.source.parents)
@@ -514,11 +514,11 @@ def _author(after: Record, before: Record) -> tuple[Source, Trust]:
 
 
 def _searches_chunks(where: Filter) -> bool:
-    """Chunks have no kind, category or tag and no past; whoever asks for those asks for records."""
+    """Whether a filter can match chunks, which have no kind, category, tag or past."""
     return where.kinds is None and where.categories is None and not where.tags and where.as_of is None
 
 
-def bound(memory: Memory, binding: Binding) -> Memory:
+def with_binding(memory: Memory, binding: Binding) -> Memory:
     """The same memory, seen through another binding."""
     clock, embedder, secret = memory.clock, memory.embedder, memory.secret
     return Memory(memory.store, binding, clock=clock, embedder=embedder, secret=secret, erased=memory.erased)

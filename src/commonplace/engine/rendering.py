@@ -125,38 +125,6 @@ def explanation(hit: Hit) -> str:
     return f"{hit.score:.3f} = {parts.removeprefix('+ ')}{similar}"
 
 
-def record_json(record: Record) -> dict[str, Json]:
-    """A record, whole, as JSON."""
-    return {
-        "id": record.id,
-        "scope": str(record.scope),
-        "kind": record.kind.value,
-        "category": record.category,
-        "content": record.content,
-        "key": record.key,
-        "value": record.value,
-        "tags": list[Json](sorted(record.tags)),
-        "metadata": dict(record.metadata),
-        "source": {
-            "channel": record.source.channel.value,
-            "ref": record.source.ref,
-            "parents": list[Json](record.source.parents),
-        },
-        "trust": record.trust.name.lower(),
-        "pinned": record.pinned,
-        "version": record.version,
-        "created_at": iso(record.created_at),
-        "updated_at": iso(record.updated_at),
-        "occurred_at": iso(record.occurred_at),
-        "expires_at": iso(record.expires_at),
-        "archived_at": iso(record.archived_at),
-        "superseded_by": record.superseded_by,
-        "held": record.held,
-        "consolidated_at": iso(record.consolidated_at),
-        "usage": {"recalls": record.usage.recalls, "last_recalled_at": iso(record.usage.last_recalled_at)},
-    }
-
-
 def iso(moment: datetime | None) -> str | None:
     """A moment as everybody writes it."""
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")

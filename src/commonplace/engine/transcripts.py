@@ -29,19 +29,14 @@ class Turn(Value):
     occurred_at: datetime | None = None
 
 
-def without_injected(text: str) -> str:
-    """The text without what memory itself put there: else what was recalled once would be learned again and again."""
-    return unfenced(text)
-
-
-def pieces_of(
+def chunk_turns(
     scope: Scope, kind: DocumentKind, name: str, turns: Sequence[Turn], gate: Gate, *, first: int = 0
 ) -> tuple[Chunk, ...]:
     """The chunks of a session or a ticket, each with a reference of its own, numbered from ``first`` on."""
     found: list[Chunk] = []
     taken: set[str] = set()
-    for turn in turns:
-        cut = list(chunks(gate.text(without_injected(turn.text), what=f"turn {turn.ref}")))
+    for turn in turns:  # unfenced: else what was recalled once would be learned again and again
+        cut = list(chunks(gate.text(unfenced(turn.text), what=f"turn {turn.ref}")))
         whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""
         speaker = _label(turn.speaker, gate, what="the speaker")
         trust = Trust.EXTERNAL if speaker == TOOL else CEILING[Channel.CAPTURE]
@@ -61,7 +56,7 @@ def _label(text: str, gate: Gate, *, what: str) -> str:
     return text if len(text) <= LABEL_CHARS and text.isalnum() else one_line(gate.text(text, what=what))
 
 
-def turns_of(pieces: Sequence[Chunk]) -> list[Turn]:
+def join_chunks(pieces: Sequence[Chunk]) -> list[Turn]:
     """The turns that the chunks of one document were cut from, in order."""
     turns: list[Turn] = []
     expected = ""  # the reference of the next piece of the same turn

@@ -18,7 +18,7 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeAlias, TypeVar
 
-from commonplace.engine.admission import Gate, fits, named_by, searchable
+from commonplace.engine.admission import Gate, check_fits_file, search_terms, secret_name
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
@@ -213,25 +213,25 @@ class _Intake:
             passed = tuple(self._passed(version, scope) for version in item.versions)
         except InvalidInput as error:
             raise InvalidInput(f"{item.place}: not a record: {error}") from error
-        return Load(versions=passed, terms=tuple(searchable(version) for version in passed))
+        return Load(versions=passed, terms=tuple(search_terms(version) for version in passed))
 
     def _passed(self, record: Record, scope: Scope) -> Record:
         """Return a version as the gate lets it through; one that was clean when it was exported stays as it is."""
         gate, source, key = self._gate, record.source, record.key
         metadata = gate.json(dict(record.metadata), what="the metadata")
-        content = gate.text(record.content, what="the content", name=named_by(key, record.content))
+        content = gate.text(record.content, what="the content", name=secret_name(key, record.content))
         if not content:
             raise InvalidInput("the content is blank")
         passed = record.replace(
             scope=scope,
             content=content,
             key=None if key is None else one_line(gate.text(key, what="the key")) or None,
-            value=gate.json(record.value, what="the value", name=named_by(key, record.value)),
+            value=gate.json(record.value, what="the value", name=secret_name(key, record.value)),
             tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
         )
-        fits(passed)
+        check_fits_file(passed)
         return passed
 
 
@@ -304,7 +304,7 @@ class _Seen:
 
     def __iter__(self) -> Iterator[Item]:
         for item in self._items:
-            self._whole.update(sha256(item.canonical).digest())
+            self._whole.update(sha256(item.encoded).digest())
             self.items += 1
             self.records += item.sort == "record"
             self._tell(self.items, self._of)
@@ -327,6 +327,6 @@ def _differences(ours: Iterator[Item], theirs: Iterator[Item]) -> Iterator[tuple
             yield None, other
             other = next(theirs, None)
         else:
-            if one.canonical != other.canonical:
+            if one.encoded != other.encoded:
                 yield one, other
             one, other = next(ours, None), next(theirs, None)

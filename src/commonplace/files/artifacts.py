@@ -15,7 +15,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Protocol
 
-from commonplace.engine.forgetting import Erasure, unnamed
+from commonplace.engine.forgetting import Erasure, without_erased_names
 from commonplace.files import disk as files
 from commonplace.model.changes import Change, DropFiles, PutFiles
 from commonplace.model.documents import Document, DocumentKind, FileState
@@ -219,7 +219,7 @@ def _erase_in_file(place: ArtifactPlace, name: str, erasure: Erasure) -> None:
         return
     with files.locked(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
         text = (read(place.folder, name) or b"").decode()
-        left = unnamed(text, erasure)
+        left = without_erased_names(text, erasure)
         if left != text:
             replace(place.folder, name, as_bytes(left) if left else b"")
 

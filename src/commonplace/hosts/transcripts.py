@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from commonplace.hosts.registry import Host, Transcript
-from commonplace.records.index import LINE_BYTES, Log, opened, stamped
+from commonplace.records import LINE_BYTES, Log, file_stamp, open_regular_file
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -67,7 +67,7 @@ def log_source(host: Host, found: Transcript) -> Log:
     """A host's transcript, to be indexed."""
     status = os.stat(found.path)
     return Log(
-        path=found.path, session=found.session, stamp=found.stamp or stamped(status),
+        path=found.path, session=found.session, stamp=found.stamp or file_stamp(status),
         modified=datetime.fromtimestamp(status.st_mtime, UTC), lines=lambda: _reading(host, found),
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ def transcript_header(host: Host, found: Transcript) -> Mapping[str, Any]:
 
 def json_lines(path: str) -> Iterator[Mapping[str, Any]]:
     """Every JSON object of a file of lines; what is no object, or is still being written, is passed over."""
-    with opened(path) as file:
+    with open_regular_file(path) as file:
         while data := file.readline(LINE_BYTES + 1):
             if len(data) > LINE_BYTES:
                 _pass_line(file, data)

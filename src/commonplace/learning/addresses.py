@@ -31,6 +31,7 @@ from commonplace.text.cleaning import clean
 
 SCHEME = "memory://"
 ROOT = "root"
+RECORD = "record"  # memory://record/ID is memory://ID, as MCP and HTTP write it
 SUMMARY = "memory_summary.md"
 FILE_BYTES = 1_048_576  # of an edited file: what no artifact reaches
 ARTIFACTS_MOST = 10_000  # that a list can have: skills and session summaries are bounded far below
@@ -107,6 +108,8 @@ def _parted(url: str) -> tuple[str, str | None]:
     if not url.lower().startswith(SCHEME):
         raise InvalidInput(f"{url!r} is not a memory:// address; memory://root is the summary")
     namespace, slash, path = url[len(SCHEME) :].partition("/")
+    if namespace.lower() == RECORD and is_prefix(path.partition("/")[0].lower()):
+        namespace, slash, path = path.partition("/")
     if not namespace:
         raise InvalidInput(f"{url!r} needs a namespace: memory://root, or memory:// and the id of a record")
     if namespace.lower() != ROOT and not is_prefix(namespace.lower()):

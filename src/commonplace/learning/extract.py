@@ -14,12 +14,12 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from commonplace.engine import jobs
-from commonplace.engine.forgetting import Erasure, unsaid, unsaid_sentences
+from commonplace.engine.forgetting import Erasure, without_erased_blocks, without_erased_sentences
 from commonplace.engine.rendering import keyed_digest
-from commonplace.engine.transcripts import TOOL, Turn, turns_of
+from commonplace.engine.transcripts import TOOL, Turn, join_chunks
 from commonplace.learning.extract_gate import Decision, comparable_text, decide
-from commonplace.learning.extractors import Thought, Transcript, by_model, by_rules
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
@@ -31,7 +31,7 @@ from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
 from commonplace.text.cleaning import slug
 
-JOB = "extract"
+EXTRACT_JOB = "extract"
 CONSOLIDATE = ("consolidate", "memory")  # the kind and the key of the job that follows
 PAGE = 1000  # chunks that are read at once
 TOKEN_CHARS = 4  # at most, as tokens are counted here
@@ -41,10 +41,10 @@ OUTSIDE_CHARS = 200
 SLUG_CHARS = 40
 GATE_TRIES = 20  # to judge and write while others write as well; each failure means that somebody else got on
 
-Think: TypeAlias = Callable[[Transcript], Thought]
+Think: TypeAlias = Callable[[Transcript], Extraction]
 
 
-class Taken(Value):
+class ExtractedSession(Value):
     """What came of one session."""
 
     session: str
@@ -55,8 +55,8 @@ class Taken(Value):
     redactions: tuple[Finding, ...] = ()
 
 
-class Left(Value):
-    """A session that was not taken, or not to its end, and why."""
+class UnfinishedSession(Value):
+    """A session that was skipped or failed, and why."""
 
     session: str
     reason: str
@@ -66,20 +66,20 @@ class Left(Value):
 class ExtractReport(Value):
     """What one run did."""
 
-    done: tuple[Taken, ...] = ()
+    done: tuple[ExtractedSession, ...] = ()
     empty: tuple[str, ...] = ()  #: sessions with no output, which is a success
-    skipped: tuple[Left, ...] = ()
-    failed: tuple[Left, ...] = ()
+    skipped: tuple[UnfinishedSession, ...] = ()
+    failed: tuple[UnfinishedSession, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def records(self) -> tuple[str, ...]:
-        """Ids of everything that was kept."""
+        """Ids of all records that were stored."""
         return tuple(kept for taken in self.done for kept in taken.records)
 
     @property
     def redactions(self) -> Mapping[str, int]:
-        """How many secrets of which kind were taken out."""
+        """How many secrets of which kind were removed."""
         return Counter(finding.kind for taken in self.done for finding in taken.redactions)
 
     @property
@@ -88,8 +88,8 @@ class ExtractReport(Value):
         return not self.failed and all(left.reason != Reason.EXHAUSTED for left in self.skipped)
 
 
-def extract(
-    place: Workplace,
+def extract_sessions(
+    place: Workspace,
     *,
     exclude: str | None = None,
     only: Collection[str] | None = None,
@@ -101,8 +101,8 @@ def extract(
     ``only`` names sessions that are known to be over: their age does not matter.  ``force`` takes also those that are
     up to date.  ``exclude`` is the session that is under way.
     """
-    think = thinker(place)
-    run = Run(place, chosen(place, exclude=exclude, only=only, force=force), tell)
+    think = choose_extractor(place)
+    run = ExtractRun(place, choose_sessions(place, exclude=exclude, only=only, force=force), tell)
     at_once = place.learning.stage1_concurrency if place.learning.mode == "model" else 1
     workers = min(at_once, len(run.waiting)) or 1
     with ThreadPoolExecutor(workers, thread_name_prefix="extract") as pool:
@@ -111,7 +111,7 @@ def extract(
     return run.report()
 
 
-def thinker(place: Workplace) -> Think:
+def choose_extractor(place: Workspace) -> Think:
     """The way to think that the settings choose.  Raises ``ConfigError`` before anything is claimed."""
     learning = place.learning
     if learning.mode == "host":
@@ -122,16 +122,18 @@ def thinker(place: Workplace) -> Think:
     return lambda transcript: by_model(transcript, model, learning, place.prompt)
 
 
-class Choice(Value):
+class SessionChoice(Value):
     """Which sessions a run looks at."""
 
     sessions: tuple[Document, ...]  #: to be claimed, newest first
-    skipped: tuple[Left, ...]
+    skipped: tuple[UnfinishedSession, ...]
     notes: tuple[str, ...] = ()
     force: bool = False
 
 
-def chosen(place: Workplace, *, exclude: str | None, only: Collection[str] | None, force: bool) -> Choice:
+def choose_sessions(
+    place: Workspace, *, exclude: str | None, only: Collection[str] | None, force: bool
+) -> SessionChoice:
     """The project's newest sessions that are due, and why the others are not."""
     learning = place.learning
     limit = learning.thread_scan_limit if only is None else len(only)
@@ -143,29 +145,29 @@ def chosen(place: Workplace, *, exclude: str | None, only: Collection[str] | Non
     done = {
         state.job.key: state.done
         for state in place.store.jobs([place.scope], now=place.clock())
-        if state.job.kind == JOB
+        if state.job.kind == EXTRACT_JOB
     }
     reasons = {
-        document.name: _passed_over(
+        document.name: _skip_reason(
             place, document, done.get(document.name), exclude=exclude, named=bool(only), force=force
         )
         for document in seen[:limit]
     }
     more = (f"only the newest {limit} sessions were looked at",) if len(seen) > limit else ()
-    return Choice(
+    return SessionChoice(
         sessions=tuple(document for document in seen[:limit] if reasons[document.name] is None),
-        skipped=tuple(Left(session=name, reason=reason) for name, reason in reasons.items() if reason),
+        skipped=tuple(UnfinishedSession(session=name, reason=reason) for name, reason in reasons.items() if reason),
         notes=more, force=force,
     )  # fmt: skip
 
 
-def _passed_over(
-    place: Workplace, document: Document, done: int | None, *, exclude: str | None, named: bool, force: bool
+def _skip_reason(
+    place: Workspace, document: Document, done: int | None, *, exclude: str | None, named: bool, force: bool
 ) -> str | None:
     """Why a session is not due; None if it is."""
     if document.name == exclude:
         return "under way"
-    if not force and done is not None and done >= watermark(document):
+    if not force and done is not None and done >= session_watermark(document):
         return Reason.UP_TO_DATE
     if named or force:
         return None
@@ -177,25 +179,25 @@ def _passed_over(
     return None
 
 
-def watermark(document: Document) -> int:
+def session_watermark(document: Document) -> int:
     """How new a session is: it rises whenever more of it, or something else, is indexed."""
     revision = document.metadata.get("revision")
     return revision if isinstance(revision, int) else int(document.updated_at.timestamp() * 1_000_000)
 
 
-class Run:
+class ExtractRun:
     """One run: what waits, what is claimed, what came of it.  Several threads may work in it."""
 
-    def __init__(self, place: Workplace, choice: Choice, tell: ProgressCallback = no_progress) -> None:
+    def __init__(self, place: Workspace, choice: SessionChoice, tell: ProgressCallback = no_progress) -> None:
         self._place, self._tell, self._force = place, tell, choice.force
         self.waiting = list(choice.sessions)
         self._all = len(self.waiting)
         self._claimed = 0
         self._guard = threading.Lock()
-        self._done: list[Taken] = []
+        self._done: list[ExtractedSession] = []
         self._empty: list[str] = []
         self._skipped = list(choice.skipped)
-        self._failed: list[Left] = []
+        self._failed: list[UnfinishedSession] = []
         self._notes = list(choice.notes)
 
     def work(self, think: Think) -> None:
@@ -206,13 +208,15 @@ class Run:
             self._tell(self._all - len(self.waiting), self._all)
 
     def next(self, lease: timedelta) -> tuple[Claim, Document] | None:
-        """Claim the next session; only what is really taken counts against the cap."""
+        """Claim the next session; only claimed ones count against the cap."""
         most = self._place.learning.max_rollouts_per_startup
         with self._guard:
             while self.waiting:
                 if self._claimed >= most:
                     reason = f"left for the next run: one takes {most} sessions"
-                    self._skipped += [Left(session=document.name, reason=reason) for document in self.waiting]
+                    self._skipped += [
+                        UnfinishedSession(session=document.name, reason=reason) for document in self.waiting
+                    ]
                     self.waiting.clear()
                     return None
                 document = self.waiting.pop(0)
@@ -220,12 +224,12 @@ class Run:
                 if isinstance(claim, Claim):
                     self._claimed += 1
                     return claim, document
-                self._skipped.append(Left(session=document.name, reason=claim.reason, error=claim.error))
+                self._skipped.append(UnfinishedSession(session=document.name, reason=claim.reason, error=claim.error))
         return None
 
     def _claim(self, document: Document, lease: timedelta) -> Claim | Skipped:
         place = self._place
-        job = Job(scope=place.scope, kind=JOB, key=document.name, watermark=watermark(document))
+        job = Job(scope=place.scope, kind=EXTRACT_JOB, key=document.name, watermark=session_watermark(document))
         return jobs.claim(place.store, job, lease=lease, clock=place.clock, force=self._force)
 
     def _one(self, claim: Claim, document: Document, think: Think, lease: timedelta) -> None:
@@ -234,12 +238,12 @@ class Run:
         retry_after = timedelta(seconds=place.learning.stage1_retry_delay_seconds)
         try:
             with place.hold(claim, lease=lease, retry_after=retry_after):
-                self.write(claim, document, think(transcript_of(place, document)))
+                self.write(claim, document, think(load_transcript(place, document)))
         except (LeaseLost, ProviderError, InvalidInput, Conflict, NotFound) as error:
             self.refuse(document.name, place.clean(error))
 
-    def write(self, claim: Claim, document: Document, thought: Thought) -> None:
-        """Write everything that came of a session at once; raises ``LeaseLost`` if somebody else has taken it.
+    def write(self, claim: Claim, document: Document, thought: Extraction) -> None:
+        """Write all results of a session at once; raises ``LeaseLost`` if another worker has taken it over.
 
         If others have written in between, it is judged again by what is there now.
         """
@@ -254,12 +258,12 @@ class Run:
         self._notes += [note for note in written.notes if note not in self._notes]
 
     def refuse(self, session: str, reason: str) -> None:
-        """Note that a session's work could not be taken."""
-        self._failed.append(Left(session=session, reason=reason))
+        """Report a session as failed."""
+        self._failed.append(UnfinishedSession(session=session, reason=reason))
 
     def skip(self, session: str, reason: str) -> None:
         """Note that a session has nothing to take yet."""
-        self._skipped.append(Left(session=session, reason=reason))
+        self._skipped.append(UnfinishedSession(session=session, reason=reason))
 
     def report(self) -> ExtractReport:
         """What was done, by name."""
@@ -270,7 +274,7 @@ class Run:
         )  # fmt: skip
 
 
-def transcript_of(place: Workplace, document: Document) -> Transcript:
+def load_transcript(place: Workspace, document: Document) -> Transcript:
     """A session as it was indexed: redacted, filtered, without what memory injected.
 
     Of one that is too long its beginning and its end are held, more of both than a model is ever shown: however long a
@@ -283,7 +287,7 @@ def transcript_of(place: Workplace, document: Document) -> Transcript:
     return Transcript(name=document.name, turns=ends.turns)
 
 
-def _turns(place: Workplace, document: Document) -> Iterator[Turn]:
+def _turns(place: Workspace, document: Document) -> Iterator[Turn]:
     """The turns of a session one by one, read page by page; a turn may begin on one page and end on another."""
     where = DocumentFilter(
         scopes=frozenset({document.scope}), kinds=frozenset({document.kind}), names=frozenset({document.name})
@@ -291,7 +295,7 @@ def _turns(place: Workplace, document: Document) -> Iterator[Turn]:
     last: Chunk | None = None
     held: Turn | None = None
     while page := place.store.chunks(where, limit=PAGE, after=last.seq if last else -1):
-        found = turns_of([last, *page] if last else page)
+        found = join_chunks([last, *page] if last else page)
         if last and held:
             held = held.replace(text=held.text + found.pop(0).text[len(last.text) :])
         if held and found:
@@ -313,7 +317,7 @@ class _Ends:
         self._outside: tuple[Turn, ...] = ()
 
     def add(self, turn: Turn) -> None:
-        """Take the next turn, and let go of one in the middle if there are too many."""
+        """Add the next turn, and drop one in the middle if there are too many."""
         if self._first_chars < self._most:
             self._first.append(turn)
             self._first_chars += len(turn.text)
@@ -333,8 +337,8 @@ class _Ends:
 
 
 def changes_of(
-    place: Workplace, claim: Claim, document: Document, thought: Thought
-) -> tuple[Sequence[Change], Taken | None]:
+    place: Workspace, claim: Claim, document: Document, thought: Extraction
+) -> tuple[Sequence[Change], ExtractedSession | None]:
     """The changes that finish a job, and what they store; None if there is no output."""
     extraction = DocumentFilter(
         scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION}), names=frozenset({document.name})
@@ -347,31 +351,33 @@ def changes_of(
         gone: list[Change] = [DeleteDocuments(where=extraction), Enqueue(job=due, force=True)] if earlier else []
         return [*gone, end], None
     passed = decide(place, document.name, thought.proposals, earlier=earlier)
-    thought = _without_forgotten(thought, passed.unsayable)
+    thought = _without_erased(thought, passed.unsayable)
     text = place.document(
         DocumentKind.EXTRACTION, document.name, thought.raw, Channel.EXTRACTION,
-        _about(place, claim, thought, passed, earlier),
+        _metadata(place, claim, thought, passed, earlier),
     )  # fmt: skip
-    taken = Taken(
+    taken = ExtractedSession(
         session=document.name, records=tuple(record.id for record in passed.records), held=passed.held,
         replaced=passed.replaced, left_out=passed.left_out, redactions=passed.redactions,
     )  # fmt: skip
     return [*passed.changes, text, Enqueue(job=due), end], taken
 
 
-def _without_forgotten(thought: Thought, words: frozenset[str]) -> Thought:
-    """What was thought, without the words of what a person has forgotten: they may still stand in the transcript."""
+def _without_erased(thought: Extraction, words: frozenset[str]) -> Extraction:
+    """Remove the words of records that a person has erased: the transcript may still have them."""
     if not words:
         return thought
     erasure = Erasure.of((), words=words)
     told = thought.slug if thought.slug and not erasure.is_in(thought.slug.replace("_", " ")) else None
     return thought.replace(
-        raw=unsaid(thought.raw, erasure), summary=unsaid_sentences(thought.summary, erasure), slug=told
+        raw=without_erased_blocks(thought.raw, erasure),
+        summary=without_erased_sentences(thought.summary, erasure),
+        slug=told,
     )
 
 
-def _about(
-    place: Workplace, claim: Claim, thought: Thought, passed: Decision, earlier: Document | None
+def _metadata(
+    place: Workspace, claim: Claim, thought: Extraction, passed: Decision, earlier: Document | None
 ) -> Mapping[str, Json]:
     """What is known about an extraction beside its text; digests tell forgotten facts, and nothing else, again."""
     before = earlier.metadata.get("digests") if earlier else None

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from commonplace.engine.admission import Admitted
-from commonplace.engine.forgetting import only_in
+from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
 from commonplace.learning.rules import Proposal
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
@@ -52,15 +52,15 @@ class Decision(Value):
 
 
 def decide(
-    place: Workplace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
+    place: Workspace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
 ) -> Decision:
-    """The changes that keep what is worth keeping; ``earlier`` is what was made of this session before."""
-    gate = _Gate(place, session, earlier)
+    """Decide what is stored of some proposals; ``earlier`` is the former extraction of this session."""
+    gate = _Decider(place, session, earlier)
     oldest = datetime.min.replace(tzinfo=UTC)
     for proposal in sorted(proposals, key=lambda one: one.occurred_at or oldest):
-        gate.take(proposal)
+        gate.propose(proposal)
     return Decision(
-        changes=gate.decided(), records=tuple(gate.records), again=tuple(gate.again),
+        changes=gate.all_changes(), records=tuple(gate.records), again=tuple(gate.again),
         replaced=tuple(gate.replaced), held=sum(record.held for record in gate.records),
         left_out=tuple(gate.left_out), redactions=tuple(gate.redactions), unsayable=gate.unsayable(),
     )  # fmt: skip
@@ -78,7 +78,7 @@ def _folded(text: str) -> str:
 class _Known:
     """What is stored already, looked up by its words: only what a proposal can collide with is read."""
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: Workspace) -> None:
         scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
         self._store, self._where = place.store, Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
         self.unchanged = Require(where=self._where, digest=place.store.versions_digest(self._where))
@@ -109,7 +109,7 @@ class _Known:
 
     def words_only_in(self, texts: Sequence[str]) -> frozenset[str]:
         """The words of some texts that no record has."""
-        left = only_in(texts, (text for _, text in self._added))
+        left = words_only_in(texts, (text for _, text in self._added))
         return frozenset(word for word in left if not self._store.match(self._where, plan(word), limit=1))
 
     def _with_words(self, where: Filter, text: str) -> list[Record]:
@@ -125,13 +125,13 @@ class _Known:
             words, limit = (words + 1, limit) if words < len(longest) else (words, limit * 4)
 
 
-class _Gate:
+class _Decider:
     """What comes of each proposal."""
 
-    def __init__(self, place: Workplace, session: str, earlier: Document | None) -> None:
+    def __init__(self, place: Workspace, session: str, earlier: Document | None) -> None:
         self._place, self._session = place, session
         self._known = _Known(place)
-        self._forgotten = _forgotten(place, earlier)
+        self._erased_digests = _erased_digests(place, earlier)
         self.changes: list[Change] = []
         self.records: list[Record] = []
         self.again: list[str] = []
@@ -140,28 +140,28 @@ class _Gate:
         self._unwanted: list[str] = []
         self.redactions: list[Finding] = []
 
-    def decided(self) -> tuple[Change, ...]:
-        """The changes, which hold only as long as nobody else has written."""
+    def all_changes(self) -> tuple[Change, ...]:
+        """The changes, which are refused if other records were written meanwhile."""
         return (self._known.unchanged, *self.changes) if self.changes else ()
 
     def unsayable(self) -> frozenset[str]:
-        """Words by which the rest of what was thought would bring back what was forgotten."""
+        """Words that would bring back what was erased if they stayed in the extraction."""
         return self._known.words_only_in(self._unwanted) if self._unwanted else frozenset()
 
-    def take(self, proposal: Proposal) -> None:
-        """Keep a proposal, or say why not."""
-        reason = worthless(proposal.content)
+    def propose(self, proposal: Proposal) -> None:
+        """Store a proposal, or note why not."""
+        reason = worthless_reason(proposal.content)
         if reason is None and len(self.records) >= self._place.learning.max_records_per_session:
             reason = f"more than {self._place.learning.max_records_per_session} of one session"
         if reason is None:
             try:
-                reason = self._admitted(proposal)
+                reason = self._add(proposal)
             except InvalidInput as error:
                 reason = str(error)
         if reason:
             self.left_out.append(reason)
 
-    def _admitted(self, proposal: Proposal) -> str | None:
+    def _add(self, proposal: Proposal) -> str | None:
         """Make the changes for a proposal; a reason if there is none to make."""
         place, draft = self._place, self._draft(proposal)
         admitted = place.writer.admit(draft, place.bind(Channel.EXTRACTION), parent_trust=proposal.trust)
@@ -170,10 +170,10 @@ class _Gate:
         if same := self._known.same(record):
             self.again.append(same)
             return "known already"
-        if keyed_digest(comparable_text(record), self._place.secret()) in self._forgotten:
+        if keyed_digest(comparable_text(record), self._place.secret()) in self._erased_digests:
             self._unwanted += [proposal.content, proposal.quote]
             return "forgotten by a person"
-        self._place_in_time(admitted)
+        self._put_in_time(admitted)
         return None
 
     def _draft(self, proposal: Proposal) -> Draft:
@@ -197,7 +197,7 @@ class _Gate:
         everywhere = proposal.scope == "assistant" and proposal.category == "preferences"
         return self._place.personal if everywhere and self._place.personal else self._place.scope
 
-    def _place_in_time(self, admitted: Admitted) -> None:
+    def _put_in_time(self, admitted: Admitted) -> None:
         """Put a record, and close whichever of it and its rival is the older one."""
         record = admitted.record
         rival = None if record.held else self._known.rival(record)
@@ -231,7 +231,7 @@ def _since(record: Record) -> datetime:
     return record.occurred_at or record.created_at
 
 
-def worthless(content: str) -> str | None:
+def worthless_reason(content: str) -> str | None:
     """Why a text is no fact: the least that a record has to say."""
     text = " ".join(content.split())
     words = [word for word in terms(text) if word not in _EMPTY_WORDS]
@@ -242,7 +242,7 @@ def worthless(content: str) -> str | None:
     return None
 
 
-def _forgotten(place: Workplace, earlier: Document | None) -> frozenset[str]:
+def _erased_digests(place: Workspace, earlier: Document | None) -> frozenset[str]:
     """What was made of this session once and erased by a person since: old transcripts must not bring it back."""
     made = earlier.metadata.get("digests") if earlier else None
     if not isinstance(made, dict):

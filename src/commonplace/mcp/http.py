@@ -1,8 +1,8 @@
 """The protocol over streamable HTTP, by the official SDK; needs the extra ``mcp``.
 
-The surface is the same as on standard input and output.  Each request is checked before anything else sees it: its
-host, its origin, its key, how long it takes to arrive and how long it is.  There are no sessions, so nothing is kept
-for a client that went away, and the key is asked for every time.
+The surface is the same as on standard input and output.  Each request is checked before it is handled: its host, its
+origin, its key, how long it takes to arrive and how large it is.  There are no sessions, so that nothing is held for a
+client that went away, and every request needs the key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commonplace.agents.surface import Surface
 from commonplace.config.paths import is_loopback
-from commonplace.mcp.protocol import NAME, TITLE, Refused, answered
+from commonplace.mcp.protocol import NAME, TITLE, ProtocolError, handle
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.version import VERSION
 
@@ -35,33 +35,33 @@ PATH = "/mcp"
 BODY_BYTES = 4 * 1024 * 1024
 HEAD_SECONDS, BODY_SECONDS = 5.0, 10.0  # in which a request has to arrive
 HEAD_BYTES = 32_768
-CONNECTIONS_MOST = 200
-KEY_PREFIX = "cpm_"  # lets secret scanners find a key that got lost
+CONNECTION_LIMIT = 200
+KEY_PREFIX = "cpm_"  # lets secret scanners find a leaked key
 
 R = TypeVar("R", bound=BaseModel)
 
 
-def serve(surface: Surface, *, host: str, port: int, key: str | None, tell: Callable[[str], None]) -> None:
-    """Serve until interrupted; ``key`` None asks nobody for one, which only this machine may be allowed."""
+def serve(surface: Surface, *, host: str, port: int, key: str | None, notify: Callable[[str], None]) -> None:
+    """Serve until interrupted; a ``key`` of None needs none and is allowed on loopback only."""
     if key is None and not is_loopback(host):
-        raise InvalidInput(f"{host!r} can be reached by others, so a key is needed; leave out --no-token")
+        raise InvalidInput(f"{host!r} can be reached from other machines, so a key is needed; leave out --no-token")
     with _listening(host, port) as listening:
         address = f"http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}"
-        tell(f"listening at {address}; stop with Ctrl-C")
+        notify(f"listening at {address}; stop with Ctrl-C")
         uvicorn.Server(config(app(surface, host=host, port=listening.getsockname()[1], key=key))).run([listening])
 
 
 def new_key() -> str:
-    """A key that nobody guesses."""
+    """Return a new random key."""
     return KEY_PREFIX + secrets.token_urlsafe(32)
 
 
 def app(surface: Surface, *, host: str, port: int, key: str | None) -> ASGIApp:
-    """The surface as an application, behind its guard."""
+    """Return the surface as an application that checks its requests."""
     names = None if _is_anywhere(host) else {_bracketed(host), *(_LOOPBACK if is_loopback(host) else ())}
     hosts = None if names is None else frozenset(f"{name}:{port}" for name in names)
     settings = TransportSecuritySettings(
-        enable_dns_rebinding_protection=hosts is not None,  # of "every address" nobody knows the names
+        enable_dns_rebinding_protection=hosts is not None,  # the names of "every address" are unknown
         allowed_hosts=sorted(hosts or ()),
         allowed_origins=[f"http://{name}" for name in sorted(hosts or ())],
     )
@@ -76,17 +76,17 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Guard:
-    """Lets a request through if it may be here."""
+    """Passes on the requests that are allowed."""
 
     def __init__(self, inner: ASGIApp, *, hosts: frozenset[str] | None, key: str | None) -> None:
-        """``hosts`` are the names, with port, by which it may be called; None: any."""
+        """``hosts`` are the allowed values of the Host header; None: any."""
         self._inner = inner
         self._hosts = hosts
         self._key = key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        if scope["type"] != "http":  # the lifespan is the server's own
+        """Handle one request."""
+        if scope["type"] != "http":  # the lifespan is the server's
             await self._inner(scope, receive, send)
             return
         refusal = self._refusal({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
@@ -95,33 +95,33 @@ class Guard:
             return
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(receive)
+                body = await _read_body(receive)
         except TimeoutError:
             await _refuse(send, 408, "the request did not arrive in time")
             return
         if body is None:
             await _refuse(send, 413, f"a request may have at most {BODY_BYTES} bytes")
             return
-        await self._inner(scope, _replayed(body, receive), send)
+        await self._inner(scope, _replay(body, receive), send)
 
     def _refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         if self._hosts is not None and headers.get("host", "").lower() not in self._hosts:
-            return 421, "this server is not called so"
+            return 421, "the Host header is not a name of this server"
         origin = headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in (self._hosts or ()):
-            return 403, "no web page may come here"
+            return 403, "requests from web pages are not allowed"
         if self._key is not None and not _has_key(headers.get("authorization", ""), self._key):
             return 401, "a key is needed: Authorization: Bearer KEY"
         return None
 
 
-def _has_key(said: str, key: str) -> bool:
-    scheme, _, given = said.partition(" ")
+def _has_key(header: str, key: str) -> bool:
+    scheme, _, given = header.partition(" ")
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), key.encode())
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """All of a request's body; None if it is too long."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """Return the body of a request; None if it is too large."""
     body = bytearray()
     more = True
     while more:
@@ -133,14 +133,14 @@ async def _body(receive: Receive) -> bytes | None:
     return bytes(body)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A body that has arrived already, then whatever comes."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that yields a body that has arrived already, then what comes after it."""
     whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replayed() -> Message:
+    async def receive_again() -> Message:
         return whole.pop() if whole else await receive()
 
-    return replayed
+    return receive_again
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:
@@ -151,26 +151,26 @@ async def _refuse(send: Send, status: int, reason: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-class Impatient(H11Protocol):
-    """Closes a connection whose next request does not arrive in time, whether it says half of it or nothing."""
+class TimedProtocol(H11Protocol):
+    """Closes a connection whose next request does not arrive in time, whether half of it came or nothing."""
 
     def connection_made(self, transport: Any) -> None:
         """See ``asyncio.Protocol``."""
         super().connection_made(transport)
         self._idle_since = self.loop.time()
-        self._watch = self.loop.call_later(HEAD_SECONDS, self._look)
+        self._watch = self.loop.call_later(HEAD_SECONDS, self._check_idle)
 
     def on_response_complete(self) -> None:
         """See ``H11Protocol``."""
         self._idle_since = self.loop.time()
         super().on_response_complete()
 
-    def _look(self) -> None:
-        """Hang up if nothing is at work and no request has come since."""
-        at_work = self.cycle is not None and not self.cycle.response_complete
-        left = HEAD_SECONDS if at_work else self._idle_since + HEAD_SECONDS - self.loop.time()
+    def _check_idle(self) -> None:
+        """Close the connection if no request is in progress and none has come in time."""
+        busy = self.cycle is not None and not self.cycle.response_complete
+        left = HEAD_SECONDS if busy else self._idle_since + HEAD_SECONDS - self.loop.time()
         if left > 0:
-            self._watch = self.loop.call_later(left, self._look)
+            self._watch = self.loop.call_later(left, self._check_idle)
         else:
             self.transport.close()
 
@@ -181,21 +181,21 @@ class Impatient(H11Protocol):
 
 
 def config(application: ASGIApp) -> uvicorn.Config:
-    """How it is served: impatiently, and without saying much."""
+    """Return how it is served: with timeouts and little logging."""
     return uvicorn.Config(
-        application, http=Impatient, ws="none", lifespan="on", log_level="warning", access_log=False,
+        application, http=TimedProtocol, ws="none", lifespan="on", log_level="warning", access_log=False,
         server_header=False, proxy_headers=False, h11_max_incomplete_event_size=HEAD_BYTES,
-        limit_concurrency=CONNECTIONS_MOST, timeout_keep_alive=int(HEAD_SECONDS), timeout_graceful_shutdown=3,
+        limit_concurrency=CONNECTION_LIMIT, timeout_keep_alive=int(HEAD_SECONDS), timeout_graceful_shutdown=3,
     )  # fmt: skip
 
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_MOST)
+        return socket.create_server((host, port), family=family, backlog=CONNECTION_LIMIT)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise StoreError(f"nothing can listen at {host}:{port}: {reason}") from error
+        raise StoreError(f"cannot listen at {host}:{port}: {reason}") from error
 
 
 def _bracketed(host: str) -> str:
@@ -213,12 +213,12 @@ def _is_anywhere(host: str) -> bool:
 
 
 def _server(surface: Surface) -> Server[dict[str, Any]]:
-    """A server whose every answer is the one that standard output would get."""
+    """Return a server whose answers are those of the stdio server."""
 
     def on(method: str, kind: type[R]) -> Callable[[Any, BaseModel | None], Awaitable[R]]:
         async def handle(_context: Any, params: BaseModel | None) -> R:
             sent = params.model_dump(by_alias=True, exclude_unset=True) if params else {}
-            return kind.model_validate(await to_thread.run_sync(_answered, surface, method, sent))
+            return kind.model_validate(await to_thread.run_sync(_handle, surface, method, sent))
 
         return handle
 
@@ -238,8 +238,8 @@ def _server(surface: Surface) -> Server[dict[str, Any]]:
     )  # fmt: skip
 
 
-def _answered(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def _handle(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return answered(surface, method, params)
-    except Refused as refused:
-        raise MCPError(refused.code, str(refused)) from refused
+        return handle(surface, method, params)
+    except ProtocolError as error:
+        raise MCPError(error.code, str(error)) from error

@@ -1,7 +1,7 @@
 """The methods of the protocol over a surface: parameters in, result out, as the wire has them.  No transport.
 
-The one table from errors to what a client sees is here.  A call that a model can mend comes back as a result that says
-``isError`` with a sentence; what only a program can have got wrong is an error of the protocol.
+The one table from errors to what a client sees is here.  A call that a model can correct comes back as a result that
+says ``isError`` with a sentence; what only a program can have got wrong is an error of the protocol.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ PARSE, REQUEST, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -3260
 NO_RESOURCE = -32002
 
 
-class Refused(Exception):
-    """A request that is answered with an error of the protocol."""
+class ProtocolError(Exception):
+    """A request that is handle with an error of the protocol."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-def answered(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a request.  Raises ``Refused``."""
-    verb = METHODS.get(method)
-    if verb is None:
-        raise Refused(METHOD, f"there is no method {method!r}")
-    return verb(surface, params)
+def handle(surface: Surface, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a request; raise ``ProtocolError``."""
+    function = METHODS.get(method)
+    if function is None:
+        raise ProtocolError(METHOD, f"there is no method {method!r}")
+    return function(surface, params)
 
 
-def sentence(error: CommonplaceError | OSError) -> str:
-    """What went wrong, with what a model could do about it."""
-    said = str(error) if isinstance(error, CommonplaceError) else _system_said(error)
+def error_text(error: CommonplaceError | OSError) -> str:
+    """Return what went wrong, with what a model could do about it."""
+    text = str(error) if isinstance(error, CommonplaceError) else _os_error_text(error)
     match error:
         case Conflict(current=int(version)):
             advice = f"it is at version {version} now: read it again with get, then decide anew"
@@ -60,12 +60,12 @@ def sentence(error: CommonplaceError | OSError) -> str:
         case Forbidden() | ConfigError():
             advice = "only the user can change that; tell them"
         case _:
-            return f"{said.rstrip('.')}."
-    return f"{said.rstrip('.')}; {advice}."
+            return f"{text.rstrip('.')}."
+    return f"{text.rstrip('.')}; {advice}."
 
 
-def _system_said(error: OSError) -> str:
-    """What the system said, and of which file; that the folder around the process is gone it says of none."""
+def _os_error_text(error: OSError) -> str:
+    """Return the reason and the file; without a file, the folder that the process runs in is gone."""
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the folder that this server was started in is gone; start the server again where the project is now"
     of = "" if error.filename is None else f" ({error.filename!r})"
@@ -73,15 +73,15 @@ def _system_said(error: OSError) -> str:
 
 
 def _initialize(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    asked = params.get("protocolVersion")
-    if not isinstance(asked, str):
-        raise Refused(PARAMS, "initialize needs 'protocolVersion'")
-    able: dict[str, Any] = {"tools": {"listChanged": False}}
-    able |= {"resources": {"subscribe": False, "listChanged": False}} if surface.read else {}
-    able |= {"prompts": {"listChanged": False}} if surface.prompts else {}
+    revision = params.get("protocolVersion")
+    if not isinstance(revision, str):
+        raise ProtocolError(PARAMS, "initialize needs 'protocolVersion'")
+    capabilities: dict[str, Any] = {"tools": {"listChanged": False}}
+    capabilities |= {"resources": {"subscribe": False, "listChanged": False}} if surface.read else {}
+    capabilities |= {"prompts": {"listChanged": False}} if surface.prompts else {}
     return {
-        "protocolVersion": asked if asked in REVISIONS else REVISIONS[-1],
-        "capabilities": able,
+        "protocolVersion": revision if revision in REVISIONS else REVISIONS[-1],
+        "capabilities": capabilities,
         "serverInfo": {"name": NAME, "title": TITLE, "version": VERSION},
         "instructions": surface.instructions,
     }
@@ -94,16 +94,16 @@ def _ping(_surface: Surface, _params: Mapping[str, Any]) -> dict[str, Any]:
 # Tools
 
 
-def _tools(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    _first_page(params)
+def _list_tools(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_cursor(params)
     if surface.tool_list is None:
-        return {"tools": _described(surface)}
+        return {"tools": _describe_tools(surface)}
     from commonplace.mcp.tool_list_cache import load_or_derive  # noqa: PLC0415 - only servers without a bound agent
 
-    return {"tools": load_or_derive(surface.tool_list, lambda: _described(surface))}
+    return {"tools": load_or_derive(surface.tool_list, lambda: _describe_tools(surface))}
 
 
-def _described(surface: Surface) -> list[dict[str, Any]]:
+def _describe_tools(surface: Surface) -> list[dict[str, Any]]:
     return [_tool(tool) for tool in surface.tools()]
 
 
@@ -119,30 +119,30 @@ def _tool(tool: VerbTool) -> dict[str, Any]:
             "readOnlyHint": tool.reads,
             "destructiveHint": tool.destroys,
             "idempotentHint": tool.repeats,
-            "openWorldHint": False,  # memory is what it is: nothing beyond this machine's store is reached
+            "openWorldHint": False,  # a tool reaches the store and nothing else
         },
     }
 
 
-def _call(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    name = _text(params, "name")
+def _call_tool(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    name = _string_of(params, "name")
     tools = surface.tools()
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
-        raise Refused(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in tools)}")
+        raise ProtocolError(PARAMS, f"there is no tool {name!r}; there are {', '.join(one.name for one in tools)}")
     from commonplace.agents.tolerance import tolerate  # noqa: PLC0415 - it logs, and logging is slow to load
 
     trouble: list[str] = []
     with tolerate(f"{name} failed by a fault of its own", notify=trouble.append):  # one call must not end all others
-        return _called(tool, params.get("arguments"))
+        return _run_tool(tool, params.get("arguments"))
     return _failure(f"{trouble[0]}.")
 
 
-def _called(tool: VerbTool, sent: Any) -> dict[str, Any]:
+def _run_tool(tool: VerbTool, sent: Any) -> dict[str, Any]:
     try:
         answer = tool.call({} if sent is None else sent)
     except (CommonplaceError, OSError) as error:
-        return _failure(sentence(error))
+        return _failure(error_text(error))
     return {"content": [_content(answer.text)], "structuredContent": answer.data, "isError": False}
 
 
@@ -157,16 +157,16 @@ def _content(text: str) -> dict[str, str]:
 # Resources
 
 
-def _resources(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    _first_page(params)
+def _list_resources(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_cursor(params)
     if surface.resources is None:
-        raise Refused(METHOD, "there are no resources here")
-    with_refusals = _guarded(surface.resources)
-    return {"resources": [_resource(one, "uri") for one in with_refusals()]}
+        raise ProtocolError(METHOD, "there are no resources here")
+    listed = _with_protocol_errors(surface.resources)()
+    return {"resources": [_resource(one, "uri") for one in listed]}
 
 
-def _templates(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    _first_page(params)
+def _list_templates(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_cursor(params)
     return {"resourceTemplates": [_resource(one, "uriTemplate") for one in surface.templates]}
 
 
@@ -175,39 +175,39 @@ def _resource(one: Resource, key: str) -> dict[str, Any]:
     return {key: one.uri, **about}
 
 
-def _read(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+def _read_resource(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
     if surface.read is None:
-        raise Refused(METHOD, "there are no resources here")
-    text = _guarded(surface.read)(_text(params, "uri"))
+        raise ProtocolError(METHOD, "there are no resources here")
+    text = _with_protocol_errors(surface.read)(_string_of(params, "uri"))
     return {"contents": [{"uri": text.uri, "mimeType": text.mime_type, "text": text.text}]}
 
 
 # Prompts
 
 
-def _prompts(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    _first_page(params)
+def _list_prompts(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_cursor(params)
     return {"prompts": [_prompt(one) for one in surface.prompts]}
 
 
 def _prompt(one: Prompt) -> dict[str, Any]:
-    arguments = [{"name": name, "description": said, "required": False} for name, said in one.arguments.items()]
+    arguments = [{"name": name, "description": text, "required": False} for name, text in one.arguments.items()]
     return {"name": one.name, "title": one.title, "description": one.description, "arguments": arguments}
 
 
-def _prompted(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
-    name = _text(params, "name")
+def _get_prompt(surface: Surface, params: Mapping[str, Any]) -> dict[str, Any]:
+    name = _string_of(params, "name")
     prompt = next((one for one in surface.prompts if one.name == name), None)
     if prompt is None:
-        raise Refused(PARAMS, f"there is no prompt {name!r}")
-    text = _guarded(lambda: prompt.call(_texts(prompt, params.get("arguments"))))()
+        raise ProtocolError(PARAMS, f"there is no prompt {name!r}")
+    text = _with_protocol_errors(lambda: prompt.call(_prompt_arguments(prompt, params.get("arguments"))))()
     return {
         "description": prompt.description,
         "messages": [{"role": "user", "content": _content(text)}],
     }
 
 
-def _texts(prompt: Prompt, sent: Any) -> dict[str, str]:
+def _prompt_arguments(prompt: Prompt, sent: Any) -> dict[str, str]:
     """Return the arguments of a prompt, each a text; null leaves one out."""
     from commonplace.wire import decode  # noqa: PLC0415 - no host starts a prompt while it waits for the server
 
@@ -221,43 +221,43 @@ def _texts(prompt: Prompt, sent: Any) -> dict[str, str]:
 # What they share
 
 
-def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call whose failure is an error of the protocol: here nobody reads results that say they are none."""
+def _with_protocol_errors(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call whose failures are errors of the protocol: only results of tools can say ``isError``."""
 
-    def guarded(*given: Any) -> Any:
+    def call_or_raise(*given: Any) -> Any:
         try:
             return call(*given)
         except NotFound as error:
-            raise Refused(NO_RESOURCE, str(error)) from error
+            raise ProtocolError(NO_RESOURCE, str(error)) from error
         except (InvalidInput, Forbidden, ConfigError) as error:
-            raise Refused(PARAMS, str(error)) from error
+            raise ProtocolError(PARAMS, str(error)) from error
         except (CommonplaceError, OSError) as error:
-            raise Refused(INTERNAL, sentence(error)) from error
+            raise ProtocolError(INTERNAL, error_text(error)) from error
 
-    return guarded
+    return call_or_raise
 
 
-def _text(params: Mapping[str, Any], name: str) -> str:
+def _string_of(params: Mapping[str, Any], name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise Refused(PARAMS, f"{name!r} is missing" if value is None else f"{name!r} must be a string")
+        raise ProtocolError(PARAMS, f"{name!r} is missing" if value is None else f"{name!r} must be a string")
     return value
 
 
-def _first_page(params: Mapping[str, Any]) -> None:
-    """Every list is one page, so that nobody has a cursor from here."""
+def _refuse_cursor(params: Mapping[str, Any]) -> None:
+    """Refuse cursors: every list is one page, so that this server never gave one."""
     if params.get("cursor") is not None:
-        raise Refused(PARAMS, f"the cursor {str(params['cursor'])[:40]!r} is not one of this server's")
+        raise ProtocolError(PARAMS, f"the cursor {str(params['cursor'])[:40]!r} was not made by this server")
 
 
 METHODS: Mapping[str, Callable[[Surface, Mapping[str, Any]], dict[str, Any]]] = {
     "initialize": _initialize,
     "ping": _ping,
-    "tools/list": _tools,
-    "tools/call": _call,
-    "resources/list": _resources,
-    "resources/templates/list": _templates,
-    "resources/read": _read,
-    "prompts/list": _prompts,
-    "prompts/get": _prompted,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
+    "resources/list": _list_resources,
+    "resources/templates/list": _list_templates,
+    "resources/read": _read_resource,
+    "prompts/list": _list_prompts,
+    "prompts/get": _get_prompt,
 }

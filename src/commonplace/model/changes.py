@@ -1,6 +1,6 @@
 """Every change of a store, as data.
 
-A write is a value before it is an effect: it can be logged, tried again and tested.  The union is closed; a store
+A write is a value before it is an effect: it can be logged, retried and tested.  The union is closed; a store
 matches every case.
 """
 
@@ -157,7 +157,7 @@ class SetVectors(Value):
 class SwitchEmbedder(Value):
     """Replace the vectors in use by those of the new embedder.
 
-    Raises ``Conflict`` while any text lacks its vector, and then nothing changes.
+    Raises ``Conflict`` while any text lacks its vector; then nothing changes.
     """
 
     identity: EmbedderIdentity
@@ -212,7 +212,7 @@ class PutFiles(Value):
 
 
 class DropFiles(Value):
-    """Forget what a mirrored folder held at these paths."""
+    """Delete the state of these files of a mirrored folder."""
 
     folder: str
     paths: frozenset[str]

@@ -32,7 +32,7 @@ class Item(Value):
         return SORTS.index(self.sort), self.key
 
     @property
-    def canonical(self) -> bytes:
+    def encoded(self) -> bytes:
         """The canonical bytes of the item: the same for equal items, and only for them."""
         return json.dumps([self.sort, self.key, self.data], ensure_ascii=False, default=bytes.hex).encode()
 
@@ -41,7 +41,7 @@ def digest(items: Iterator[Item]) -> str:
     """Return one hash of all items."""
     whole = sha256()
     for item in items:
-        whole.update(sha256(item.canonical).digest())
+        whole.update(sha256(item.encoded).digest())
     return whole.hexdigest()
 
 

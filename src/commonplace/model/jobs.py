@@ -12,7 +12,7 @@ TRIES = 3  # for one watermark; a newer watermark resets them
 
 
 class Job(Value):
-    """A piece of work: (scope, kind, key) is its identity, the watermark says how new its input is."""
+    """A piece of work: (scope, kind, key) is its identity, the watermark is how new its input is."""
 
     scope: Scope
     kind: str

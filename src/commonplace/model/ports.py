@@ -79,7 +79,7 @@ class Model(Protocol):
 
 
 class Tally(Value):
-    """How much of one sort a scope holds."""
+    """How many things of one sort a scope holds."""
 
     scope: Scope
     what: Kind | str  #: a kind of record, or the name of a kind of document
@@ -212,7 +212,7 @@ class Keeper(Protocol):
         """Fix what can be fixed without losing anything; returns what was done, as sentences."""
 
     def backup(self, path: str) -> int:
-        """Copy the store to a new file while others use it; returns the number of records in it."""
+        """Copy the store to a new file while others use it; return the number of records in it."""
 
     def restore(self, path: str) -> int:
         """Replace the contents by those of a backup, in one transaction; returns the number of records."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from commonplace.engine.transfer import Arrival, parse_json
 from commonplace.files.user_files import read_text
-from commonplace.learning.extract_gate import worthless
+from commonplace.learning import worthless_reason
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Draft, Json, Kind
 from commonplace.model.values import Value
@@ -99,7 +99,7 @@ def guidance(name: str, text: str, *, default: str = "principles") -> Iterator[A
     plain = _FRONTMATTER.sub("", _OURS.sub("", text.replace("\r\n", "\n")))
     for block in _with_code(blocks(plain)):
         content = strip_reference(block.text)
-        if worthless(content) is None:
+        if worthless_reason(content) is None:
             headings = [line.lstrip("#").strip() for line in block.path][-HEADINGS_MOST:]
             category = next((found for heading in reversed(headings) if (found := _category(heading))), default)
             yield _fact(name, content, category, metadata={"keywords": headings} if headings else {})

@@ -17,9 +17,10 @@ from hashlib import sha256
 from typing import IO, Any, Protocol
 
 from commonplace.engine.admission import Gate
-from commonplace.engine.transcripts import Turn, pieces_of, without_injected
+from commonplace.engine.rendering import unfenced
+from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
-from commonplace.learning import Workplace
+from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import ProgressCallback, no_progress
@@ -86,7 +87,7 @@ class Lines(Protocol):
 
 
 class Log(Value):
-    """One transcript: where it is kept, and how to read it."""
+    """One transcript: where it is stored, and how to read it."""
 
     path: str
     session: str | None = None  #: what it is called; None: as its header says, else its file
@@ -96,10 +97,10 @@ class Log(Value):
 
 
 def index(
-    place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: ProgressCallback = no_progress
+    place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: ProgressCallback = no_progress
 ) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
-    _takes_transcripts(place)
+    _check_takes_transcripts(place)
     found = list(_files(paths))
     if session is not None and [kind for _, kind in found] != [DocumentKind.SESSION]:
         raise InvalidInput(f"--session {session!r} names one session, so give one .jsonl file")
@@ -107,14 +108,14 @@ def index(
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workplace, logs: Iterable[Log], *, tell: ProgressCallback = no_progress) -> IndexReport:
-    """Make transcripts searchable that are kept in another form, such as a coding agent's."""
-    _takes_transcripts(place)
+def index_logs(place: Workspace, logs: Iterable[Log], *, tell: ProgressCallback = no_progress) -> IndexReport:
+    """Index transcripts that are stored in another form, such as a coding agent's."""
+    _check_takes_transcripts(place)
     work = _Indexing(place, tell)
     return work.report([work.log(log) for log in logs])
 
 
-def _takes_transcripts(place: Workplace) -> None:
+def _check_takes_transcripts(place: Workspace) -> None:
     if place.scope not in place.bind(Channel.CAPTURE).transcripts:
         raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
 
@@ -169,9 +170,9 @@ class _Position(Value):
 
 
 class _Indexing:
-    """One run: what it works with, and what it has to tell."""
+    """One run of indexing, and what it reports."""
 
-    def __init__(self, place: Workplace, tell: ProgressCallback) -> None:
+    def __init__(self, place: Workspace, tell: ProgressCallback) -> None:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()
@@ -179,7 +180,7 @@ class _Indexing:
         self.injected = self.filtered = self._messages = 0
 
     def report(self, done: Sequence[Indexed | None]) -> IndexReport:
-        """What was done, and what was come upon."""
+        """Return what was done and what could not be read."""
         return IndexReport(
             files=tuple(one for one in done if one), troubles=tuple(self.troubles), redactions=dict(self.redactions),
             injected=self.injected, filtered=self.filtered, notes=tuple(self.notes),
@@ -187,18 +188,20 @@ class _Indexing:
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
         """Index one file; one that cannot be read is named, and the others are indexed."""
-        with self._naming(path), opened(path) as file:
+        with self._naming(path), open_regular_file(path) as file:
             if kind is DocumentKind.TICKET:
                 return self._ticket(path, file)
             status = os.fstat(file.fileno())
-            log = Log(path=path, session=session, stamp=stamped(status), modified=_modified(status), lines=lambda: file)
-            return self._patiently(log, file)
+            log = Log(
+                path=path, session=session, stamp=file_stamp(status), modified=_modified(status), lines=lambda: file
+            )
+            return self._index_log(log, file)
         return None
 
     def log(self, log: Log) -> Indexed | None:
-        """Index one transcript, wherever it is kept; one that cannot be read is named."""
+        """Index one transcript; one that cannot be read is reported by name."""
         with self._naming(log.path), log.lines() as lines:
-            return self._patiently(log, lines)
+            return self._index_log(log, lines)
         return None
 
     @contextmanager
@@ -212,7 +215,7 @@ class _Indexing:
         except InvalidInput as error:
             self.troubles.append(Trouble(path=path, line=0, reason=str(error)))
 
-    def _patiently(self, log: Log, lines: Lines) -> Indexed:
+    def _index_log(self, log: Log, lines: Lines) -> Indexed:
         for _ in range(TRIES - 1):
             try:
                 return self._session(log, lines)
@@ -230,8 +233,8 @@ class _Indexing:
         gate = Gate(self.place.secret())
         name = self._name(ticket.id, gate)
         turns = [Turn(ref=ref, text=text) for ref, text in ticket.parts]
-        chunks = pieces_of(self.place.scope, DocumentKind.TICKET, name, turns, gate)
-        held = self._held(DocumentKind.TICKET, name)
+        chunks = chunk_turns(self.place.scope, DocumentKind.TICKET, name, turns, gate)
+        held = self._find_document(DocumentKind.TICKET, name)
         digest = sha256(data).hexdigest()
         if held and held.digest == digest:
             return Indexed(path=path, kind=DocumentKind.TICKET, name=name, state="unchanged")
@@ -252,7 +255,7 @@ class _Indexing:
         header = _header(file.readline(LINE_BYTES))
         stem = os.path.splitext(os.path.basename(path))[0]
         name = self._name(log.session or header.session or stem, Gate(self.place.secret()))
-        held = self._held(DocumentKind.SESSION, name)
+        held = self._find_document(DocumentKind.SESSION, name)
         if held and log.stamp.items() <= held.metadata.items():
             return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="unchanged")
         reader = _Reader(file, held)
@@ -264,7 +267,7 @@ class _Indexing:
         before = reader.position
         for batch in self._batches(path, name, reader):
             self._flush(target, reader, batch, log, held)
-            held = self._held(DocumentKind.SESSION, name)
+            held = self._find_document(DocumentKind.SESSION, name)
         turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks
         unchanged = state == "grown" and reader.position.offset == before.offset
         return Indexed(
@@ -296,17 +299,17 @@ class _Indexing:
     def _pieces(self, name: str, position: _Position, message: Message, gate: Gate) -> Sequence[Chunk]:
         """The chunks of one message: its own words under the number of its turn, results of tools beside them."""
         self.filtered += message.filtered
-        self.injected += bool(message.own) or any(without_injected(text) != text for _, text in message.spoken)
+        self.injected += bool(message.own) or any(unfenced(text) != text for _, text in message.spoken)
         turns: list[Turn] = []
         for speaker, text in message.spoken:
             beside = f"t{len(turns)}" if turns else ""
             turns.append(Turn(ref=f"{position.turn}{beside}", text=text, speaker=speaker, occurred_at=message.time))
-        return pieces_of(self.place.scope, DocumentKind.SESSION, name, turns, gate, first=position.chunks)
+        return chunk_turns(self.place.scope, DocumentKind.SESSION, name, turns, gate, first=position.chunks)
 
     def _flush(
         self, target: _Target, reader: _Reader, batch: tuple[list[Chunk], Gate], log: Log, held: Document | None
     ) -> None:
-        """Keep a batch, and how far the file has been read with it."""
+        """Store a batch, together with how far the file has been read."""
         chunks, gate = batch
         position, digest = reader.position, reader.digest
         whole = log.stamp if reader.at_end else {}
@@ -323,7 +326,7 @@ class _Indexing:
             raise InvalidInput("has a blank name")
         return name
 
-    def _held(self, kind: DocumentKind, name: str) -> Document | None:
+    def _find_document(self, kind: DocumentKind, name: str) -> Document | None:
         where = DocumentFilter(
             scopes=frozenset({self.place.scope}), kinds=frozenset({kind.value}), names=frozenset({name})
         )
@@ -405,7 +408,7 @@ class _Reader:
                 )
                 self._skip_line()
                 continue
-            said, reason = _said(data, first=self.position.line == 0, pending=self.position.pending)
+            said, reason = _parse_line(data, first=self.position.line == 0, pending=self.position.pending)
             if said is None and reason and not data.endswith(b"\n"):
                 return  # somebody is still writing it: it is read when it is whole, and the stamp is not kept
             self._reached(data, turn=int(isinstance(said, Message) or bool(reason)))
@@ -424,20 +427,20 @@ class _Reader:
 
     def _skip_line(self) -> None:
         """Pass over the rest of a line that is too long, a block at a time."""
-        while (data := self._file.readline(BLOCK_BYTES)) and not self._passed(data).endswith(b"\n"):
+        while (data := self._file.readline(BLOCK_BYTES)) and not self._advance(data).endswith(b"\n"):
             pass
 
-    def _passed(self, data: bytes) -> bytes:
+    def _advance(self, data: bytes) -> bytes:
         self._hash.update(data)
         self.position = self.position.replace(offset=self.position.offset + len(data))
         return data
 
     def _reached(self, data: bytes, *, turn: int) -> None:
-        self._passed(data)
+        self._advance(data)
         self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
 
 
-def opened(path: str) -> IO[bytes]:
+def open_regular_file(path: str) -> IO[bytes]:
     """A file to read; a pipe or a device would never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -447,11 +450,13 @@ def opened(path: str) -> IO[bytes]:
 
 
 def _header(line: bytes) -> Header:
-    said, _ = _said(line, first=True)
+    said, _ = _parse_line(line, first=True)
     return said if isinstance(said, Header) else Header()
 
 
-def _said(line: bytes, *, first: bool, pending: Sequence[ToolCall] = ()) -> tuple[Header | Message | None, str | None]:
+def _parse_line(
+    line: bytes, *, first: bool, pending: Sequence[ToolCall] = ()
+) -> tuple[Header | Message | None, str | None]:
     """What a line says, or why it says nothing; a blank one says nothing, and that is fine."""
     data = line.removeprefix(b"\xef\xbb\xbf") if first else line
     if not data.strip():
@@ -466,8 +471,8 @@ def _latest(one: datetime | None, other: datetime | None) -> datetime | None:
     return max((moment for moment in (one, other) if moment), default=None)
 
 
-def stamped(status: os.stat_result) -> dict[str, Json]:
-    """The same stamp is taken for the same bytes."""
+def file_stamp(status: os.stat_result) -> dict[str, Json]:
+    """Return a stamp of a file; the same stamp means the same bytes."""
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino}
 
 

@@ -22,7 +22,7 @@ from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
 if TYPE_CHECKING:  # with the first call, see above
-    from commonplace.engine.memory import Kept
+    from commonplace.engine.memory import WriteResult
     from commonplace.records.access import MemoryAccess
 
 SCHEME = "memory://"
@@ -331,7 +331,7 @@ def read(caller: MemoryAccess, uri: str) -> MemoryPage:
     from commonplace.learning import read_page  # noqa: PLC0415 - see the module
 
     notes = caller.refresh()
-    page = read_page(caller.addresses, _plain(uri))
+    page = read_page(caller.addresses, uri)
     return MemoryPage(
         uri=uri, text=page.text, content_type=page.content_type, updated_at=page.updated_at, source=page.channel,
         trust=page.trust, edited=page.edited, held=page.record is not None and page.record.held,
@@ -535,11 +535,6 @@ def _id(given: str) -> str:
     return text
 
 
-def _plain(uri: str) -> str:
-    """Return an address as ``learning.read_page`` reads it."""
-    return f"{SCHEME}{uri[len(RECORD) :]}" if uri.lower().startswith(RECORD) else uri
-
-
 def _address(record: Record) -> str:
     return f"{RECORD}{record.id}"
 
@@ -549,7 +544,7 @@ def _view(caller: MemoryAccess, record: Record, notes: Sequence[str] = ()) -> St
     return StoredRecord(record=record, uri=_address(record), state=state, file_notes=tuple(notes))
 
 
-def _saved(caller: MemoryAccess, kept: Kept, notes: Sequence[str]) -> Saved:
+def _saved(caller: MemoryAccess, kept: WriteResult, notes: Sequence[str]) -> Saved:
     from commonplace.engine.rendering import redaction_notes  # noqa: PLC0415 - see the module
 
     return Saved(

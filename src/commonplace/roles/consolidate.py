@@ -77,17 +77,17 @@ def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) ->
     store, clock, scope = writer.store, writer.clock, binding.writes.get(Kind.SEMANTIC)
     if scope is None:
         raise Forbidden("semantic memory is switched off, so there is nowhere to keep what episodes say")
-    if not waiting(store, scope, clock, most=1):
+    if not waiting_episodes(store, scope, clock, most=1):
         return Report()
     claim = _claim(store, scope, clock)
     with jobs.hold(store, claim, lease=LEASE, clock=clock):
-        episodes, known = waiting(store, scope, clock, most=most), _known(store, scope, clock)
+        episodes, known = waiting_episodes(store, scope, clock, most=most), _known_facts(store, scope, clock)
         answer = _ask(model, episodes, known[:KNOWN_FACTS], writer.secret())
-        facts, unread = parsed(answer, len(episodes))
+        facts, unread = parse_answer(answer, len(episodes))
         admitted = [_admit(fact, episodes, binding, writer) for fact in facts]
-        closing = _closing(facts, admitted, known, episodes)
+        closing = _supersede_changes(facts, admitted, known, episodes)
         puts = [one.put(dedupe=True) for one in admitted]
-        written = writer.apply([*puts, *closing, *_ending(binding, scope, episodes, claim, clock)])
+        written = writer.apply([*puts, *closing, *_end_changes(binding, scope, episodes, claim, clock)])
     same = sum(outcome.deduped for outcome in written.outcomes)
     return Report(
         episodes=len(episodes), created=len(admitted) - same, known=same, replaced=len(closing), unread=unread,
@@ -95,7 +95,7 @@ def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) ->
     )  # fmt: skip
 
 
-def parsed(answer: str, episodes: int) -> tuple[tuple[Fact, ...], tuple[str, ...]]:
+def parse_answer(answer: str, episodes: int) -> tuple[tuple[Fact, ...], tuple[str, ...]]:
     """The facts of an answer about so many episodes, and the lines that are none."""
     facts: list[Fact] = []
     unread: list[str] = []
@@ -133,13 +133,13 @@ def _cut(text: str, ending: re.Pattern[str]) -> tuple[str, re.Match[str] | None]
     return (text[: found.start()].strip(), found) if found else (text, None)
 
 
-def waiting(store: Store, scope: Scope, clock: Clock, *, most: int) -> list[Record]:
+def waiting_episodes(store: Store, scope: Scope, clock: Clock, *, most: int) -> list[Record]:
     """The episodes that nobody took up yet, oldest first."""
     where = Filter(scopes=frozenset({scope}), at=clock(), kinds=frozenset({Kind.EPISODIC}), consolidated=False)
     return store.find(where, order=Order.OLDEST, limit=most)
 
 
-def _known(store: Store, scope: Scope, clock: Clock) -> list[Record]:
+def _known_facts(store: Store, scope: Scope, clock: Clock) -> list[Record]:
     where = Filter(scopes=frozenset({scope}), at=clock(), kinds=frozenset({Kind.SEMANTIC}))
     return store.find(where, order=Order.NEWEST, limit=FACTS_MOST)
 
@@ -172,7 +172,7 @@ def episode_line(record: Record, number: int) -> str:
 
 def _admit(fact: Fact, episodes: Sequence[Record], binding: Binding, writer: Writer) -> Admitted:
     """A fact passes the gate that everything passes; it is trusted no more than what it comes from."""
-    named = _named(fact, episodes)
+    named = _source_episodes(fact, episodes)
     draft = Draft(
         content=fact.content, category=fact.category, kind=Kind.SEMANTIC, metadata=ORIGIN,
         parents=tuple(record.id for record in named),
@@ -180,12 +180,12 @@ def _admit(fact: Fact, episodes: Sequence[Record], binding: Binding, writer: Wri
     return writer.admit(draft, binding, parent_trust=min(record.trust for record in named))
 
 
-def _named(fact: Fact, episodes: Sequence[Record]) -> list[Record]:
+def _source_episodes(fact: Fact, episodes: Sequence[Record]) -> list[Record]:
     """The episodes that a fact comes from; one that does not say comes from all of them."""
     return [episodes[number - 1] for number in fact.episodes] or list(episodes)
 
 
-def _closing(
+def _supersede_changes(
     facts: Sequence[Fact], admitted: Sequence[Admitted], known: Sequence[Record], episodes: Sequence[Record]
 ) -> list[Change]:
     """What closes the known facts that hold no longer.  The model proposes; whether it may be is decided here."""
@@ -195,14 +195,16 @@ def _closing(
         old = known[fact.replaces - 1] if fact.replaces and fact.replaces <= min(len(known), KNOWN_FACTS) else None
         if old is None or one_line(one.record.content).casefold() in said:  # what is known already replaces nothing
             continue
-        newer = max(episode.created_at for episode in _named(fact, episodes)) >= old.created_at
+        newer = max(episode.created_at for episode in _source_episodes(fact, episodes)) >= old.created_at
         if newer and not old.pinned and one.record.trust >= old.trust:
             now = one.record.created_at
             closed.setdefault(old.id, Supersede(id=old.id, by=one.record.id, at=now, now=now))
     return list(closed.values())
 
 
-def _ending(binding: Binding, scope: Scope, episodes: Sequence[Record], claim: Claim, clock: Clock) -> list[Change]:
+def _end_changes(
+    binding: Binding, scope: Scope, episodes: Sequence[Record], claim: Claim, clock: Clock
+) -> list[Change]:
     now = clock()
     marks = [MarkConsolidated(ids=tuple(record.id for record in episodes), at=now)] if episodes else []
     return [*marks, *trims(binding, scope, [Kind.SEMANTIC], now), Finish(claim=claim, at=now)]

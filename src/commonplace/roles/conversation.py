@@ -8,7 +8,7 @@ from commonplace.agents.tolerance import Notify, tolerate
 from commonplace.model.records import Kind
 from commonplace.roles.agent import RoleAgent, recalled
 from commonplace.roles.dialect import MemorySettings
-from commonplace.roles.sessions import Sessions, new_session, recent_words, window
+from commonplace.roles.sessions import Sessions, history_window, new_session, recent_words
 from commonplace.text.cleaning import clean
 
 UNSAVED = "the conversation was not saved and cannot be resumed"
@@ -34,7 +34,7 @@ class Conversation:
     def resume(self) -> int:
         """Load the newest session under a new name; returns its number of messages."""
         found = self._sessions.newest() if self._sessions else None
-        self.history = window(found.read(), self._resumable) if found else []
+        self.history = history_window(found.read(), self._resumable) if found else []
         load_messages(self.history)  # raises now if they are unusable
         self._about = recent_words(self.history)
         return len(self.history)
@@ -61,7 +61,7 @@ class Conversation:
         reply = await self.agent.answer(
             cleaned, self.history, context=context, on_text=on_text, finishing=finishing, tokens=tokens
         )
-        self.history = window(reply.messages, 2 * self._resumable)
+        self.history = history_window(reply.messages, 2 * self._resumable)
         return reply
 
     def interrupt(self, prompt: str, heard: str) -> None:
@@ -69,7 +69,7 @@ class Conversation:
         request = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": prompt}]}
         text = f"{heard} {INTERRUPTED}".strip()
         response = {"kind": "response", "parts": [{"part_kind": "text", "content": text}]}
-        self.history = window([*self.history, request, repair(response)], 2 * self._resumable)
+        self.history = history_window([*self.history, request, repair(response)], 2 * self._resumable)
 
     def save(self) -> None:
         """Save the session; a failure is reported and ends nothing."""

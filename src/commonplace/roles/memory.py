@@ -10,7 +10,7 @@ from functools import partial
 from commonplace import app as opening
 from commonplace.config.paths import home, is_address
 from commonplace.engine import embedding
-from commonplace.engine.memory import Memory, bound, now_utc
+from commonplace.engine.memory import Memory, now_utc, with_binding
 from commonplace.engine.transfer import Arrival, Imported, import_items
 from commonplace.model.changes import Delete, Trim
 from commonplace.model.documents import DocumentKind
@@ -79,7 +79,7 @@ class RoleMemory:
     def consolidate(self, model: Model | None = None) -> role_consolidate.Report:
         """Make facts of the oldest episodes, by default with the role's own model."""
         settings = self.role.memory_settings().consolidation
-        if not role_consolidate.waiting(self.store, self.scope, self.clock, most=1):  # then nobody needs a key
+        if not role_consolidate.waiting_episodes(self.store, self.scope, self.clock, most=1):  # then nobody needs a key
             return role_consolidate.Report()
         memory = self.memory(Channel.CONSOLIDATION)
         return role_consolidate.consolidate(
@@ -135,7 +135,7 @@ class RoleMemory:
     ) -> LanceStoreImported:
         """Import what another program's store holds, once; ``limited``: within the role's limits."""
         memory = self.memory(Channel.IMPORT)
-        memory = memory if limited else bound(memory, memory.binding.replace(limits={}))
+        memory = memory if limited else with_binding(memory, memory.binding.replace(limits={}))
         done = import_items(memory, found.memories, tell=tell)
         there = frozenset({DocumentKind.SESSION})
         held = self.store.documents(DocumentFilter(scopes=frozenset({self.scope}), kinds=there), limit=MOST)

@@ -1,4 +1,4 @@
-"""Conversations, kept so that they can be gone on with: one document for each session, in its role's scope.
+"""Conversations, stored so that they can be resumed: one document for each session, in its role's scope.
 
 Messages are here as JSON has them: nothing of the framework that made them is loaded, so listing is quick.  Secrets are
 taken out before anything is stored, and so is what a role says to its model: whoever resumes gets the role of that day.
@@ -35,7 +35,7 @@ ASKED_MESSAGES, ASKED_CHARS = 5, 500  # of what the user said last, to recall by
 SPOKEN = ("content", "args")  # where words are; whatever else a message has names things
 
 
-class Saved(Value):
+class SavedSession(Value):
     """One session, as it was saved last."""
 
     id: str  #: twelve hexadecimal digits
@@ -46,7 +46,7 @@ class Saved(Value):
     content: str  #: the messages, as JSON
 
     def read(self) -> list[Message]:
-        """The messages.  Raises ``StoreError`` if somebody has made something else of them."""
+        """Return the messages.  Raises ``StoreError`` if they are no list of messages."""
         try:
             read = json.loads(self.content)
         except ValueError as error:
@@ -83,8 +83,8 @@ class Sessions:
         self._channel = channel
 
     def save(self, id: str, messages: Sequence[Message]) -> None:
-        """Keep a session as it is now, in place of what was kept of it before."""
-        kept = [self._redacted(message) for message in without_prompts(messages)]
+        """Save a session; replaces what was saved of it before."""
+        kept = [self._redact(message) for message in without_prompts(messages)]
         content = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
         now = self._clock()
         described: dict[str, Json] = {"agent": self.agent, "messages": len(kept), "preview": preview(kept)}
@@ -96,11 +96,11 @@ class Sessions:
         )  # fmt: skip
         self._store.apply([PutDocument(document=document)])
 
-    def all(self) -> list[Saved]:
+    def all(self) -> list[SavedSession]:
         """Every session of this agent, newest first."""
-        return [_saved(found) for found in self._documents() if found.metadata.get("agent") == self.agent]
+        return [_from_document(found) for found in self._documents() if found.metadata.get("agent") == self.agent]
 
-    def newest(self) -> Saved | None:
+    def newest(self) -> SavedSession | None:
         """The session that was saved last."""
         return next(iter(self.all()), None)
 
@@ -112,7 +112,7 @@ class Sessions:
         """Erase every session of this agent; returns how many."""
         return self._erase(self.all())
 
-    def _erase(self, sessions: Sequence[Saved]) -> int:
+    def _erase(self, sessions: Sequence[SavedSession]) -> int:
         if not sessions:
             return 0
         names = frozenset(session.id for session in sessions)
@@ -125,20 +125,20 @@ class Sessions:
     def _where(self, names: frozenset[str] | None = None) -> DocumentFilter:
         return DocumentFilter(scopes=frozenset({self._scope}), kinds=frozenset({DocumentKind.SESSION}), names=names)
 
-    def _redacted(self, told: Any, *, words: bool = False) -> Any:
+    def _redact(self, told: Any, *, words: bool = False) -> Any:
         """The same without secrets, wherever there are words."""
         if isinstance(told, str):
             return redact(told, key=self._secret()).text if words else told
         if isinstance(told, list):
-            return [self._redacted(one, words=words) for one in told]
+            return [self._redact(one, words=words) for one in told]
         if isinstance(told, dict):
-            return {name: self._redacted(one, words=words or name in SPOKEN) for name, one in told.items()}
+            return {name: self._redact(one, words=words or name in SPOKEN) for name, one in told.items()}
         return told
 
 
-def _saved(document: Document) -> Saved:
+def _from_document(document: Document) -> SavedSession:
     count, begun = document.metadata.get("messages"), document.metadata.get("preview")
-    return Saved(
+    return SavedSession(
         id=document.name, agent=str(document.metadata.get("agent", "")), updated_at=document.updated_at,
         messages=count if isinstance(count, int) else 0, preview=begun if isinstance(begun, str) else UNTITLED,
         content=document.content or "[]",
@@ -164,42 +164,42 @@ def without_prompts(messages: Sequence[Message]) -> list[Message]:
     return kept
 
 
-def window(messages: Sequence[Message], most: int) -> list[Message]:
+def history_window(messages: Sequence[Message], most: int) -> list[Message]:
     """The last messages, at most so many, from something the user said on.
 
     A history may not begin with an answer, nor with the results of tools whose calls are cut off: providers refuse it.
     If a single exchange is longer than that, its first and its last words are kept.
     """
     last = list(messages[-most:]) if most > 0 else []
-    start = next((at for at, message in enumerate(last) if _asks(message)), None)
+    start = next((at for at, message in enumerate(last) if _is_user_turn(message)), None)
     if start is not None:
         return last[start:]
-    begun = next((message for message in reversed(messages) if _asks(message)), None)
-    if begun is None or not last or most == 1 or not _ends(last[-1]):
+    begun = next((message for message in reversed(messages) if _is_user_turn(message)), None)
+    if begun is None or not last or most == 1 or not _is_final_answer(last[-1]):
         return []
     return [begun, last[-1]]
 
 
-def _asks(message: Message) -> bool:
+def _is_user_turn(message: Message) -> bool:
     """Whether it is the user's own: one that has results of tools as well needs the calls before it."""
     kinds = {part.get("part_kind") for part in message["parts"]}
     return message.get("kind") == "request" and "user-prompt" in kinds and not kinds & {"tool-return", "retry-prompt"}
 
 
-def _said(part: Message) -> bool:
+def _is_user_prompt(part: Message) -> bool:
     return part.get("part_kind") == "user-prompt"
 
 
-def _ends(message: Message) -> bool:
+def _is_final_answer(message: Message) -> bool:
     """Whether it is an answer that waits for no tool."""
     calls = any("call" in str(part.get("part_kind")) for part in message["parts"])
     return message.get("kind") == "response" and not calls
 
 
-def asked(messages: Sequence[Message]) -> list[str]:
-    """What the user said, oldest first."""
+def user_texts(messages: Sequence[Message]) -> list[str]:
+    """Return the user's messages, oldest first."""
     parts = [part for message in messages if message.get("kind") == "request" for part in message["parts"]]
-    return [_words(part.get("content")) for part in parts if _said(part)]
+    return [_words(part.get("content")) for part in parts if _is_user_prompt(part)]
 
 
 def _words(content: Any) -> str:
@@ -211,11 +211,11 @@ def _words(content: Any) -> str:
 
 
 def recent_words(messages: Sequence[Message]) -> str:
-    """What the conversation was about: the last things that the user said, to recall by."""
-    return "\n".join(asked(messages)[-ASKED_MESSAGES:])[-ASKED_CHARS:]
+    """Return the last messages of the user, to recall by."""
+    return "\n".join(user_texts(messages)[-ASKED_MESSAGES:])[-ASKED_CHARS:]
 
 
 def preview(messages: Sequence[Message]) -> str:
     """How the user began, in one line."""
-    begun = next((text for text in map(one_line, asked(messages)) if text), UNTITLED)
+    begun = next((text for text in map(one_line, user_texts(messages)) if text), UNTITLED)
     return begun[:PREVIEW_CHARS]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from commonplace.agents.verb_tools import VerbTool, tools_of
-from commonplace.engine.memory import Kept, Memory
+from commonplace.engine.memory import Memory, WriteResult
 from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Hit
@@ -240,7 +240,7 @@ def _save(memory: Memory, content: str, category: str, kind: Kind) -> str:
     return _confirmation(_DONE[kind], memory.remember(content, category=slug(category), kind=kind))
 
 
-def _confirmation(what: str, kept: Kept, place: str = "") -> str:
+def _confirmation(what: str, kept: WriteResult, place: str = "") -> str:
     """Return the document's words, and after them what the model should know."""
     notes = "".join(f"; {note}" for note in (*redaction_notes(kept.redactions), *kept.notes))
     return f"{what} (id={kept.record.id}, category={kept.record.category}){place}{notes}"

@@ -144,3 +144,14 @@ def strip_reference(text: str) -> str:
     """Return a block's words without its list marker and the reference at its end."""
     words = _REFERENCE_AT_END.sub("", text)
     return _ITEM.sub("", words).strip()
+
+
+#: Text that could close the block that memory is shown in, or pose as a turn of the conversation.
+_POSING = re.compile(
+    r"<(?=\s*[/|]?\s*(?:memory|system|user|assistant|human|tool|instructions?|im_start|im_end)\b)", re.IGNORECASE
+)
+
+
+def escape_tags(text: str) -> str:
+    """A text that cannot close the block it is shown in, nor pose as a turn of the conversation."""
+    return _POSING.sub("&lt;", text)

@@ -134,7 +134,7 @@ def test_a_stalled_client_is_dropped(listening, said):
 def test_another_address_needs_a_key():
     """Nobody serves memory to the network without one."""
     with pytest.raises(InvalidInput, match="a key is needed"):
-        face.serve(records_surface(), host="0.0.0.0", port=0, key=None, tell=print)
+        face.serve(records_surface(), host="0.0.0.0", port=0, key=None, notify=print)
 
 
 @rows("host, is_own", [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
@@ -208,7 +208,7 @@ def test_on_this_machine_a_key_can_be_done_without(cli):
         (["--namespace", "x"], "need --agent"),
         (["--agent", "x", "--role", "r.yaml"], "goes with --pipeline"),
         (["--role", "r.yaml", "--directory", "."], "give one of them"),
-        (["--directory", "nowhere"], "'nowhere' is no folder"),
+        (["--directory", "nowhere"], "'nowhere' is not a folder"),
         (["--http", "--no-token", "--host", "0.0.0.0"], "a key is needed"),
     ],
 )

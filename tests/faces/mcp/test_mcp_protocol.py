@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from commonplace.agents import VerbTool
 from commonplace.agents.surface import Surface
-from commonplace.mcp.protocol import METHODS, Refused, answered, sentence
+from commonplace.mcp.protocol import METHODS, ProtocolError, error_text, handle
 from commonplace.mcp.stdio import Server
 from commonplace.model.errors import ConfigError, Conflict, Forbidden, InvalidInput, NotFound, StoreBusy
 from commonplace.verbs import verb
@@ -49,7 +49,7 @@ def surface(call=lambda _: "done"):
 
 
 def called(tools, **arguments):
-    return answered(tools, "tools/call", {"name": "do", "arguments": arguments})
+    return handle(tools, "tools/call", {"name": "do", "arguments": arguments})
 
 
 @given(ANY)
@@ -142,16 +142,16 @@ def test_a_full_disk_is_a_sentence():
 )
 def test_an_error_says_what_to_do(error, advice):
     """Each sort of failure has its advice."""
-    assert advice in sentence(error)
+    assert advice in error_text(error)
 
 
 def test_a_surface_without_resources_and_prompts_says_so():
     """A bound agent's server refuses what it does not offer."""
-    able = answered(surface(), "initialize", {"protocolVersion": "2025-06-18"})["capabilities"]
+    able = handle(surface(), "initialize", {"protocolVersion": "2025-06-18"})["capabilities"]
     assert able.keys() == {"tools"}
     for method in ("resources/list", "resources/read"):
-        with pytest.raises(Refused, match="no resources"):
-            answered(surface(), method, {"uri": "memory://root"})
+        with pytest.raises(ProtocolError, match="no resources"):
+            handle(surface(), method, {"uri": "memory://root"})
 
 
 def test_a_session_that_was_indexed_is_recalled_as_what_it_is(talk, cli):

@@ -10,16 +10,16 @@ import sys
 import pytest
 
 from commonplace.mcp import tool_list_cache
-from commonplace.mcp.protocol import answered
+from commonplace.mcp.protocol import handle
 from commonplace.mcp.tool_list_cache import load_or_derive
 from commonplace.records import records_surface
 
 TOOLS = [{"name": "recall"}]
 LISTED = """
 import json, sys
-from commonplace.mcp.protocol import answered
+from commonplace.mcp.protocol import handle
 from commonplace.records.surface import records_surface
-tools = answered(records_surface(), "tools/list", {})["tools"]
+tools = handle(records_surface(), "tools/list", {})["tools"]
 print(json.dumps([tools, "commonplace.wire" in sys.modules]))
 """
 
@@ -88,4 +88,4 @@ def test_a_server_that_starts_again_lists_the_same_tools_without_deriving_them(t
         json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout) for _ in range(2)
     )
     assert (derived, again) == (True, False)
-    assert first == second == answered(records_surface().replace(tool_list=None), "tools/list", {})["tools"]
+    assert first == second == handle(records_surface().replace(tool_list=None), "tools/list", {})["tools"]

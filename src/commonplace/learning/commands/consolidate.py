@@ -14,9 +14,9 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, json_option, plural, progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
-from commonplace.learning.consolidate import ConsolidateReport, committed, described, prepared
-from commonplace.learning.consolidate import consolidate as run
-from commonplace.learning.consolidate_receipts import undo as take_back
+from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
+from commonplace.learning.consolidate import consolidate_memory as run
+from commonplace.learning.consolidate_receipts import undo_consolidation as take_back
 from commonplace.learning.opening import open_learning_workspace, open_workspace
 from commonplace.model.errors import InvalidInput
 
@@ -80,7 +80,7 @@ def _text(report: ConsolidateReport) -> str:
         return report.diff or "Nothing would change"
     if report.status in ("skipped", "failed"):
         return f"{report.status.capitalize()}: {report.reason}"
-    lines = [described(report).capitalize()]
+    lines = [describe(report).capitalize()]
     lines += [f"superseded: {one.old.content} -> {one.new.content} ({one.why})" for one in report.superseded]
     lines += [f"dropped: {one.text} ({one.reason})" for one in report.dropped]
     return "\n".join(lines)
@@ -119,7 +119,7 @@ def _undone(session: Session, *, force: bool) -> int:
 
 
 def _prepared(session: Session, folder: str) -> int:
-    made_from, questions = prepared(open_learning_workspace(session.app))
+    made_from, questions = prepare_questions(open_learning_workspace(session.app))
     manifest = {"made_from": made_from, "parts": len(questions)}
     for number, question in enumerate(questions, start=1):
         body = f"{question.system}\n\n---\n\n{question.prompt}\n\n---\n\nWrite the answer to {answer_name(number)}.\n"
@@ -141,7 +141,7 @@ def answer_name(number: int) -> str:
 def _committed(app: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
     manifest = _manifest(folder)
     answers = [_read(folder, answer_name(number)) for number in range(1, manifest["parts"] + 1)]
-    return committed(
+    return commit_answers(
         open_learning_workspace(app), answers, made_from=str(manifest["made_from"]), by="host", dry_run=dry_run
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from commonplace.cli.session import Session, open_session, plural, progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.engine.memory import bound
+from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transfer import Imported, import_items
 from commonplace.files.artifacts import SKILLS
@@ -40,7 +40,7 @@ def import_foreign(
             return
         if category:
             items = (item.replace(draft=item.draft.replace(category=category)) for item in items)
-        memory = bound(app.memory, app.where.bind(Channel.IMPORT))
+        memory = with_binding(app.memory, app.where.bind(Channel.IMPORT))
         _report(session, import_items(memory, items, into=into, lenient=True, tell=tell), len(files))
 
 

@@ -14,11 +14,11 @@ from commonplace.cli import dates as moments
 from commonplace.cli.commands import Group
 from commonplace.cli.session import F, Session, confirm, json_option, open_session, scope_option
 from commonplace.cli.terminal import short_path
-from commonplace.engine.rendering import record_json
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, Record
 from commonplace.text.cleaning import one_line
+from commonplace.wire import encode
 
 BELOW = "<!-- Everything below this line is ignored. -->"
 LINE_LETTERS = 100  # of a content in a list
@@ -336,7 +336,7 @@ def get(id: str, scope: str | None, as_json: bool) -> None:
     with open_session(scope, as_json=as_json) as session:
         found = session.memory.get(id)
         versions = session.memory.history(found.id)
-        data = session.to_json(found) | {"versions": [record_json(version) for version in versions]}
+        data = session.to_json(found) | {"versions": [encode(version) for version in versions]}
         session.answer(_sheet(session, found, versions), data)
 
 
@@ -396,4 +396,4 @@ def history(id: str, scope: str | None, as_json: bool) -> None:
             f"version {past.version}, {_date(past.updated_at)}, {past.category}, from {_source(past)}\n{past.content}"
             for past in versions
         )
-        session.answer(text, {"id": versions[0].id, "versions": [record_json(past) for past in versions]})
+        session.answer(text, {"id": versions[0].id, "versions": [encode(past) for past in versions]})

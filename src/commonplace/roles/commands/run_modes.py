@@ -24,7 +24,7 @@ from commonplace.roles.delegate import delegates, targets
 from commonplace.roles.dialect import Role
 from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
-from commonplace.roles.sessions import asked
+from commonplace.roles.sessions import user_texts
 from commonplace.roles.triggers import Event, sources
 from commonplace.text.cleaning import one_line
 
@@ -75,7 +75,7 @@ def run_once(talk: Conversation, screen: Screen, prompt: str) -> int:
 
 def run_conversation(talk: Conversation, screen: Screen, first: str | None) -> int:
     """Converse until the user ends it."""
-    screen.prepare(asked(talk.history))
+    screen.prepare(user_texts(talk.history))
     Repl(talk, screen).run(first)
     _close(talk, screen, "after_session")
     return OK

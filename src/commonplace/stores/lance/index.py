@@ -55,7 +55,7 @@ class Found(Value):
 
 
 class IndexLost(StoreError):
-    """The index is not there, or not what it should be; whoever asked has the record store to ask."""
+    """The index is not there, or not what it should be; the caller asks the record store."""
 
 
 def needed() -> None:
@@ -130,7 +130,7 @@ class LanceIndex:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """Be the only one who builds.  Raises ``StoreBusy`` while somebody else is at it."""
+        """Be the only one who builds.  Raises ``StoreBusy`` while another process builds."""
         descriptor = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if fcntl:

@@ -1,8 +1,8 @@
 """Read a LanceDB store of role memory that another program wrote.  Nothing in it is changed, and nothing is judged.
 
 The tables are ``memories`` and ``sessions``, or the same with an underscore before them, as the document has it; either
-may be missing, since a store without facts or without conversations lacks one.  Vectors are not read: whoever takes
-memories over embeds them anew.
+may be missing, since a store without facts or without conversations lacks one.  Vectors are not read: an import
+embeds anew.
 """
 
 from __future__ import annotations

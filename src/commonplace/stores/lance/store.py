@@ -1,10 +1,10 @@
 """The store behind ``store_backend: lancedb``: records in SQLite, and an index of their vectors in LanceDB.
 
-Everything is kept, and decided, by the record store in ``records.db``; the tables beside it can be deleted at any time.
-A table of the index is never changed.  What has changed since it was written is noted in the record store, by triggers,
-in the transaction that changes it: so a search sees one state of both, whoever wrote.  It asks the table for what has
-not changed and looks through the rest by itself; every candidate is checked and weighed by the record store.  Where the
-table is gone, damaged or of another embedder the record store answers alone, as ``SqliteStore`` does.
+Everything is stored, and decided, by the record store in ``records.db``; the tables beside it can be deleted at any
+time.  A table of the index is never changed.  What has changed since it was written is noted in the record store, by
+triggers, in the transaction that changes it: so a search sees one state of both, whichever process wrote.  It asks the
+table for what has not changed and looks through the rest by itself; every candidate is checked and weighed by the
+record store.  Where the table is gone, damaged or of another embedder the record store answers alone.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class LanceStore(SqliteStore):
     def rebuild(self, *, tell: ProgressCallback = no_progress) -> int:
         """Write the index anew from the record store; returns how many vectors are in it: 0 if few need none.
 
-        Raises ``StoreBusy`` while somebody else does, ``IndexLost`` if it cannot be written; the old one stays then.
+        Raises ``StoreBusy`` while another process does, ``IndexLost`` if it cannot be written; the old one stays then.
         """
         with self._index.building():
             name = f"{PREFIX}{os.urandom(8).hex()}"
@@ -162,7 +162,6 @@ class LanceStore(SqliteStore):
         return held.rows if held and held.name not in self._lost else 0
 
     def close(self) -> None:
-        """See ``Store``."""
         self._index.close()
         super().close()
 
@@ -241,13 +240,13 @@ class LanceStore(SqliteStore):
         exact = not self._index.partitioned(held.rows)
         while True:
             rows = self._index.search(held, condition, asked, limit=wanted, exact=exact)
-            kept = [row for row in rows if row.entry not in changed]
+            unchanged = [row for row in rows if row.entry not in changed]
             if len(rows) < wanted:  # all there are, unless parts were passed over
                 if exact:
-                    return _checked(db, where, buckets, kept, whole=True)
+                    return _checked(db, where, buckets, unchanged, whole=True)
                 exact = True
-            elif len(kept) > count and kept[-1].distance > kept[count - 1].distance + TIE:
-                return _checked(db, where, buckets, kept, whole=False)
+            elif len(unchanged) > count and unchanged[-1].distance > unchanged[count - 1].distance + TIE:
+                return _checked(db, where, buckets, unchanged, whole=False)
             else:
                 wanted *= WIDER
 
@@ -273,7 +272,7 @@ def _checked(db: SqliteDb, where: Filter, buckets: Sequence[int], found: Sequenc
     unchanged = f"{held} and e.id not in (select entry from lance_tail)"
     total = db.every(unchanged, [*rows, *values])[0][0] if whole else known
     if known != len(set(entries)) or known != len(entries) or total != known:
-        raise IndexLost("the index does not hold what the record store says")
+        raise IndexLost("the index does not hold what the record store holds")
     return entries
 
 
@@ -294,7 +293,7 @@ def _extent(db: SqliteDb) -> tuple[int, int, int]:
 
 
 def _note_since(db: SqliteDb, mark: int, newest: int) -> None:
-    """Forget the notes that a new table has taken up; of what went since, it holds vectors."""
+    """Delete the notes that a new table includes; it holds vectors of what was deleted since."""
     db.execute("delete from lance_tail where seq <= ?", (mark,))
     db.execute("delete from lance_gone")
     gone = "select entry from lance_tail where entry <= ? and entry not in (select id from code)"
@@ -313,12 +312,12 @@ def _rows(db: SqliteDb, dimensions: int) -> Iterator[Row]:
 
 
 def _is_wanted(change: Change) -> bool:
-    """Whether somebody wants bytes gone; what only makes room for something newer may leave them until later."""
+    """Return whether bytes are to vanish; a change that only makes room may leave them until later."""
     return isinstance(change, _ERASING) and not (isinstance(change, Trim | TrimDocuments) and change.keep > 0)
 
 
 def _make_folder(folder: str) -> None:
-    """Private: LanceDB makes files that everybody may read."""
+    """Make a private folder: LanceDB makes files that others may read."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -326,7 +325,7 @@ def _make_folder(folder: str) -> None:
 
 
 def _refuse_foreign(folder: str) -> None:
-    """Starting afresh beside somebody's memories would look like having lost them."""
+    """Refuse a folder of another program: an empty store there would look like lost memories."""
     theirs = [name for name in FOREIGN if os.path.isdir(os.path.join(folder, name + SUFFIX))]
     if theirs and not os.path.exists(os.path.join(folder, RECORDS)):
         way = f"`commonplace import --from lance {folder}` takes its memories over"

@@ -98,7 +98,7 @@ def _cleared(db: PostgresDb, given: Sequence[Item], own: str, gone: Collection[I
 
 
 def _free_keys(db: PostgresDb, present: Sequence[Row], scopes: dict[str, int]) -> None:
-    """Whoever else holds a key has lost it, and is carried in turn."""
+    """Delete other records that hold one of these keys: they have lost it, and are loaded in turn."""
     keyed = [(scopes[version[SCOPE]], version[KIND], version[KEY]) for version in present if is_keyed(version)]
     sql = (
         "delete from record r using unnest(?::bigint[], ?::text[], ?::text[]) k (scope, kind, key)"
@@ -169,18 +169,18 @@ def _record_rows(rows: Rows, item: Item, scopes: dict[str, int], numbers: dict[s
     rows["record"].append((number, *_stored(present, scope)))
     _entry_rows(rows, RECORD, number, present, scope * 4 + (RECORD if is_open(present) else CLOSED))
     for version in earlier:
-        kept = next(numbers["version"])
-        rows["version"].append((kept, number, *_stored(version, scope)))
-        _entry_rows(rows, VERSION, kept, version, scope * 4 + VERSION)
+        earlier_row = next(numbers["version"])
+        rows["version"].append((earlier_row, number, *_stored(version, scope)))
+        _entry_rows(rows, VERSION, earlier_row, version, scope * 4 + VERSION)
     if used:
         rows["usage"].append((number, *used))
 
 
 def _document_rows(rows: Rows, item: Item, scopes: dict[str, int], numbers: dict[str, Iterator[int]]) -> None:
     path, kind, name = item.key
-    said, chunks = item.data
+    fields, chunks = item.data
     scope, document = scopes[path], next(numbers["document"])
-    rows["document"].append((document, scope, kind, name, *said))
+    rows["document"].append((document, scope, kind, name, *fields))
     for chunk in chunks:
         number = next(numbers["chunk"])
         rows["chunk"].append((number, document, scope, *chunk[:-3]))

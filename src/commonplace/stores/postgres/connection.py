@@ -1,6 +1,6 @@
 """Connections to one PostgreSQL schema: pooled, opened alike, errors translated, texts that hold any character.
 
-A transaction is begun and ended here, and what the driver says about it is said in our words in one place.  Nothing
+Transactions begin and end here, and errors of the driver are translated in one place.  Nothing
 here knows what a record is.
 """
 
@@ -17,7 +17,7 @@ from struct import pack
 from typing import Any
 from urllib.parse import unquote
 
-from commonplace.model.errors import InvalidInput, StoreBusy, StoreDamaged, StoreError
+from commonplace.model.errors import CommonplaceError, InvalidInput, StoreBusy, StoreDamaged, StoreError
 
 try:
     import psycopg
@@ -35,13 +35,13 @@ except ImportError as error:
         f"a PostgreSQL store needs the extra `postgres`: pip install 'commonplace[postgres]' ({error})"
     ) from error
 
-LOCK_MS = 10_000  # how long a statement waits for somebody else's lock
+LOCK_MS = 10_000  # how long a statement waits for a lock
 IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
-WORK_MEMORY = "64MB"  # a set of found rows that does not fit is kept by pages, and all of their rows are looked at
+WORK_MEMORY = "64MB"  # a set of found rows that does not fit is stored by pages, and all of their rows are read
 POOL_MOST = 8  # connections of one process
-TENANT = "default"  # whose rows those are that nobody else has
+TENANT = "default"  # the tenant of a store that has no others
 NAME_BYTES = 63  # of a schema: the server cuts off the rest, and two stores would be one
 OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
 
@@ -127,13 +127,13 @@ class Connections:
         try:
             db = PostgresDb.connect(self._url, **_ALIKE)
         except psycopg.OperationalError as error:
-            raise StoreError(f"the store {self.name!r} cannot be opened: {_said(error)}") from error
+            raise StoreError(f"the store {self.name!r} cannot be opened: {_first_line(error)}") from error
         with mapped(self.name), db:
             db.run(_SEEING)
             yield db
 
     def apart(self) -> PostgresDb:
-        """One connection outside of the pool, set up like those in it; whoever asks for it closes it."""
+        """Open one connection outside of the pool, set up like those in it; the caller closes it."""
         db = PostgresDb.connect(self._url, **_ALIKE)
         try:
             self._configure(db)
@@ -194,7 +194,7 @@ class Connections:
             if error.sqlstate is not None and error.sqlstate[:2] in _REFUSED:
                 raise
             raise StoreError(
-                f"the connection to {self.name!r} broke while a write was being committed ({_said(error)}):"
+                f"the connection to {self.name!r} broke while a write was being committed ({_first_line(error)}):"
                 " whether it was made is not known. Look before trying again."
             ) from error
         if done != "COMMIT":  # an error within was passed over, and the server has undone everything
@@ -247,7 +247,7 @@ class Connections:
         adapt(db)
 
 
-_inherited: list[ConnectionPool[PostgresDb] | None] = []  # pools of a parent process, kept from being closed
+_inherited: list[ConnectionPool[PostgresDb] | None] = []  # pools of a parent process, which are not ours to close
 
 
 def adapt(db: PostgresDb) -> None:
@@ -307,59 +307,52 @@ def _shown(url: str) -> str:
 
 # Errors
 
-_REFUSED = {"23", "40"}  # what a commit says that was certainly not made: a constraint, or somebody else's write
-#: The last: what a row was to belong to went away meanwhile; made again, the write finds it gone.
-_UNDONE = (errors.SerializationFailure, errors.DeadlockDetected, errors.ForeignKeyViolation)
-_SHUTTING = (
-    errors.AdminShutdown,
-    errors.CrashShutdown,
-    errors.IdleInTransactionSessionTimeout,
-    errors.IdleSessionTimeout,
-)
-_NOT_NOW = (errors.TooManyConnections, errors.CannotConnectNow, PoolTimeout)
-
 
 class Undone(StoreBusy):
-    """Somebody else's write stood in the way and the database undid this one: it can be made again at once."""
+    """Another write stood in the way and the database undid this one: it can be made again at once."""
 
 
 class Broken(StoreBusy):
     """The connection broke before a commit was asked for: nothing was written, and it can be made again at once."""
 
 
+_REFUSED = {"23", "40"}  # classes of errors of a commit that was certainly not made: a constraint, another write
+#: What an error of the driver means, first match first; the cause stays.
+_ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
+    # The last: what a row was to belong to went away meanwhile; made again, the write finds it gone.
+    ((errors.SerializationFailure, errors.DeadlockDetected, errors.ForeignKeyViolation), Undone,
+     "the store {0!r} is in use ({1}); nothing was changed"),
+    (errors.LockNotAvailable, StoreBusy, "the store {0!r} is locked; nothing was changed"),
+    ((errors.TooManyConnections, errors.CannotConnectNow, PoolTimeout), StoreBusy,
+     "the store {0!r} takes no connection now ({1}); nothing was changed"),
+    ((errors.AdminShutdown, errors.CrashShutdown, errors.IdleInTransactionSessionTimeout, errors.IdleSessionTimeout),
+     Broken, "the store {0!r} ended the connection ({1}); nothing was changed"),
+    (UnicodeEncodeError, InvalidInput,
+     "text with half a character in it, a lone surrogate, can be neither kept nor found"),
+    (errors.ProgramLimitExceeded, InvalidInput,
+     "an id, key, tag or name is too long for an index of PostgreSQL: {1}"),
+    ((errors.DataCorrupted, errors.IndexCorrupted, UnicodeDecodeError), StoreDamaged,
+     "the store {0!r} is damaged ({1})"),
+    (errors.DiskFull, StoreError, "the disk of {0!r} is full; nothing was changed"),
+    ((errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege), StoreError,
+     "the store {0!r} does not allow it: {1}"),
+)  # fmt: skip
+
+
 @contextlib.contextmanager
-def mapped(name: str) -> Iterator[None]:  # noqa: C901 - one line per sort of error
-    """Say what the driver said, in our words; the cause stays."""
+def mapped(name: str) -> Iterator[None]:
+    """Translate errors of the driver."""
     try:
         yield
-    except _UNDONE as error:
-        raise Undone(f"the store {name!r} is in use ({_said(error)}); nothing was changed") from error
-    except errors.LockNotAvailable as error:
-        raise StoreBusy(f"the store {name!r} is locked; nothing was changed") from error
-    except _NOT_NOW as error:
-        raise StoreBusy(f"the store {name!r} takes no connection now ({_said(error)}); nothing was changed") from error
-    except _SHUTTING as error:
-        raise Broken(f"the store {name!r} ended the connection ({_said(error)}); nothing was changed") from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            "text with half a character in it, a lone surrogate, can be neither kept nor found"
-        ) from error
-    except errors.ProgramLimitExceeded as error:
-        raise InvalidInput(f"an id, key, tag or name is too long for an index of PostgreSQL: {_said(error)}") from error
-    except (errors.DataCorrupted, errors.IndexCorrupted, UnicodeDecodeError) as error:
-        raise StoreDamaged(f"the store {name!r} is damaged ({_said(error)})") from error
-    except errors.DiskFull as error:
-        raise StoreError(f"the disk of {name!r} is full; nothing was changed") from error
-    except (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege) as error:
-        raise StoreError(f"the store {name!r} does not allow it: {_said(error)}") from error
-    except psycopg.OperationalError as error:
-        if error.sqlstate is None:  # the server did not say it: nobody heard the server
-            raise Broken(f"the connection to {name!r} broke ({_said(error)}); nothing was changed") from error
-        raise StoreError(f"the store {name!r} failed: {_said(error)}") from error
-    except psycopg.Error as error:
-        raise StoreError(f"the store {name!r} failed: {_said(error)}") from error
+    except (psycopg.Error, UnicodeError) as error:
+        for kinds, translated, message in _ERRORS:
+            if isinstance(error, kinds):
+                raise translated(message.format(name, _first_line(error))) from error
+        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:  # it came from no server
+            raise Broken(f"the connection to {name!r} broke ({_first_line(error)}); nothing was changed") from error
+        raise StoreError(f"the store {name!r} failed: {_first_line(error)}") from error
 
 
-def _said(error: BaseException) -> str:
-    """The first line of what the driver says; further ones may quote what was to be written."""
+def _first_line(error: BaseException) -> str:
+    """Return the first line of the driver's message; further ones may quote what was to be written."""
     return str(error).strip().partition("\n")[0]

@@ -110,35 +110,29 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
     # Wording
 
     def among(self, column: str, allowed: Collection[Any]) -> Sql:
-        """See ``Db``."""
         if not allowed:
             return "false", []
         if isinstance(next(iter(allowed)), int):
             return f"{column} = any(?::bigint[])", [sorted(allowed)]
         return f"{column} = any(?::text[])", [sorted(str(value) for value in allowed)]
 
-    def tagged_sql(self, alias: str, tags: Collection[str], *, past: bool) -> Sql:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def tagged_sql(self, alias: str, tags: Collection[str], *, past: bool) -> Sql:
         return f"{alias}.tagged @> ?::text[]", [sorted(tags)]
 
-    def derived_sql(self, alias: str, parents: Collection[str], *, past: bool) -> Sql:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def derived_sql(self, alias: str, parents: Collection[str], *, past: bool) -> Sql:
         return f"{alias}.derived && ?::text[]", [sorted(parents)]
 
     def terms_sql(self, table: str, alias: str) -> str:
-        """See ``Db``."""
         return f"(select array_to_string(e.terms, ' ') from entry e where e.{table} = {alias}.row)"
 
     # Records and chunks with their index
 
-    def own_values(self, record: Record, terms: Terms | None) -> dict[str, Any]:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def own_values(self, record: Record, terms: Terms | None) -> dict[str, Any]:
         return {"tagged": sorted(record.tags), "derived": list(dict.fromkeys(record.source.parents))}
 
     def insert_record(
         self, record: Record, row: Sequence[Any], terms: Terms, *, scope: int, vector: Vector | None
     ) -> int | None:
-        """See ``Db``."""
         values = [*row, *self.own_values(record, terms).values(), *_entry_values(record, terms, _bucket(record, scope))]
         if vector is None:
             made = self.first(_INSERT_RECORD, values)
@@ -154,7 +148,6 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
         return int(number)
 
     def index_record(self, number: int, record: Record, terms: Terms | None, *, scope: int) -> None:
-        """See ``Db``."""
         known = [_bucket(record, scope), micros(record.expires_at), record.kind.value, record.category]
         words, values = "", []
         if terms is not None:
@@ -165,7 +158,6 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
     def index_version(
         self, number: int, version: int, record: Record | None, terms: Terms | None, *, scope: int
     ) -> None:
-        """See ``Db``."""
         entry, bucket = version * 4 + VERSION, scope * 4 + VERSION
         if record is not None and terms is not None:
             self._insert_entry("version", entry, record, terms, bucket)
@@ -177,7 +169,6 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
         self.run(sql, [entry, version, bucket, number * 4 + RECORD])
 
     def insert_chunk(self, values: Sequence[Any], terms: Terms, *, scope: int) -> int:
-        """See ``Db``."""
         [(row,)] = self.every(_INSERT_CHUNK, values)
         self._insert_entry("chunk", row * 4 + CHUNK, None, terms, scope * 4 + CHUNK)
         return int(row)
@@ -192,45 +183,38 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
     # Vectors
 
     def numbers(self, data: Any, dimensions: int) -> Sequence[float]:
-        """See ``Db``."""
         if len(data) != dimensions:
             raise StoreDamaged("vectors are of a wrong length; run `commonplace doctor`")
         numbers: array[float] = data
         return numbers
 
     def save_vector(self, entry: int, vector: array[float], *, coming: bool) -> None:
-        """See ``Db``."""
         table = "beside" if coming else "embedding"
         sql = f"insert into {table} values (?, ?) on conflict (entry) do update set data = excluded.data"
         self.run(sql, [entry, vector])
 
     def copy_vectors(self, entry: int, to: int) -> None:
-        """See ``Db``."""
         for table in ("embedding", "beside"):
             self.run(f"insert into {table} select ?::bigint, data from {table} where entry = ?", [to, entry])
 
     def switch_vectors(self) -> None:
-        """See ``Db``."""
         self.run("delete from embedding")
         self.run("insert into embedding select entry, data from beside")
 
     def note(self, key: str, value: str | int) -> None:
-        """See ``Db``."""
         sql = f"insert into {NOTES} values (?, ?) on conflict (key, tenant) do update set value = excluded.value"
         self.run(sql, [key, str(value)])
 
     # Events: a number is handed out before its transaction ends, so without a turn a later event could be seen first,
     # and who had read so far would never come back for the earlier one.  The turn is taken last, after those of the
-    # scopes, so that nobody waits in a circle.
+    # scopes, so that no two wait for each other.
 
     def insert_events(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """See ``Db``."""
         self.run(_EVENTS_LOCK)
         self.run_each(sql, rows)
-        self.run(f"select pg_notify({CHANNEL}, '')")  # says that there is something, not what
+        self.run(f"select pg_notify({CHANNEL}, '')")  # without content: who is woken reads the events
 
     def may_trim(self) -> bool:
-        """See ``Db``."""
         [(mine,)] = self.every(_TRIM_LOCK)
         return bool(mine)
 
@@ -248,17 +232,14 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
     # Searching
 
     def postings(self, where: Filter, query: Query) -> tuple[Postings, int, int]:
-        """See ``Db``."""
         places = search.places_of(self, where)
         found = search.postings_at(query, self.numbers_of(*search.postings_sql(self, where, query, places)))
         return found, places.texts, places.length
 
     def nearest(self, where: Filter, asked: array[float], limit: int) -> list[tuple[int, float]]:
-        """See ``Db``."""
         return search.nearest(self, where, asked, limit)
 
     def candidates(self, where: Filter, query: Query, vector: Vector | None, limit: int) -> Candidates:
-        """See ``Db``."""
         return search.candidates(self, where, query, vector, limit)
 
 

@@ -1,7 +1,7 @@
-"""Who waits until something is told: one connection of its own, on the channel of the store.
+"""Wait for events: on one connection of its own, which listens on the channel of the store.
 
-What comes while nobody waits stays on that connection until somebody does.  A connection that breaks, or that the
-server refuses, is no error here: whoever waits looks for themselves in any case, and the next one listens on a new one.
+A notification that comes while no one waits stays on that connection until someone does.  A connection that breaks, or
+that the server refuses, is no error here: a caller looks for events in any case, and the next one opens a new one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from commonplace.stores.postgres.dialect import CHANNEL, PostgresDb
 
 
 class EventListener:
-    """Listens for one store.  Several threads may; one at a time has the connection, and the others wait as long."""
+    """Listens for one store.  Several threads may wait; one has the connection, and the others wait as long."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -30,7 +30,7 @@ class EventListener:
 
     @contextlib.contextmanager
     def listening(self, seconds: float) -> Iterator[Callable[[], None]]:
-        """Listen from now on; what is given waits for something, until those seconds are over."""
+        """Listen from now on; the callable that is yielded waits for a notification, until those seconds are over."""
         if self._pid != os.getpid():  # the socket is the parent's: it is neither used nor closed here
             _inherited.append(self._db)
             self._db, self._pid, self._turn = None, os.getpid(), threading.Lock()
@@ -45,13 +45,13 @@ class EventListener:
             self._turn.release()
 
     def close(self) -> None:
-        """Hang up, unless somebody listens just now."""
+        """Close the connection, unless a thread is listening on it."""
         if self._pid == os.getpid() and self._turn.acquire(blocking=False):
             self._drop()
             self._turn.release()
 
     def _opened(self) -> PostgresDb | None:
-        """The line; None: there is none to be had now, as where the server takes no more connections."""
+        """Return the connection; None where it cannot be opened, as when the server takes no more."""
         if self._db is None or self._db.closed:
             self._drop()
             try:
@@ -59,7 +59,7 @@ class EventListener:
                     self._db = self._connections.apart()
                     [(channel,)] = self._db.every(f"select {CHANNEL}")
                     self._db.execute(f"listen {quoted(channel)}".encode())
-            except StoreError:  # of a store that is gone hears who looks
+            except StoreError:  # the caller, who looks at the store, gets the error
                 self._drop()
         return self._db
 
@@ -76,4 +76,4 @@ class EventListener:
             db.close()
 
 
-_inherited: list[PostgresDb | None] = []  # connections of a parent process, kept from being closed
+_inherited: list[PostgresDb | None] = []  # connections of a parent process, which are not ours to close

@@ -1,8 +1,8 @@
 """Whose turn it is to write: locks on outermost scopes, for one transaction.
 
 Writers of one outermost scope take turns, as writers of one SQLite file do: so a look and the write that follows from
-it see the same store.  Writers of different ones do not wait for each other.  What concerns all vectors waits for
-everybody.
+it see the same store.  Writers of different ones do not wait for each other.  A change that concerns all vectors waits
+for all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from commonplace.stores.postgres.dialect import PostgresDb
 
 
 def take_turns(db: PostgresDb, changes: Sequence[Change], schema: str, *, embedder: EmbedderIdentity | None) -> None:
-    """Wait until nobody else writes where these changes will; always in one order, so that nobody waits in a circle."""
+    """Wait until no one else writes where these changes will; in one order, so that no two wait for each other."""
     if any(_concerns_all(change, embedder) for change in changes):
         db.run("select pg_advisory_xact_lock(hashtextextended(?, 0))", [schema])
         return
@@ -54,7 +54,7 @@ def take_turns(db: PostgresDb, changes: Sequence[Change], schema: str, *, embedd
 
 
 def take_turn(db: PostgresDb, schema: str, roots: Iterable[str]) -> None:
-    """Wait for the turn in these outermost scopes, while nobody is at all of them."""
+    """Wait for the turn in these outermost scopes, and until no transaction has all of them."""
     db.run(_TURN, [[schema, *(f"{schema} {root}" for root in sorted(roots))]])
 
 
@@ -73,7 +73,7 @@ def _concerns_all(change: Change, embedder: EmbedderIdentity | None) -> bool:
 
 
 def root_of(scope: Scope) -> str:
-    """The outermost scope around a scope."""
+    """Return the outermost scope around a scope."""
     return str(Scope(segments=scope.segments[:1]))
 
 

@@ -1,4 +1,4 @@
-"""Bring a schema to the newest form: numbered scripts, forward only, in one transaction, by one process at a time."""
+"""Migrate a schema: numbered scripts, forward only, in one transaction, by one process at a time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from commonplace.stores.postgres.connection import TENANT, Connections, quoted
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.version import PRODUCT
 
-NEWEST = 6  # the number of the last script in migrations_postgres/
-_TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are everybody's
+NEWEST = 6  # the number of the last script in scripts/
+_TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are shared
 
 
 def prepare(connections: Connections) -> None:
-    """Make the schema, or bring it up to date; one that is newer is refused, and so is one that is not ours."""
+    """Make the schema, or migrate it; one that is newer is refused, and so is one that is not ours."""
     schema = connections.schema
     with connections.alone() as db:
         _check_encoding(db, connections.name)
@@ -44,7 +44,7 @@ def _bring_up(db: PostgresDb, connections: Connections) -> None:
 
 
 def _keep_apart(db: PostgresDb, connections: Connections) -> None:
-    """Switch row-level security on when the first tenant comes; whoever passes over it is nobody's tenant."""
+    """Enable row-level security when the first tenant comes; refuse a role that bypasses it."""
     db.run(f"set search_path = {quoted(connections.schema)}")
     apart = db.first("select 1 from meta where key = 'tenancy'") is not None
     if not apart and connections.tenant == TENANT:
@@ -70,11 +70,11 @@ _APART = (
 
 
 def _make_room(db: PostgresDb, schema: str, name: str) -> None:
-    """The extension and the schema, each only if it is missing: an administrator may have made them beforehand."""
+    """Create the extension and the schema, each only if it is missing: an administrator may have made them."""
     if not db.first("select 1 from pg_extension where extname = 'vector'"):
         if not db.first("select 1 from pg_available_extensions where name = 'vector'"):
             raise StoreError(
-                f"the server of {name!r} has no extension `vector`: whoever runs it has to install pgvector"
+                f"the server of {name!r} has no extension `vector`: its administrator has to install pgvector"
             )
         db.run("create extension vector")
     if not db.first("select 1 from pg_namespace where nspname = ?", [schema]):
@@ -82,7 +82,7 @@ def _make_room(db: PostgresDb, schema: str, name: str) -> None:
 
 
 def _number(db: PostgresDb, schema: str, name: str) -> int:
-    """How far a schema has come; 0: it is not there, or empty."""
+    """Return the number of a schema; 0: it does not exist, or is empty."""
     tables = [table for (table,) in db.every("select tablename from pg_tables where schemaname = ?", [schema])]
     if not tables:
         return 0

@@ -106,7 +106,7 @@ def _terms(query: Query) -> list[str]:
 
 
 def nearest(db: PostgresDb, where: Filter, asked: array[float], limit: int) -> list[tuple[int, float]]:
-    """See ``Db``."""
+    """Return the nearest entries, and more, each with its cosine."""
     return _cosines(asked, nearest_vectors(db, where, asked, candidates_wanted(limit), places_of(db, where)))
 
 

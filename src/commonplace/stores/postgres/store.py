@@ -53,14 +53,14 @@ class PostgresStore(SqlStore):
 
         The address may say ``?schema=``, ``?tenant=`` and ``?clock=`` as well.  ``machine`` tells the folders of
         several machines apart that one store knows.  Leases run by the clock of the ``database``, or of each
-        ``caller``: that is for who moves a clock by hand.
+        ``caller``: that is for tests.
         """
-        address, said = own_options(url)
-        self._clock = clock or said.get("clock") or CLOCKS[0]
+        address, given = own_options(url)
+        self._clock = clock or given.get("clock") or CLOCKS[0]
         if self._clock not in CLOCKS:
             raise InvalidInput(f"leases run by the clock of the `database` or of the `caller`, not by {self._clock!r}")
         self._connections = Connections(
-            address, schema or said.get("schema") or SCHEMA, tenant or said.get("tenant") or TENANT
+            address, schema or given.get("schema") or SCHEMA, tenant or given.get("tenant") or TENANT
         )
         self._listener = EventListener(self._connections)
         self.path = self._connections.name
@@ -87,7 +87,6 @@ class PostgresStore(SqlStore):
     # Writing
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
-        """See ``Store``."""
         if not changes:
             return []
         durable = not all(isinstance(change, NOT_DURABLE) for change in changes)
@@ -100,8 +99,6 @@ class PostgresStore(SqlStore):
         return self._write(make, durable=durable)
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-        """See ``Store``."""
-
         def take(db: PostgresDb) -> Claim | Skipped:
             take_turns(db, [Enqueue(job=job)], self._connections.turn, embedder=None)
             return jobs.claim(db, job, lease=lease, now=self._time(now))
@@ -109,7 +106,6 @@ class PostgresStore(SqlStore):
         return self._write(take, durable=True)
 
     def close(self) -> None:
-        """See ``Store``."""
         self._listener.close()
         self._connections.close()
 
@@ -137,17 +133,17 @@ class PostgresStore(SqlStore):
         return f"{self.path} ({self.turn})"
 
     def _placed(self, change: Change) -> Change:
-        """A folder of this machine is not the one of the same path on another."""
+        """Return a change with its folder named for this machine: the same path on another is another folder."""
         return (
             change.replace(folder=self._folder(change.folder)) if isinstance(change, PutFiles | DropFiles) else change
         )
 
     def _time(self, now: datetime) -> datetime | None:
-        """What time it is to leases; None: the database knows."""
+        """The time by which leases run; None: the database knows."""
         return now if self._clock == "caller" else None
 
     def _timed(self, db: PostgresDb, change: Change) -> Change:
-        """What a clock decides is decided by the one that all machines share."""
+        """Return a change by the clock that all machines share."""
         if self._clock == "caller" or not isinstance(change, Finish | Fail | Heartbeat):
             return change
         return _by_database_clock(db, change)
@@ -166,11 +162,10 @@ class PostgresStore(SqlStore):
         return self._connections.reading()
 
     def writing(self, *, durable: bool = True) -> AbstractContextManager[PostgresDb]:
-        """Make all of it or none, while nobody else writes here; for upkeep and moving."""
+        """Make all of it or none, while no one else writes here; for upkeep and moving."""
         return self._connections.writing_alone(durable=durable)
 
     def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:
-        """See ``SqlStore``."""
         from commonplace.stores.postgres.bulk_load import load  # noqa: PLC0415 - only what moves a store needs it
 
         load(db, items, self.own_folders, gone=gone)
@@ -195,7 +190,7 @@ class PostgresStore(SqlStore):
 def _by_database_clock(db: PostgresDb, change: Finish | Fail | Heartbeat) -> Finish | Fail | Heartbeat:
     """Return the same change by the database's clock.
 
-    A job ends now, may be tried again as long from now as its worker says, and a beat holds it for as long again as it
+    A job ends now, may be tried again as long from now as its worker wants, and a beat holds it for as long again as it
     was claimed for: what the worker's clock shows does not matter.
     """
     claim = change.claim

@@ -1,7 +1,7 @@
-"""Looking after a PostgreSQL store: check everything, mend what can be mended, copy it, put a copy back.
+"""Check, repair, back up and restore a PostgreSQL store.
 
 A backup is the file of a SQLite store: it can be opened as it is, and it restores into either sort of store.  The
-server's own tools (``pg_dump``, base backups, replicas) work beside this and know nothing of it.
+server's own tools (``pg_dump``, base backups, replicas) work independently of this.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from commonplace.stores.sqlite.connection import mapped
 from commonplace.stores.sqlite.store import SqliteStore
 from commonplace.stores.sqlite.upkeep import opened_backup, settle
 
-#: What an entry must be by what it is of; what it is found by, only whoever wrote it knows.
+#: What an entry must be by its record, version or chunk; its terms were made by the writer and cannot be checked.
 _ENTRIES = """
   select row * 4 as id, scope * 4 + case when archived_at is null and held = 0 then 0 else 3 end as bucket,
          expires_at as expires, kind, category from record
@@ -55,13 +55,12 @@ _INVALID = (
 
 
 class PostgresKeeper:
-    """Looks after one store."""
+    """Checks, repairs and backs up one store."""
 
     def __init__(self, store: PostgresStore) -> None:
         self.store = store
 
     def check(self) -> list[StoreProblem]:
-        """See ``Keeper``."""
         try:
             with self.store.reading() as db:
                 return [*self._index(db), *hash_problems(db), *_vectors(db), *_unindexed(db)]
@@ -69,7 +68,6 @@ class PostgresKeeper:
             return [StoreProblem(what=str(error), fixable=False)]
 
     def repair(self) -> list[str]:
-        """See ``Keeper``."""
         done = []
         with self.store.writing() as db:
             if astray := _count(db, _ASTRAY):
@@ -95,7 +93,6 @@ class PostgresKeeper:
         return done
 
     def backup(self, path: str) -> int:
-        """See ``Keeper``."""
         target = os.path.abspath(path)
         if os.path.exists(target):
             raise InvalidInput(f"{path!r} is there already; a backup overwrites nothing")
@@ -114,7 +111,6 @@ class PostgresKeeper:
         return count
 
     def restore(self, path: str) -> int:
-        """See ``Keeper``."""
         with opened_backup(path) as backup, tempfile.TemporaryDirectory(prefix="commonplace-") as folder:
             copy = os.path.join(folder, "backup.db")
             _duplicate(backup, copy)
@@ -145,7 +141,7 @@ def _count(db: PostgresDb, from_where: str) -> int:
 
 
 def _recount(db: PostgresDb) -> list[str]:
-    """Count anew, if it is wrong, while nobody else adds to the count: what they write then is added to the new one."""
+    """Count anew, if it is wrong, while no other transaction adds to the count."""
     db.run("lock table tally in share row exclusive mode")
     if not (wrong := _count(db, _MISCOUNTED)):
         return []
@@ -171,7 +167,7 @@ def _misfits(db: PostgresDb, table: str) -> str:
 
 
 def _unlinked(db: PostgresDb) -> Iterator[tuple[str, int, list[str], list[str]]]:
-    """Rows whose tags and parents, as they can be asked for, are not those that they have."""
+    """Yield rows whose arrays of tags and parents are not those that they have."""
     for table, row, fields, [tagged, derived] in every_row(db, "tagged", "derived"):
         tags, parents = unpacked(fields[FIELDS.index("tags")]), unpacked(fields[FIELDS.index("parents")])
         if (tags, list(dict.fromkeys(parents))) != (tagged, derived):
@@ -182,7 +178,7 @@ def _unlinked(db: PostgresDb) -> Iterator[tuple[str, int, list[str], list[str]]]
 
 
 def _copy(source: Iterator[Item], path: str) -> int:
-    """Write items to a new file, whole and verified; returns how many records they are."""
+    """Write items to a new file, complete and verified; return how many records they are."""
     with closing(SqliteStore(path)) as target, target.writing(durable=True) as db:
         count = 0
         for item in source:
@@ -194,7 +190,7 @@ def _copy(source: Iterator[Item], path: str) -> int:
 
 
 def _settled(path: str) -> None:
-    """One file, nothing beside it, on the disk."""
+    """Leave one file, without side files, flushed to the disk."""
     db = apsw.Connection(path)
     try:
         db.execute("pragma journal_mode = delete")
@@ -209,7 +205,7 @@ def _settled(path: str) -> None:
 
 
 def _duplicate(backup: apsw.Connection, path: str) -> None:
-    """A copy of a backup, which may be brought to the newest form."""
+    """Copy a backup, so that the copy can be migrated."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     target = apsw.Connection(path)
     try:
@@ -220,7 +216,7 @@ def _duplicate(backup: apsw.Connection, path: str) -> None:
 
 
 def _fill(db: PostgresDb, source: Iterator[Item], own: str) -> int:
-    """Put items in the place of everything that is there; returns how many records they are."""
+    """Replace the whole store by items; return how many records they are."""
     bulk_load.empty(db)
     count = 0
     while batch := list(islice(source, PAGE)):

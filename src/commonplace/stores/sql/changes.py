@@ -1,4 +1,4 @@
-"""Every change, made inside a transaction that somebody else opened.  One function per change; the match is closed."""
+"""Make every change, inside a transaction that the caller opened.  One function per change; the match is closed."""
 
 from __future__ import annotations
 
@@ -437,7 +437,7 @@ def _cap(db: Db, change: Cap) -> Outcome:
 
 
 def _consolidated(db: Db, change: MarkConsolidated) -> Outcome:
-    """Set a mark, not a new version: what the record says is unchanged."""
+    """Set a mark, not a new version: the content is unchanged."""
     marked = []
     for id_ in change.ids:
         record = read(db, id_)

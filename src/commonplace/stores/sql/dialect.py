@@ -1,8 +1,8 @@
 """What a database contributes to the rules: how it is asked, how it words a few conditions, and what it indexes how.
 
-A ``Db`` is one connection, lent for one transaction.  SQLite indexes by triggers, so there most of the writing below
-the rows happens by itself; PostgreSQL is told.  An *entry* is what a search reads of a record, an earlier version or a
-chunk: its number is the row of that times four, plus 0, 2 or 1.
+A ``Db`` is one connection, lent for one transaction.  SQLite indexes by triggers, so there most of the methods that
+index have little to do; PostgreSQL is given each entry.  An *entry* is what a search reads of a record, an earlier
+version or a chunk: its number is the row of that times four, plus 0, 2 or 1.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ class Db(Protocol):
     # Events
 
     def insert_events(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert events so that nobody sees a later one before an earlier one, and wake who waits for them."""
+        """Insert events so that no reader sees a later one before an earlier one, and wake those who wait for them."""
 
     def may_trim(self) -> bool:
-        """Return whether nobody else is trimming events."""
+        """Return whether no other transaction is trimming events."""
 
     def erase_events(self, start: int, end: int) -> int:
         """Erase events after one number and up to another, but for archives; return how far it came."""

@@ -54,7 +54,7 @@ def floor(db: Db) -> int:
 def trim(db: Db, change: TrimEvents) -> Outcome:
     """Erase the earliest events if they are old; it begins where the last one ended, past all old archives.
 
-    One at a time, and nobody waits: another that is at it already does it for both.
+    One at a time, and no one waits: a transaction that is trimming already does it for both.
     """
     if not db.may_trim():
         return Outcome()

@@ -52,7 +52,7 @@ def hash_problems(db: Db) -> Iterator[StoreProblem]:
 
 
 def accept_altered(db: Db) -> list[str]:
-    """Accept altered rows as they are now; a record that has a file takes what the file says at the next sync."""
+    """Accept altered rows as they are now; the file of a record, if it has one, wins at the next sync."""
     return [_accept(db, altered) for altered in list(altered_rows(db))]
 
 

@@ -61,34 +61,28 @@ class SqlMover:
 
     @property
     def name(self) -> str:
-        """See ``Mover``."""
         return self._store.name
 
     def count(self) -> int:
-        """See ``Mover``."""
         with self._store.using() as db:
             counts = [db.every(f"select count(*) from {table}")[0][0] for table in _COUNTED]
             return sum(map(int, counts)) + len([*_embedders(db), *_floor(db)])
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Iterator[Item]]:
-        """See ``Mover``."""
         with self._store.reading() as db:
             yield items(db, self._store.own_folders)
 
     def items(self) -> Iterator[Item]:
-        """See ``Mover``."""
         with self._store.using() as db:
             yield from items(db, self._store.own_folders)
 
     def copy_source(self) -> str | None:
-        """See ``Mover``."""
         with self._store.using() as db:
             row = db.first(f"select value from {db.notes} where key = ?", [MARK])
         return str(row[0]) if row else None
 
     def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), copy_source: str | None) -> None:
-        """See ``Mover``."""
         with self._store.writing() as db:
             self._store.load_items(db, items, gone=gone)
             if copy_source is None:

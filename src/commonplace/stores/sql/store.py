@@ -45,7 +45,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     def writing(self, *, durable: bool = True) -> AbstractContextManager[Db]:
-        """Make all of it or none, while nobody else writes."""
+        """Make all of it or none, while no other process writes."""
 
     @abstractmethod
     def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:
@@ -74,76 +74,60 @@ class SqlStore(ABC):
             return work(db)
 
     def get(self, id: str) -> Record | None:
-        """See ``Store``."""
         return self._ask(lambda db: changes.read(db, id))
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
-        """See ``Store``."""
         return self._ask(lambda db: _find(db, where, order, limit))
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
-        """See ``Store``."""
         return self._read(lambda db: search.match(db, where, query, limit=limit))
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        """See ``Store``."""
         return self._read(lambda db: search.nearest(db, where, vector, limit=limit))
 
     def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        """See ``Store``."""
         return self._read(lambda db: search.survey(db, where, query, vector, limit=limit))
 
     def speakers(self, scopes: Collection[Scope]) -> list[str]:
-        """See ``Store``."""
         return self._read(lambda db: search.speakers(db, scopes))
 
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
-        """See ``Store``."""
         from commonplace.stores.sql import documents  # noqa: PLC0415 - no recall asks for them
 
         return self._ask(lambda db: documents.listed(db, where, limit=limit))
 
     def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
-        """See ``Store``."""
         from commonplace.stores.sql import documents  # noqa: PLC0415 - no recall asks for them
 
         return self._ask(lambda db: documents.chunks(db, where, limit=limit, after=after))
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
-        """See ``Store``."""
         return self._ask(lambda db: _files(db, self._folder(folder), records))
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
-        """See ``Store``."""
         return self._ask(lambda db: _census(db, at))
 
     def measure(self, where: Filter) -> Measure:
-        """See ``Store``."""
         return self._ask(lambda db: changes.measure(db, where))
 
     def versions_digest(self, where: Filter) -> str:
-        """See ``Store``."""
         return versions_digest(self._ask(lambda db: changes.versions(db, where)))
 
     def scopes(self, below: Scope | None = None) -> list[Scope]:
-        """See ``Store``."""
         every = "select path from scope"
         found = self._ask(lambda db: db.every(every) if below is None else scopes_below(db, below))
         return sorted((scope_at(path) for path, *_ in found), key=str)
 
     def scopes_with_records(self, below: Scope) -> list[Scope]:
-        """See ``Store``."""
         having = "where exists (select 1 from record r where r.scope = below.id)"
         return [scope_at(path) for path, _ in sorted(self._ask(lambda db: scopes_below(db, below, having=having)))]
 
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
-        """See ``Store``."""
         from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for them
 
         return self._ask(lambda db: events.listed(db, scopes, after=after, limit=limit))
 
     def events_floor(self) -> int:
-        """See ``Store``."""
         from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for it
 
         return self._ask(events.floor)
@@ -154,19 +138,15 @@ class SqlStore(ABC):
         return self._ask(events.last)
 
     def embedder(self) -> EmbedderIdentity | None:
-        """See ``Store``."""
         return self._ask(vectors.embedder)
 
     def list_unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[UnembeddedText]:
-        """See ``Store``."""
         return self._read(lambda db: vectors.list_unembedded(db, identity, limit))
 
     def count_unembedded(self, identity: EmbedderIdentity) -> int:
-        """See ``Store``."""
         return self._read(lambda db: vectors.count_unembedded(db, identity))
 
     def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
-        """See ``Store``."""
         from commonplace.stores.sql import jobs  # noqa: PLC0415 - no recall asks for them
 
         return self._ask(lambda db: jobs.states(db, scopes, self._time(now)))

@@ -117,7 +117,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class WriterLock:
-    """The file in which writers queue, and beside which the store's high-water mark is kept.
+    """The file in which writers queue, and which holds the store's high-water mark.
 
     The mark is the number of the last durable write.  It lies outside of the database, so that a store which reopens
     below it is known to have lost its end.
@@ -161,7 +161,7 @@ class WriterLock:
         return (text[0], int(text[1])) if len(text) == 2 and text[1].isdecimal() else None  # noqa: PLR2004
 
     def close(self) -> None:
-        """Give the file back, unless somebody is writing just now."""
+        """Close the file, unless a thread is writing just now."""
         self._own()
         if self._threads.acquire(blocking=False):
             self._drop()
@@ -180,7 +180,7 @@ class WriterLock:
         self._descriptor = None
 
     def _own(self) -> None:
-        """Start afresh in a forked child: whoever held the lock is not here to give it back, nor is it ours."""
+        """Start afresh in a forked child: the thread that held the lock is not here to release it."""
         if self._pid != os.getpid():
             self._drop()
             self._threads, self._pid = threading.Lock(), os.getpid()
@@ -251,8 +251,8 @@ _OWN = (CommonplaceError, apsw.Error, ValueError, TypeError, ArithmeticError)
 class GroupCommit:
     """Threads that write at once share one transaction, and with it one wait for the disk: the slow part of a write.
 
-    The first to come leads: it makes what everybody who waits has to do, each in a savepoint, and commits.  Nobody is
-    told before that.  Who comes meanwhile waits, and the first of them leads the next.
+    The first to come leads: it does the work of all that wait, each in a savepoint, and commits.  No one gets a result
+    before that.  Who comes meanwhile waits, and the first of them leads the next.
     """
 
     def __init__(self) -> None:
@@ -263,7 +263,7 @@ class GroupCommit:
 
     def run(self, writing: Writing, work: Work, *, durable: bool) -> Any:
         """Do some work in a transaction, which ``writing`` opens; when it returns, that is committed."""
-        if self._pid != os.getpid():  # a forked child: whoever led is not here to go on
+        if self._pid != os.getpid():  # a forked child: the thread that led is not here to continue
             self._guard, self._waiting, self._led, self._pid = threading.Lock(), [], False, os.getpid()
         turn = Turn(work, durable=durable)
         with self._guard:
@@ -276,7 +276,7 @@ class GroupCommit:
         return turn.take_result()
 
     def _leave(self, turn: Turn) -> None:
-        """Give up waiting, unless somebody has begun with it."""
+        """Give up waiting, unless the leader has begun with it."""
         with self._guard:
             if turn in self._waiting and not turn.woken.is_set():
                 self._waiting.remove(turn)
@@ -292,7 +292,7 @@ class GroupCommit:
                 for turn in turns:
                     turn.make(db, alone=len(turns) == 1)
         except BaseException as error:
-            for turn in turns[1:]:  # the first is the caller's own, who hears of it by this
+            for turn in turns[1:]:  # the first is the caller's own: this raises for it
                 turn.abandon(error)
             raise
         finally:
@@ -305,27 +305,31 @@ class GroupCommit:
                 turn.woken.set()
 
 
+#: What an error of the driver means, first match first; the cause stays.
+_ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
+    (apsw.BusyError, StoreBusy, "the store {0!r} is locked; nothing was changed"),
+    ((apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError), StoreDamaged,
+     "the store {0!r} is damaged ({1}); run `commonplace doctor`"),
+    (UnicodeEncodeError, InvalidInput,
+     "text with half a character in it, a lone surrogate, can be neither kept nor found"),
+    (apsw.FullError, StoreError, "the disk of {0!r} is full; nothing was changed"),
+    (apsw.ReadOnlyError, StoreError, "the store {0!r} cannot be written to; nothing was changed"),
+    ((apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError), StoreError,
+     "the store {0!r} cannot be opened: {1}"),
+    (apsw.Error, StoreError, "the store {0!r} failed: {1}"),
+)  # fmt: skip
+
+
 @contextlib.contextmanager
 def mapped(path: str) -> Iterator[None]:
-    """Say what the driver said, in our words; the cause stays."""
+    """Translate errors of the driver."""
     try:
         yield
-    except apsw.BusyError as error:
-        raise StoreBusy(f"the store {path!r} is locked; nothing was changed") from error
-    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
-        raise StoreDamaged(f"the store {path!r} is damaged ({error}); run `commonplace doctor`") from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            "text with half a character in it, a lone surrogate, can be neither kept nor found"
-        ) from error
-    except apsw.FullError as error:
-        raise StoreError(f"the disk of {path!r} is full; nothing was changed") from error
-    except apsw.ReadOnlyError as error:
-        raise StoreError(f"the store {path!r} cannot be written to; nothing was changed") from error
-    except (apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError) as error:
-        raise StoreError(f"the store {path!r} cannot be opened: {error}") from error
-    except apsw.Error as error:
-        raise StoreError(f"the store {path!r} failed: {error}") from error
+    except (apsw.Error, UnicodeError, OSError) as error:
+        for kinds, translated, message in _ERRORS:
+            if isinstance(error, kinds):
+                raise translated(message.format(path, error)) from error
+        raise
 
 
 def prepare(db: SqliteDb, path: str, scripts: list[str], *, fills: Mapping[int, Fill], product: str) -> None:
@@ -354,7 +358,7 @@ def prepare(db: SqliteDb, path: str, scripts: list[str], *, fills: Mapping[int, 
 
 
 def _name_store(db: SqliteDb, product: str) -> None:
-    """Name the store and number its writes from 0, in the transaction that makes it: a crash leaves none nameless."""
+    """Name the store and number its writes from 0, in the transaction that makes it: a crash leaves none without."""
     rows = [("store", os.urandom(8).hex()), ("sequence", 0)]
     db.executemany("insert or ignore into meta values (?, ?)", rows)
     db.execute("insert or replace into meta values ('written_by', ?)", (product,))

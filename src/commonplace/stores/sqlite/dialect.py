@@ -149,15 +149,13 @@ class SqliteDb(apsw.Connection):
         """Execute a statement for each of these rows."""
         self.executemany(sql, rows)
 
-    def run_unique(self, sql: str, values: Sequence[Any], *, keyed: bool) -> int | None:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def run_unique(self, sql: str, values: Sequence[Any], *, keyed: bool) -> int | None:
         try:
             return self.run(sql, values)
         except apsw.ConstraintError:
             return None
 
-    def every_of(self, questions: Sequence[Sql], *, numbers: Collection[int] = ()) -> list[list[tuple[Any, ...]]]:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def every_of(self, questions: Sequence[Sql], *, numbers: Collection[int] = ()) -> list[list[tuple[Any, ...]]]:
         return [self.every(*question) for question in questions]
 
     # Wording
@@ -184,14 +182,12 @@ class SqliteDb(apsw.Connection):
         own = f"exists (select 1 from json_each({alias}.parents) where {inner})"
         return own if past else f"{alias}.row in (select record from parent where {inner})", values
 
-    def terms_sql(self, table: str, alias: str) -> str:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def terms_sql(self, table: str, alias: str) -> str:
         return f"{alias}.terms"
 
     # Records and chunks with their index
 
-    def own_values(self, record: Record, terms: Terms | None) -> dict[str, Any]:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def own_values(self, record: Record, terms: Terms | None) -> dict[str, Any]:
         return {} if terms is None else {"terms": " ".join(terms), "length": len(terms)}
 
     def insert_record(
@@ -200,10 +196,9 @@ class SqliteDb(apsw.Connection):
         row: Sequence[Any],
         terms: Terms,
         *,
-        scope: int,  # noqa: ARG002 - see Db
+        scope: int,
         vector: Vector | None,
     ) -> int | None:
-        """See ``Db``."""
         if not self.run(_INSERT_RECORD, [*row, " ".join(terms), len(terms)]):
             return None
         number = self.last_insert_rowid()  # sooner than `returning`
@@ -212,8 +207,7 @@ class SqliteDb(apsw.Connection):
             put(self, number * 4, vector)
         return number
 
-    def index_record(self, number: int, record: Record, terms: Terms | None, *, scope: int) -> None:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def index_record(self, number: int, record: Record, terms: Terms | None, *, scope: int) -> None:
         self.execute("delete from tag where record = ?", (number,))
         self.execute("delete from parent where record = ?", (number,))
         self._link(number, record)
@@ -230,25 +224,21 @@ class SqliteDb(apsw.Connection):
     ) -> None:
         """See ``Db``; a trigger does it."""
 
-    def insert_chunk(self, values: Sequence[Any], terms: Terms, *, scope: int) -> int:  # noqa: ARG002 - see Db
-        """See ``Db``."""
+    def insert_chunk(self, values: Sequence[Any], terms: Terms, *, scope: int) -> int:
         [(row,)] = self.every(_INSERT_CHUNK, [*values, " ".join(terms), len(terms)])
         return int(row)
 
     def drop_counts(self) -> None:
-        """See ``Db``."""
         self.execute("delete from bucket where id / 4 not in (select id from scope)")
 
     # Vectors, each with its code
 
     def numbers(self, data: Any, dimensions: int) -> Sequence[float]:
-        """See ``Db``."""
         if len(data) != FLOAT_BYTES * dimensions:
             raise StoreDamaged("vectors are missing or damaged; run `commonplace doctor`")
         return unpack(f"{dimensions}f", data)
 
     def save_vector(self, entry: int, vector: array[float], *, coming: bool) -> None:
-        """See ``Db``."""
         self.save_coded(entry, vector.tobytes(), codes.stamped(entry, vector), coming=coming)
 
     def save_coded(self, entry: int, data: bytes, code: bytes, *, coming: bool) -> None:
@@ -261,7 +251,6 @@ class SqliteDb(apsw.Connection):
         self.execute(f"insert or replace into code select {columns} from entry where id = ?", (code, entry))
 
     def copy_vectors(self, entry: int, to: int) -> None:
-        """See ``Db``."""
         coded = "vector v join code c on c.bucket = v.bucket and c.id = v.entry where v.entry = ?"
         for sql, coming in (
             (f"select v.data, c.data from {coded}", False),
@@ -271,7 +260,6 @@ class SqliteDb(apsw.Connection):
                 self.save_coded(to, data, codes.restamped(to, code), coming=coming)
 
     def switch_vectors(self) -> None:
-        """See ``Db``."""
         self.execute("delete from code")
         self.execute("delete from vector")
         self.execute("insert into vector select e.id, e.bucket, b.data from beside b join entry e on e.id = b.entry")
@@ -290,7 +278,6 @@ class SqliteDb(apsw.Connection):
                 self.save_vector(entry, array("f", data), coming=keys == COMING)
 
     def note(self, key: str, value: str | int) -> None:
-        """See ``Db``."""
         self.execute("insert or replace into meta values (?, ?)", (key, value))
 
     # Events: one writer at a time, so their numbers are in the order of the commits
@@ -300,18 +287,15 @@ class SqliteDb(apsw.Connection):
         self.executemany(sql, rows)
 
     def may_trim(self) -> bool:
-        """See ``Db``."""
         return True
 
     def erase_events(self, start: int, end: int) -> int:
-        """See ``Db``."""
         self.execute("delete from event where seq > ? and seq <= ? and what <> 'memory.archived'", (start, end))
         return end
 
     # Searching
 
     def postings(self, where: Filter, query: Query) -> tuple[Postings, int, int]:
-        """See ``Db``."""
         terms = list(dict.fromkeys(term for word in query.words for terms in word.terms for term in terms))
         numbers, texts, length = self.buckets(where)
         condition, values = entry_sql(self, where)
@@ -354,7 +338,6 @@ class SqliteDb(apsw.Connection):
         return [entry for far, entry in rows if far <= cut]
 
     def candidates(self, where: Filter, query: Query, vector: Vector | None, limit: int) -> Candidates:
-        """See ``Db``."""
         postings, texts, length = self.postings(where, query)
         asked = asked_vector(vector, embedder(self))
         near = [] if asked is None else self._near(self, where, asked, limit)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
 NEWEST = 5  # the number of the last script in migrations/
-#: Changes by which somebody wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
+#: Changes by which a user wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
 #: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
 _ERASING = (Delete, DeleteDocuments, DropScope)
 
@@ -56,7 +56,7 @@ class SqliteStore(SqlStore):
         self._pool = Pool(on_disk=path != ":memory:")
         self._lock = None if path == ":memory:" else WriterLock(self.path + ".lock")
         self._commits = GroupCommit()
-        self._private = threading.RLock()  # :memory: has one connection; everybody waits for it
+        self._private = threading.RLock()  # :memory: has one connection; all threads wait for it
         with self.using():
             pass
 
@@ -75,7 +75,6 @@ class SqliteStore(SqlStore):
     # Writing
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
-        """See ``Store``."""
         if not changes:
             return []
         durable = not all(isinstance(change, NOT_DURABLE) for change in changes)
@@ -97,7 +96,6 @@ class SqliteStore(SqlStore):
             return False
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
-        """See ``Store``."""
         from commonplace.stores.sql import jobs  # noqa: PLC0415 - no recall claims one
 
         with self.writing(durable=True) as db:
@@ -107,7 +105,7 @@ class SqliteStore(SqlStore):
         """Remove erased bytes from every file; False while a reader needs the old ones."""
         if self._lock is None:
             return True
-        from commonplace.stores.sqlite.slack import wipe  # noqa: PLC0415 - only erasing needs it
+        from commonplace.stores.sqlite.upkeep import wipe  # noqa: PLC0415 - only erasing needs it
 
         with self.using() as db, self._lock.held():
             db.set_busy_timeout(int(CHECKPOINT_SECONDS * 1000))
@@ -125,7 +123,6 @@ class SqliteStore(SqlStore):
         return True
 
     def load_items(self, db: SqliteDb, items: Sequence[Item], *, gone: Collection[Item]) -> None:
-        """See ``SqlStore``."""
         from commonplace.stores.sqlite.items import load  # noqa: PLC0415 - only what moves a store needs it
 
         load(db, items, gone=gone)
@@ -154,7 +151,6 @@ class SqliteStore(SqlStore):
             pass
 
     def close(self) -> None:
-        """See ``Store``."""
         self._pool.close()
         if self._lock:
             self._lock.close()

@@ -1,7 +1,7 @@
-"""Looking after a SQLite store: check everything, mend what can be mended, copy it, put a copy back.
+"""Check, repair, back up and restore a SQLite store.
 
 The database's own check does not notice a flipped bit in a text or a lost end of the log, so every row carries a hash
-and the number of the last write is kept beside the file as well.
+and the number of the last write is noted beside the file as well.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import stat
 from array import array
 from collections.abc import Iterator
+from struct import unpack_from
 
 import apsw
 
@@ -40,13 +41,12 @@ _ENTRIES = """
 
 
 class SqliteKeeper:
-    """Looks after one store."""
+    """Checks, repairs and backs up one store."""
 
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
 
     def check(self) -> list[StoreProblem]:
-        """See ``Keeper``."""
         try:
             with self.store.using() as db:
                 found = [
@@ -61,7 +61,6 @@ class SqliteKeeper:
         return [*found, *self._surroundings()]
 
     def repair(self) -> list[str]:
-        """See ``Keeper``."""
         done = []
         if self._is_damaged():
             done.append(self._salvage())
@@ -85,7 +84,6 @@ class SqliteKeeper:
         return done
 
     def backup(self, path: str) -> int:
-        """See ``Keeper``."""
         target = os.path.abspath(path)
         if os.path.exists(target):
             raise InvalidInput(f"{path!r} is there already; a backup overwrites nothing")
@@ -104,7 +102,6 @@ class SqliteKeeper:
         return count
 
     def restore(self, path: str) -> int:
-        """See ``Keeper``."""
         with opened_backup(path) as source, self.store.using() as db, self.store.locked():
             with db.backup("main", source, "main") as copying:
                 copying.step(-1)
@@ -181,7 +178,7 @@ class SqliteKeeper:
             return True
 
     def _salvage(self) -> str:
-        """Carry what can be read over into a new file; the damaged one is kept beside it."""
+        """Copy what can be read into a new file; the damaged one stays beside it."""
         aside = _free(f"{self.store.path}.damaged")
         fresh = SqliteStore(_free(f"{self.store.path}.salvaged"))
         with self.store.locked():
@@ -200,6 +197,51 @@ class SqliteKeeper:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(fresh.path + side)
         return f"{saved} records were carried over to a new database; the damaged one is {aside!r}"
+
+
+# Erased bytes: ``secure_delete`` overwrites a row that is deleted, but not the copies that were left behind when pages
+# were split and rows moved from one to another: one erased text in some fifty could still be read in the file.  No
+# reader ever looks at those bytes, so they can be overwritten in place.
+
+_INNER, _LEAVES = (2, 5), (10, 13)  # the first byte of a page that holds rows; every other page begins with a 0
+_PAGES_MOST = 2 << 24  # from here on the number of a following page could be taken for that first byte
+_ZEROS = bytes(65_536)  # the largest page
+
+
+def wipe(db: apsw.Connection, path: str) -> None:
+    """Overwrite all bytes that belong to no row.
+
+    Call in a write transaction that has changed nothing yet and will change something, with the log emptied before it:
+    then the file is complete, no one else writes, and all other connections forget their copies of its pages.
+    """
+    size, pages = int(db.pragma("page_size")), int(db.pragma("page_count"))
+    if pages >= _PAGES_MOST:
+        return
+    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        for number in range(1, pages):  # the first page holds the schema
+            page = file.xRead(size, number * size)
+            for start, end in _slack(page):
+                if page[start:end] != _ZEROS[: end - start]:
+                    file.xWrite(_ZEROS[: end - start], number * size + start)
+        file.xSync(apsw.SQLITE_SYNC_NORMAL)
+    finally:
+        file.xClose()
+    db.execute("pragma shrink_memory")  # this connection forgets its copies too
+
+
+def _slack(page: bytes) -> Iterator[tuple[int, int]]:
+    """Where a page holds no row: before the first one, and in each gap between two.  What makes no sense ends it."""
+    if page[0] not in _INNER + _LEAVES:
+        return
+    gap, cells, content = unpack_from(">HHH", page, 1)
+    start, end = (12 if page[0] in _INNER else 8) + 2 * cells, content or 65_536
+    while start <= end <= len(page):
+        yield start, end
+        if not end <= gap <= len(page) - 4:
+            return
+        following, size = unpack_from(">HH", page, gap)
+        start, end, gap = gap + 4, gap + size, following
 
 
 # Codes of vectors
@@ -250,7 +292,7 @@ def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, 
 
 
 def _copy(db: apsw.Connection, path: str) -> int:
-    """Copy a database into an empty file, whole and verified."""
+    """Copy a database into an empty file, complete and verified."""
     with mapped(path):
         target = apsw.Connection(path)
         try:
@@ -268,7 +310,7 @@ def _copy(db: apsw.Connection, path: str) -> int:
 
 @contextlib.contextmanager
 def opened_backup(path: str) -> Iterator[apsw.Connection]:
-    """A backup that is one, and is whole; for reading."""
+    """Open a backup for reading; refuse a file that is none, or is damaged."""
     if not os.path.isfile(path):
         raise InvalidInput(f"there is no backup {path!r}")
     with mapped(path):

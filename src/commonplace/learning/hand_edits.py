@@ -7,7 +7,6 @@ says the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -24,11 +23,6 @@ from commonplace.text.blocks import (
     without_empty,
 )
 
-#: Text that could close the block that memory is shown in, or pose as a turn of the conversation.
-_POSING = re.compile(
-    r"<(?=\s*[/|]?\s*(?:memory|system|user|assistant|human|tool|instructions?|im_start|im_end)\b)", re.IGNORECASE
-)
-
 
 class Edits(Value):
     """What a person has done to a text over time."""
@@ -42,17 +36,17 @@ class Edits(Value):
         return tuple(one.text for one in self.owned)
 
 
-def digest(text: str) -> str:
+def block_digest(text: str) -> str:
     """What a block says, in few characters."""
     return sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
-def said(text: str) -> str:
+def content_digest(text: str) -> str:
     """What a block says in its own words, in few characters: whatever stands behind it in brackets."""
-    return digest(strip_reference(text))
+    return block_digest(strip_reference(text))
 
 
-def edited(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits:
+def find_edits(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits:
     """What a person has done by now: ``base`` is what was last written, ``file`` what is there.
 
     Without ``strike`` the base is only a guess: what is missing in the file was perhaps never there.
@@ -64,8 +58,8 @@ def edited(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits
     owned = _owned(theirs, new | kept)
     stay = was_owned | {block.text for block in theirs}
     out = [ours[number].text for number in gone if not ours[number].level and ours[number].text not in stay]
-    struck = {said(text) for text in out} if strike else set[str]()
-    back = {said(block.text) for block in theirs}
+    struck = {content_digest(text) for text in out} if strike else set[str]()
+    back = {content_digest(block.text) for block in theirs}
     return Edits(owned=owned, struck=frozenset((before.struck | struck) - back))
 
 
@@ -96,7 +90,7 @@ def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[OwnedBlock
     return tuple(owned)
 
 
-def woven(generated: str, edits: Edits) -> str:
+def merge_edits(generated: str, edits: Edits) -> str:
     """The next text: what was made, less what a person struck, with what they wrote where they wrote it."""
     held = {name for text in edits.texts for name in references(text)}
     made = blocks(generated)
@@ -110,7 +104,7 @@ def woven(generated: str, edits: Edits) -> str:
 def _is_theirs(block: Block, edits: Edits, held: set[str]) -> bool:
     """Whether a block is struck, or a person has put it into their own words."""
     named = references(block.text)
-    return (bool(named) and named <= held) or (bool(edits.struck) and said(block.text) in edits.struck)
+    return (bool(named) and named <= held) or (bool(edits.struck) and content_digest(block.text) in edits.struck)
 
 
 def _insert(made: list[Block], one: OwnedBlock) -> None:
@@ -151,8 +145,3 @@ def _after(made: Sequence[Block], path: tuple[str, ...]) -> int:
     """Behind everything under these headings."""
     inside = [n for n, block in enumerate(made) if block.path[: len(path)] == path]
     return inside[-1] + 1 if inside else len(made)
-
-
-def harmless(text: str) -> str:
-    """A text that cannot close the block it is shown in, nor pose as a turn of the conversation."""
-    return _POSING.sub("&lt;", text)
