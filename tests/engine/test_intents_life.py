@@ -425,7 +425,7 @@ def test_what_happened_can_be_kept_for_longer_or_for_ever(store, clock):
         told.append([event.key for event in memory.events(OPERATOR, agent=agent)])
     assert told == [["b"], ["a", "b"]]
     for wrong in (-1, 36_501, True, 1.5, "7"):
-        with pytest.raises(InvalidInput, match="events are kept for 0"):
+        with pytest.raises(InvalidInput, match="event_days must be 0"):
             Intents(store, event_days=wrong)
 
 
