@@ -14,14 +14,14 @@ from commonplace.model.records import Trust, Usage
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.periods import periods
-from commonplace.text.question import Asked, Profile
+from commonplace.text.question import ParsedQuestion, Profile
 from stands import rows
 
 HERE, THERE = Scope.of(("project", "here")), Scope.of(("project", "there"))
 MAY = datetime(2023, 5, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-QUESTION = Asked(text="?", profile=Profile.RECALL)
-WORK = Asked(text="", profile=Profile.WORKING)
+QUESTION = ParsedQuestion(text="?", profile=Profile.RECALL)
+WORK = ParsedQuestion(text="", profile=Profile.WORKING)
 BOTH = pytest.mark.parametrize("asked", [QUESTION, WORK], ids=["recall", "working"])
 
 

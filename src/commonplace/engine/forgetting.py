@@ -22,7 +22,7 @@ from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import CATEGORIES, Json, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
-from commonplace.text.blocks import INTRO, Block, blocks, joined, references, unreferenced, without_empty
+from commonplace.text.blocks import INTRO, Block, blocks, join_blocks, references, strip_reference, without_empty
 from commonplace.text.cleaning import plain_line
 from commonplace.text.words import says_something, terms
 
@@ -245,7 +245,7 @@ def clean_artifact(
     ]
     cleaned = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
     cleaned |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
-    return joined(kept) if moved else text, cleaned
+    return join_blocks(kept) if moved else text, cleaned
 
 
 def _left_out(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
@@ -278,7 +278,7 @@ def _clean_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) ->
 
 def _repeats(dropped: Mapping[str, str], erasure: Erasure) -> bool:
     named = references(dropped["text"]) & erasure.names
-    return bool(named) or erasure.is_in(f"{unreferenced(dropped['text'])} {dropped['reason']}")
+    return bool(named) or erasure.is_in(f"{strip_reference(dropped['text'])} {dropped['reason']}")
 
 
 # Blocks
@@ -287,8 +287,8 @@ def _repeats(dropped: Mapping[str, str], erasure: Erasure) -> bool:
 def without_erased_blocks(text: str, erasure: Erasure) -> str:
     """A text without the blocks that repeat what is erased."""
     found = blocks(text)
-    kept = [block for block in found if block.level or not erasure.is_in(unreferenced(block.text))]
-    return text if len(kept) == len(found) else joined(without_empty(kept))
+    kept = [block for block in found if block.level or not erasure.is_in(strip_reference(block.text))]
+    return text if len(kept) == len(found) else join_blocks(without_empty(kept))
 
 
 def without_erased_sentences(text: str, erasure: Erasure) -> str:
@@ -302,7 +302,7 @@ def without_erased_names(text: str, erasure: Erasure) -> str:
     """A text without the blocks that name nothing but what is erased: for one in which anything may be a person's."""
     found = blocks(text)
     kept = [block for block in found if not _named_only(block.text, erasure)]
-    return text if len(kept) == len(found) else joined(without_empty(kept))
+    return text if len(kept) == len(found) else join_blocks(without_empty(kept))
 
 
 def _named_only(text: str, erasure: Erasure) -> bool:
@@ -339,7 +339,7 @@ def _remaining_text(name: str, block: Block, erasure: Erasure, theirs: Collectio
         plain = block.text.lstrip("# ").casefold()
         stays = block.level == 1 or name == RAW or plain in _SECTIONS or not erasure.is_in(plain)
         return block.text if stays else None
-    if not _is_elsewhere(name, block, erasure) and erasure.is_in(unreferenced(block.text)):
+    if not _is_elsewhere(name, block, erasure) and erasure.is_in(strip_reference(block.text)):
         return None
     return _without_references(block.text, references(block.text) & erasure.names)
 

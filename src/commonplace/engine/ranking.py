@@ -20,7 +20,7 @@ from commonplace.model.queries import Hit, Sighting, Survey
 from commonplace.model.records import Trust
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.periods import periods
-from commonplace.text.question import MACHINES, Asked, Profile
+from commonplace.text.question import MACHINES, ParsedQuestion, Profile
 
 # Evidence.  With the first five alone the best that there can be is 1; without vectors the other three share it.
 WORDS = 0.15  # the question's words, each where it is worth most: in the text, or a little less in its neighbours
@@ -96,7 +96,7 @@ class _Candidate:
 class _Comparison:
     """What all candidates are compared with: the best of each measure."""
 
-    def __init__(self, seen: Sequence[_Candidate], asked: Asked) -> None:
+    def __init__(self, seen: Sequence[_Candidate], asked: ParsedQuestion) -> None:
         self.most = max(one.words for one in seen) or 1.0
         self.sessions = _sessions(seen)
         self.ages = _ages(seen) if asked.profile is Profile.WORKING else {}
@@ -110,7 +110,7 @@ class _Comparison:
         return min(1.0, max(0.0, 1 - (self.high - cosine) / max(SPAN, self.high - self.low)))
 
 
-def rank(survey: Survey, asked: Asked, *, limit: int) -> list[Hit]:
+def rank(survey: Survey, asked: ParsedQuestion, *, limit: int) -> list[Hit]:
     """The best hits, best first, ties by id: the same survey always gives the same hits."""
     seen = _candidates(survey)
     if not seen:
@@ -127,7 +127,7 @@ def rank(survey: Survey, asked: Asked, *, limit: int) -> list[Hit]:
     return [_hit(one, asked, view) for *_, one in scored[:limit]]
 
 
-def _hit(one: _Candidate, asked: Asked, view: _Comparison) -> Hit:
+def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
     """Return the hit with its score, at most 1; what a date or a pin adds above that is a negative part."""
     evidence = _evidence(one, asked, view)
     base = sum([part for _, part in evidence])
@@ -214,7 +214,7 @@ def _sessions(seen: Sequence[_Candidate]) -> dict[int, float]:
 # Evidence and boosts
 
 
-def _bears(one: _Candidate, asked: Asked, view: _Comparison) -> bool:
+def _bears(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> bool:
     """Tell whether a candidate matches at all: something is always nearest, and there may be no answer."""
     near = max(one.sighting.similarity or 0.0, (one.sighting.together or 0.0) if one.before else 0.0)
     if one.own or near >= MEANT:
@@ -224,7 +224,7 @@ def _bears(one: _Candidate, asked: Asked, view: _Comparison) -> bool:
     return bool(one.words or view.sessions[one.document] or (asked.periods and _times(one, asked)))
 
 
-def _evidence(one: _Candidate, asked: Asked, view: _Comparison) -> Parts:
+def _evidence(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:
     words, session = one.words / view.most, view.sessions[one.document]
     parts = [("words", WORDS * words), ("reach", REACH * one.reach), ("session", SESSION * session)]
     cosine = one.sighting.similarity
@@ -252,7 +252,7 @@ def _is_of(one: _Candidate, name: str) -> bool:
     return not words.isdisjoint(name.split())
 
 
-def _times(one: _Candidate, asked: Asked) -> Parts:
+def _times(one: _Candidate, asked: ParsedQuestion) -> Parts:
     """What speaks for it if the question means a time: it is from then, on that day, or tells of then."""
     moment = one.moment
     if moment is None:
@@ -267,7 +267,7 @@ def _times(one: _Candidate, asked: Asked) -> Parts:
     return parts
 
 
-def _boosts(one: _Candidate, asked: Asked, view: _Comparison) -> Parts:
+def _boosts(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:
     record, chunk = one.record, one.chunk
     trust = record.trust if record else chunk.trust if chunk else Trust.EXTERNAL
     boosts: Parts = [("from outside", UNTRUSTED)] if trust is Trust.EXTERNAL else []
@@ -281,7 +281,7 @@ def _boosts(one: _Candidate, asked: Asked, view: _Comparison) -> Parts:
     return [*boosts, *_priors(one, asked)]
 
 
-def _priors(one: _Candidate, asked: Asked) -> Parts:
+def _priors(one: _Candidate, asked: ParsedQuestion) -> Parts:
     """Return the boosts for typical answers to questions about the past.  A record counts as long at any length."""
     if one.chunk is None:
         return [("length", LONG)]

@@ -33,7 +33,7 @@ from commonplace.model.errors import (
     StoreError,
 )
 from commonplace.model.items import Item, Mover, digest
-from commonplace.model.ports import Store, Tell, silent
+from commonplace.model.ports import ProgressCallback, Store, no_progress
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Draft, Record
 from commonplace.model.scopes import Scope
@@ -128,7 +128,7 @@ def import_items(
     *,
     into: Scope | None = None,
     lenient: bool = False,
-    tell: Tell = silent,
+    tell: ProgressCallback = no_progress,
 ) -> ImportResult:
     """Write what a source yields, all of it or nothing; ``into``: everything goes to that scope.
 
@@ -235,7 +235,7 @@ class _Intake:
         return passed
 
 
-def _embed(memory: Memory, tell: Tell) -> str | None:
+def _embed(memory: Memory, tell: ProgressCallback) -> str | None:
     """Embed what came in; return why it has no vectors, if that fails: words find it until then."""
     try:
         if memory.embedder and memory.store.count_unembedded(memory.embedder.identity):
@@ -259,7 +259,9 @@ class MigrationResult(Value):
     digest: str  #: of everything that both hold
 
 
-def migrate(source: Mover, target: Mover, *, replace: bool = False, tell: Tell = silent) -> MigrationResult:
+def migrate(
+    source: Mover, target: Mover, *, replace: bool = False, tell: ProgressCallback = no_progress
+) -> MigrationResult:
     """Make the target hold exactly what the source holds, and compare both as a whole.
 
     Both are read in one order, side by side.  What the target lacks or has otherwise is written, what only the target
@@ -274,19 +276,19 @@ def migrate(source: Mover, target: Mover, *, replace: bool = False, tell: Tell =
         seen = _CountedItems(items, tell, source.count())
         for batch in batches(_differences(iter(seen), target.items()), MOVED_BATCH):
             new, gone = [ours for ours, _ in batch if ours], [theirs for ours, theirs in batch if theirs and not ours]
-            target.write(new, gone=gone, begun=source.name)
+            target.write(new, gone=gone, copy_source=source.name)
             written, erased = written + len(new), erased + len(gone)
     if digest(target.items()) != seen.digest:
         raise StoreError(
             f"{target.name!r} does not hold what {source.name!r} held: another process wrote to it. Run it again."
         )
-    target.write([], begun=None)
+    target.write([], copy_source=None)
     return MigrationResult(items=seen.items, written=written, erased=erased, records=seen.records, digest=seen.digest)
 
 
 def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
-    if replace or target.begun() == source.name or not target.count():
-        target.write([], begun=source.name)
+    if replace or target.copy_source() == source.name or not target.count():
+        target.write([], copy_source=source.name)
         return
     with source.reading() as items:
         if digest(items) == digest(target.items()):  # it was moved before
@@ -297,7 +299,7 @@ def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
 class _CountedItems:
     """The items of a source, counted and hashed as they pass."""
 
-    def __init__(self, items: Iterator[Item], tell: Tell, of: int) -> None:
+    def __init__(self, items: Iterator[Item], tell: ProgressCallback, of: int) -> None:
         self._items, self._tell, self._of = items, tell, of
         self._whole = sha256()
         self.items = self.records = 0

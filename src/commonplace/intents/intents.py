@@ -46,7 +46,7 @@ from commonplace.intents.tasks import TaskManager
 from commonplace.intents.writing import Writing
 from commonplace.model.changes import Change, Delete
 from commonplace.model.errors import Forbidden, InvalidInput, NotFound
-from commonplace.model.events import EVENT_DAYS, Event, Happened
+from commonplace.model.events import EVENT_DAYS, Event, EventKind
 from commonplace.model.ids import is_id
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import Filter, Order, State
@@ -186,7 +186,7 @@ class Intents:
         if not found:
             return 0
         ids = frozenset(record.id for record in found)
-        [outcome] = self._store.apply([Delete(where=self._writing.where(scopes, ids=ids), emit=Happened.DELETED)])
+        [outcome] = self._store.apply([Delete(where=self._writing.where(scopes, ids=ids), emit=EventKind.DELETED)])
         return len(outcome.gone)
 
     # Reading
@@ -469,7 +469,7 @@ class Intents:
     def _erase(self, caller: Caller, record: Record) -> None:
         self._access.check_owner(caller, record)
         where = self._writing.where([record.scope], ids=frozenset({record.id}))
-        self._store.apply([Delete(where=where, emit=Happened.DELETED)])
+        self._store.apply([Delete(where=where, emit=EventKind.DELETED)])
 
 
 def _administers(caller: Caller, permissions: Permissions) -> bool:

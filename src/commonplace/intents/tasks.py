@@ -32,7 +32,7 @@ from commonplace.intents.entries import (
 from commonplace.intents.writing import Writing
 from commonplace.model.changes import Change, Delete, DropScope, Emit, Require, versions_digest
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.model.events import Event, Happened
+from commonplace.model.events import Event, EventKind
 from commonplace.model.queries import ANY_STATE, Order
 from commonplace.model.records import Json, Record
 from commonplace.model.scopes import Scope
@@ -122,7 +122,7 @@ class TaskManager:
         owners = task.agents if all_of_it else tuple(name for name in task.agents if name == caller.agent)
         scopes = [agent_scope(owner, task=id) for owner in owners]
         events = self._store.events(scopes, limit=ALL) if scopes else []
-        return [event for event in events if event.what is Happened.ARCHIVED]
+        return [event for event in events if event.what is EventKind.ARCHIVED]
 
     def erase(self, caller: Caller, id: str) -> None:
         """Erase a task with its working memory, its archive and its events."""
@@ -167,7 +167,7 @@ class TaskManager:
         if not held:
             return []
         if not task.policy.archive_on_completion:
-            return [Delete(where=where, emit=Happened.DELETED)]
+            return [Delete(where=where, emit=EventKind.DELETED)]
         return [
             Require(where=where, digest=versions_digest((record.id, record.version) for record in held)),
             Emit(event=_snapshot(root, live, task, where.at)),
@@ -188,7 +188,7 @@ def _snapshot(scope: Scope, records: Sequence[Record], task: Task, at: Any) -> E
     detail: dict[str, Json] = {
         "task": task.id, "outcome": task.status, "entries_archived": len(shown), "snapshot": shown,
     }  # fmt: skip
-    return Event(what=Happened.ARCHIVED, at=at, scope=scope, detail=detail)
+    return Event(what=EventKind.ARCHIVED, at=at, scope=scope, detail=detail)
 
 
 def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:

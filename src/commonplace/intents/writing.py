@@ -37,7 +37,7 @@ from commonplace.intents.retention import Retention
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Cap, Change, Delete, Put, Require, Trim
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.model.events import Happened
+from commonplace.model.events import EventKind
 from commonplace.model.queries import Filter, Order, State
 from commonplace.model.records import EMPTY, Channel, Draft, Json, Kind, Record
 from commonplace.model.scopes import Scope
@@ -249,7 +249,7 @@ class Writing:
         open_tasks = {one.task.id: one.task for one in planned if one.task}
         return [
             *(self._open(task) for task in open_tasks),
-            Delete(where=expired, emit=Happened.EXPIRED),
+            Delete(where=expired, emit=EventKind.EXPIRED),
             *(one.put for one in planned),
             *self._room(planned),
             *(cap for task in open_tasks.values() for cap in self._within(task, planned)),

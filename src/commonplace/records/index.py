@@ -23,7 +23,7 @@ from commonplace.engine.writer import document_change
 from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import CEILING, Channel, Json, Source
 from commonplace.model.values import Value
@@ -96,7 +96,9 @@ class Log(Value):
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
-def index(place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
+def index(
+    place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: ProgressCallback = no_progress
+) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
     _check_takes_transcripts(place)
     found = list(_files(paths))
@@ -106,7 +108,7 @@ def index(place: Workspace, paths: Sequence[str], *, session: str | None = None,
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workspace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+def index_logs(place: Workspace, logs: Iterable[Log], *, tell: ProgressCallback = no_progress) -> IndexReport:
     """Index transcripts that are stored in another form, such as a coding agent's."""
     _check_takes_transcripts(place)
     work = _Indexing(place, tell)
@@ -170,7 +172,7 @@ class _Position(Value):
 class _Indexing:
     """One run of indexing, and what it reports."""
 
-    def __init__(self, place: Workspace, tell: Tell) -> None:
+    def __init__(self, place: Workspace, tell: ProgressCallback) -> None:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()
