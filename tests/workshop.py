@@ -18,7 +18,7 @@ from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ProviderError
 from commonplace.model.ids import new_id
 from commonplace.model.jobs import Job
-from commonplace.model.ports import Answer
+from commonplace.model.ports import ModelAnswer
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
@@ -43,7 +43,7 @@ class Scripted:
         answer = answer(prompt) if callable(answer) else answer
         if isinstance(answer, Exception):
             raise answer
-        return Answer(text=answer, model=self.name, tokens_in=10, tokens_out=5)
+        return ModelAnswer(text=answer, model=self.name, tokens_in=10, tokens_out=5)
 
 
 class Shop:

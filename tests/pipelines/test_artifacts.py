@@ -14,7 +14,7 @@ from commonplace.learning.hand_edits import Edits, find_edits, merge_edits
 from commonplace.model.changes import Archive, Delete
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.model.queries import Filter
-from commonplace.text.blocks import blocks, joined
+from commonplace.text.blocks import blocks, join_blocks
 from stands import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -43,7 +43,7 @@ def test_a_text_is_cut_into_blocks_and_put_together_again():
         "- item\n  more\n\n  after a blank",
         "- next",
     ]
-    assert joined(blocks(text)).split() == text.split()
+    assert join_blocks(blocks(text)).split() == text.split()
 
 
 def test_new_blocks_are_owned_and_removed_ones_struck():

@@ -27,7 +27,7 @@ from commonplace.model.changes import Enqueue
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.jobs import Job
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.values import Value
 from commonplace.records import Indexed, IndexReport, Trouble, index_logs
@@ -93,7 +93,12 @@ class HistoryReport(Value):
 
 
 def index_history(
-    app: App, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
+    app: App,
+    host: Host,
+    *,
+    every: bool,
+    tell: ProgressCallback = no_progress,
+    look: Callable[[int], None] = lambda _: None,
 ) -> HistoryReport:
     """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
     sorter = _Sorter(app.env)
@@ -156,7 +161,7 @@ class _Sorter:
         return where if where.is_enabled(PROJECT) else "belong to projects whose memory is switched off"
 
 
-def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: Tell) -> IndexReport:
+def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: ProgressCallback) -> IndexReport:
     with open_app(folder, env=app.env, clock=app.clock, embedder=app.embedder) as theirs:
         work = open_workspace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)

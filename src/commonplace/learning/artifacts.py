@@ -17,7 +17,7 @@ from commonplace.model.documents import Document, FileState
 from commonplace.model.records import Json
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.blocks import Owned, blocks
+from commonplace.text.blocks import OwnedBlock, blocks
 
 
 class Artifact(Value):
@@ -129,10 +129,10 @@ def edits_in(metadata: Mapping[str, Json]) -> Edits:
     return Edits(owned=tuple(found), struck=digests)
 
 
-def _owned(told: Mapping[str, Json]) -> Owned:
+def _owned(told: Mapping[str, Json]) -> OwnedBlock:
     path = told.get("path")
     under = tuple(str(line) for line in path) if isinstance(path, list) else ()
-    return Owned(path=under, after=str(told.get("after", "")), text=str(told.get("text", "")))
+    return OwnedBlock(path=under, after=str(told.get("after", "")), text=str(told.get("text", "")))
 
 
 def edits_json(edits: Edits) -> dict[str, Json]:

@@ -51,11 +51,11 @@ from commonplace.learning.consolidate_rules import (
 )
 from commonplace.learning.hand_edits import Edits, block_digest, content_digest, merge_edits
 from commonplace.learning.workspace import Workspace
-from commonplace.model.changes import Change, Consolidated, Enqueue, Finish, PutDocument, Supersede
+from commonplace.model.changes import Change, Enqueue, Finish, MarkConsolidated, PutDocument, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Reason, Skipped
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Json, Kind, Record, Trust
 from commonplace.model.values import Value
@@ -124,7 +124,7 @@ class _Outcome(Value):
 
 
 def consolidate_memory(
-    place: Workspace, *, dry_run: bool = False, force: bool = False, tell: Tell = silent
+    place: Workspace, *, dry_run: bool = False, force: bool = False, tell: ProgressCallback = no_progress
 ) -> ConsolidateReport:
     """Consolidate if there is anything new, or with ``force`` in any case; with ``dry_run`` only say what would be."""
     mode = place.learning.mode
@@ -210,7 +210,7 @@ def _by_rules(_place: Workspace, _inputs: _Inputs, _lines: Sequence[Line], _pros
     """Rules need no model."""
 
 
-def _by_model(place: Workspace, tell: Tell) -> Think:
+def _by_model(place: Workspace, tell: ProgressCallback) -> Think:
     def think(_place: Workspace, inputs: _Inputs, lines: Sequence[Line], _prose: Sequence[Document]) -> ModelProposal:
         model, template = place.model("smol"), place.prompt(PROMPT)
         summary = own_text(inputs.summary.text, inputs.summary.edits)
@@ -414,7 +414,7 @@ def _changes(
     changes += [Supersede(id=one.old.id, by=one.new.id, at=fact_date(one.new), now=now) for one in outcome.replaced]
     closed = {one.old.id for one in outcome.replaced}
     fresh = tuple(one.id for one in inputs.records if one.consolidated_at is None and one.id not in closed)
-    changes += [Consolidated(ids=fresh, at=now)] if fresh else []
+    changes += [MarkConsolidated(ids=fresh, at=now)] if fresh else []
     changes += puts
     changes += [ledger.delete_artifacts(place, outcome.removed)] if outcome.removed else []
     changes += note_edits(place, inputs.held.values())

@@ -24,7 +24,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import SHORT
 from commonplace.model.records import Record
 from commonplace.model.values import Value
-from commonplace.text.blocks import INTRO, Block, Owned, blocks, escape_tags, references, unreferenced
+from commonplace.text.blocks import INTRO, Block, OwnedBlock, blocks, escape_tags, references, strip_reference
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.words import terms
 
@@ -239,15 +239,15 @@ class _Made:
     def __init__(self, text: str) -> None:
         said = [block.text for block in blocks(text) if not block.level]
         self.named = {name for one in said for name in references(one)}
-        self.words = {block_digest(unreferenced(one)) for one in said}
-        self.bags = [frozenset(terms(unreferenced(one))) for one in said]
+        self.words = {block_digest(strip_reference(one)) for one in said}
+        self.bags = [frozenset(terms(strip_reference(one))) for one in said]
 
     def tells(self, fact: str) -> bool:
         """Whether a fact is still there: every record that it names, or its words."""
         names = references(fact)
         if names and names <= self.named:
             return True
-        own = unreferenced(fact)
+        own = strip_reference(fact)
         bag = frozenset(terms(own))
         return block_digest(own) in self.words or any(same_bag(bag, other) for other in self.bags)
 
@@ -279,10 +279,10 @@ def _why(record: Record | None) -> str:
 
 
 def _said(fact: Block, dropped: Sequence[Dropped]) -> Dropped | None:
-    names, own = references(fact.text), unreferenced(fact.text)
+    names, own = references(fact.text), strip_reference(fact.text)
     for one in dropped:
         by_name = names and (references(one.text) | {one.text[:SHORT]}) & names
-        if by_name or same_meaning(own, unreferenced(one.text)):
+        if by_name or same_meaning(own, strip_reference(one.text)):
             return one.replace(text=fact.text)
     return None
 
@@ -307,12 +307,12 @@ def _within(limit: int | None, dropped: int, facts: int) -> None:
 _END = "\0"  # no block says this: what is put after it comes last
 
 
-def _put_back(fact: Block) -> Owned:
-    return Owned(path=fact.path, after=_END, text=fact.text)
+def _put_back(fact: Block) -> OwnedBlock:
+    return OwnedBlock(path=fact.path, after=_END, text=fact.text)
 
 
-def _added(line: Line) -> Owned:
-    return Owned(path=(TITLE, f"## {heading(line.records[0].category)}"), after=_END, text=line_text(line))
+def _added(line: Line) -> OwnedBlock:
+    return OwnedBlock(path=(TITLE, f"## {heading(line.records[0].category)}"), after=_END, text=line_text(line))
 
 
 def cut_summary(text: str, *, most: int) -> str:

@@ -16,9 +16,9 @@ from commonplace.learning.consolidate_rules import TITLE, Line, heading, line_te
 from commonplace.learning.hand_edits import Edits, merge_edits
 from commonplace.learning.model_prompts import fill_template
 from commonplace.model.documents import Document
-from commonplace.model.ports import Answer, Model, Tell
+from commonplace.model.ports import Model, ModelAnswer, ProgressCallback
 from commonplace.model.values import Value
-from commonplace.text.blocks import Block, Owned, blocks, escape_tags, joined
+from commonplace.text.blocks import Block, OwnedBlock, blocks, escape_tags, join_blocks
 from commonplace.text.cleaning import chunks, estimate_tokens, plain_line
 
 PROMPT = "consolidation.md"
@@ -119,7 +119,7 @@ def _data(text: str, secret: bytes) -> str:
 
 
 def _shown(facts: Sequence[Block]) -> str:
-    owned = tuple(Owned(path=fact.path, after=_END, text=fact.text) for fact in facts)
+    owned = tuple(OwnedBlock(path=fact.path, after=_END, text=fact.text) for fact in facts)
     return merge_edits("", Edits(owned=owned))
 
 
@@ -136,11 +136,11 @@ def token_limits(model: Model, template: str, summary: str, learning: Learning) 
 
 
 def ask_model(
-    model: Model, questions: Callable[[str], list[Question]], parts: int, *, summary: str, tell: Tell
+    model: Model, questions: Callable[[str], list[Question]], parts: int, *, summary: str, tell: ProgressCallback
 ) -> ModelProposal:
     """Ask part after part, each with the summary that the one before has left."""
     replies: list[Reply] = []
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     for number in range(parts):
         tell(number, parts)
         question = questions(replies[-1].summary if replies else summary)[number]
@@ -160,12 +160,12 @@ def merge_replies(replies: Sequence[Reply]) -> Reply:
         return first
     memory = with_title(first.memory)
     seen = {block.text for block in blocks(memory)}
-    added: list[Owned] = []
+    added: list[OwnedBlock] = []
     for reply in others:
         for block in blocks(with_title(reply.memory)):
             if not block.level and block.text not in seen:
                 seen.add(block.text)
-                added.append(Owned(path=block.path[:2], after=_END, text=block.text))
+                added.append(OwnedBlock(path=block.path[:2], after=_END, text=block.text))
     skills = {path: text for reply in replies for path, text in reply.skills.items()}
     dropped: list[Dropped] = [one for reply in replies for one in reply.dropped]
     return Reply(
@@ -174,7 +174,7 @@ def merge_replies(replies: Sequence[Reply]) -> Reply:
     )  # fmt: skip
 
 
-def _combined(text: str, added: Sequence[Owned]) -> str:
+def _combined(text: str, added: Sequence[OwnedBlock]) -> str:
     """Not woven as a person's blocks are: what names the same record twice is kept twice."""
     merged: dict[tuple[str, ...], list[Block]] = {}
     for block in blocks(text):
@@ -190,4 +190,4 @@ def _combined(text: str, added: Sequence[Owned]) -> str:
                 said.add(path[: depth + 1])
                 shown.append(Block(path=path[:depth], text=line))
         shown += inside
-    return joined(shown)
+    return join_blocks(shown)

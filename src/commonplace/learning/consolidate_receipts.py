@@ -15,9 +15,9 @@ from commonplace.learning.hand_edits import merge_edits
 from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import (
     Change,
-    Consolidated,
     DeleteDocuments,
     Finish,
+    MarkConsolidated,
     PutDocument,
     Require,
     Restore,
@@ -29,7 +29,7 @@ from commonplace.model.jobs import Claim, Job
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import EMPTY, Channel, Json, Record
 from commonplace.model.values import Value
-from commonplace.text.blocks import blocks, joined, references
+from commonplace.text.blocks import blocks, join_blocks, references
 
 PREFIX = "consolidation/"
 KIND, KEY = "consolidate", "memory"  # the job of a project
@@ -123,7 +123,7 @@ def scrub_changes(place: Workspace, found: Sequence[Document], known: Collection
 def _less(text: str, known: Collection[str]) -> str:
     if references(text) <= set(known):
         return text
-    return joined([block for block in blocks(text) if references(block.text) <= set(known)])
+    return join_blocks([block for block in blocks(text) if references(block.text) <= set(known)])
 
 
 # Taking back
@@ -161,7 +161,7 @@ def _undo_changes(
     again, marked = _still_replaced(place, told["superseded"]), _still_marked(place, told.get("marked"))
     changes: list[Change] = [_restore_artifact(place, name, was) for name, was in sorted(put.items())]
     changes += [delete_artifacts(place, gone)] if gone else []
-    changes += [Consolidated(ids=marked, at=None)] if marked else []
+    changes += [MarkConsolidated(ids=marked, at=None)] if marked else []
     changes += [*_restore_changes(place, again), *note_edits(place, held.values())]
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
     receipt |= {"fingerprint": input_digest(place, restored=again), "restored": [record.id for record in again]}

@@ -24,7 +24,7 @@ from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Job, Reason, Skipped
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
@@ -94,7 +94,7 @@ def extract_sessions(
     exclude: str | None = None,
     only: Collection[str] | None = None,
     force: bool = False,
-    tell: Tell = silent,
+    tell: ProgressCallback = no_progress,
 ) -> ExtractReport:
     """Make records of sessions that changed since they were last looked at, are at rest and not too old.
 
@@ -188,7 +188,7 @@ def session_watermark(document: Document) -> int:
 class ExtractRun:
     """One run: what waits, what is claimed, what came of it.  Several threads may work in it."""
 
-    def __init__(self, place: Workspace, choice: SessionChoice, tell: Tell = silent) -> None:
+    def __init__(self, place: Workspace, choice: SessionChoice, tell: ProgressCallback = no_progress) -> None:
         self._place, self._tell, self._force = place, tell, choice.force
         self.waiting = list(choice.sessions)
         self._all = len(self.waiting)

@@ -33,7 +33,7 @@ from commonplace.learning.workspace import Workspace
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from commonplace.model.jobs import Claim, Job
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -71,7 +71,7 @@ def prepare_extraction(
     exclude: str | None = None,
     only: Collection[str] | None = None,
     force: bool = False,
-    tell: Tell = silent,
+    tell: ProgressCallback = no_progress,
 ) -> Prepared:
     """Claim the sessions that are due and write each as a folder; the claim holds for a day."""
     _refuse_strangers(folder)
@@ -89,7 +89,7 @@ def prepare_extraction(
     return Prepared(folder=folder, sessions=tuple(written), report=run.report())
 
 
-def commit_extraction(place: Workspace, folder: str, *, tell: Tell = silent) -> ExtractReport:
+def commit_extraction(place: Workspace, folder: str, *, tell: ProgressCallback = no_progress) -> ExtractReport:
     """Take the answers that are there; what passes is kept and its folder goes, the rest stays and is named."""
     works = list(_works(folder))
     run = ExtractRun(place, SessionChoice(sessions=(), skipped=()))

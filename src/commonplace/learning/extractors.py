@@ -17,7 +17,7 @@ from commonplace.learning import rules
 from commonplace.learning.model_prompts import BadReply, fill_template, load_reply
 from commonplace.learning.rules import Proposal
 from commonplace.model.documents import DocumentKind
-from commonplace.model.ports import Answer, Model
+from commonplace.model.ports import Model, ModelAnswer
 from commonplace.model.records import CATEGORIES, CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.text.cleaning import estimate_tokens, one_line
@@ -94,7 +94,7 @@ def by_model(transcript: Transcript, model: Model, learning: Learning, prompt: C
     window = max(model.window or learning.fallback_token_limit, WINDOW_LEAST)
     most = int(min(max(window * ANSWER_SHARE, ANSWER_LEAST), ANSWER_MOST))
     system, asked = prompt(SYSTEM), session_prompt(transcript, learning, prompt, window=window)
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     for retry in (False, True):
         answers.append(model.ask(system, asked, most=most, effort="low"))
         try:

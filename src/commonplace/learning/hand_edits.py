@@ -12,13 +12,22 @@ from difflib import SequenceMatcher
 from hashlib import sha256
 
 from commonplace.model.values import Value
-from commonplace.text.blocks import Block, Owned, blocks, joined, level_of, references, unreferenced, without_empty
+from commonplace.text.blocks import (
+    Block,
+    OwnedBlock,
+    blocks,
+    join_blocks,
+    level_of,
+    references,
+    strip_reference,
+    without_empty,
+)
 
 
 class Edits(Value):
     """What a person has done to a text over time."""
 
-    owned: tuple[Owned, ...] = ()
+    owned: tuple[OwnedBlock, ...] = ()
     struck: frozenset[str] = frozenset()  #: digests of blocks of ours that they took out
 
     @property
@@ -34,7 +43,7 @@ def block_digest(text: str) -> str:
 
 def content_digest(text: str) -> str:
     """What a block says in its own words, in few characters: whatever stands behind it in brackets."""
-    return block_digest(unreferenced(text))
+    return block_digest(strip_reference(text))
 
 
 def find_edits(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits:
@@ -65,14 +74,14 @@ def _compared(ours: Sequence[str], theirs: Sequence[str]) -> tuple[set[int], set
     return {number for number in new if theirs[number] not in known}, gone  # what only moved is still ours
 
 
-def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[Owned, ...]:
+def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[OwnedBlock, ...]:
     """The person's blocks with their places; a heading of theirs ends what it stands in."""
-    owned: list[Owned] = []
+    owned: list[OwnedBlock] = []
     path: tuple[str, ...] = ()
     before = ""
     for number, block in enumerate(found):
         if number in numbers:
-            owned.append(Owned(path=path, after=before, text=block.text))
+            owned.append(OwnedBlock(path=path, after=before, text=block.text))
         elif block.level:
             path = (*(line for line in path if level_of(line) < block.level), block.text)
             before = ""
@@ -89,7 +98,7 @@ def merge_edits(generated: str, edits: Edits) -> str:
         made = [block for block in made if block.level or not _is_theirs(block, edits, held)]
     for one in edits.owned:
         _insert(made, one)
-    return joined(without_empty(made, set(edits.texts)))
+    return join_blocks(without_empty(made, set(edits.texts)))
 
 
 def _is_theirs(block: Block, edits: Edits, held: set[str]) -> bool:
@@ -98,7 +107,7 @@ def _is_theirs(block: Block, edits: Edits, held: set[str]) -> bool:
     return (bool(named) and named <= held) or (bool(edits.struck) and content_digest(block.text) in edits.struck)
 
 
-def _insert(made: list[Block], one: Owned) -> None:
+def _insert(made: list[Block], one: OwnedBlock) -> None:
     start, end = _section(made, one.path)
     block = Block(path=one.path, text=one.text)
     if block.level:

@@ -19,11 +19,11 @@ from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, Delete, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
-from commonplace.text.blocks import Owned, level_of
+from commonplace.text.blocks import OwnedBlock, level_of
 
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
@@ -66,7 +66,12 @@ def skip_reason(place: Workspace, *, depth: int, saved: bool) -> str | None:
 
 
 def learn_from_sessions(
-    place: Workspace, *, active: str | None = None, depth: int = 0, saved: bool = True, tell: Tell = silent
+    place: Workspace,
+    *,
+    active: str | None = None,
+    depth: int = 0,
+    saved: bool = True,
+    tell: ProgressCallback = no_progress,
 ) -> LearnReport:
     """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
     if reason := skip_reason(place, depth=depth, saved=saved):
@@ -172,7 +177,7 @@ def _document_changes(place: Workspace, theirs: Mapping[str, Artifact], *, every
     return changes
 
 
-def _without_neighbours(owned: Sequence[Owned]) -> tuple[Owned, ...]:
+def _without_neighbours(owned: Sequence[OwnedBlock]) -> tuple[OwnedBlock, ...]:
     """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
     theirs = {one.text for one in owned}
     return tuple(
