@@ -11,11 +11,11 @@ from commonplace.engine.export_format import export_lines
 from commonplace.model.changes import (
     AdoptEmbedder,
     Archive,
-    Consolidated,
     DropScope,
     Enqueue,
     Fail,
     Finish,
+    MarkConsolidated,
     PutDocument,
     PutFiles,
     SetVectors,
@@ -84,11 +84,11 @@ def _change(store, make, kept):
     store.apply([Archive(where=make.anything(one.scope, ids=frozenset({one.id})), at=make.clock())])
     store.apply([Supersede(id=other.id, by=kept[8].id, at=make.clock(), now=make.clock())])
     store.apply([Touch(ids=(kept[1].id, kept[2].id), at=make.clock()), Touch(ids=(kept[1].id,), at=make.clock())])
-    store.apply([Consolidated(ids=(kept[1].id,), at=make.clock())])
+    store.apply([MarkConsolidated(ids=(kept[1].id,), at=make.clock())])
     parents = Source(channel=Channel.CONSOLIDATION, parents=(kept[1].id, kept[2].id))
     store.apply([make.put(make("learned", source=parents))])
     coming = EmbedderIdentity(name="other", dimensions=2)
-    listed = store.unembedded(coming, limit=5)
+    listed = store.list_unembedded(coming, limit=5)
     store.apply([SetVectors(identity=coming, vectors={text.ref: (0.6, 0.8) for text in listed})])
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from commonplace.app import open_store
 from commonplace.config.learning import Learning
 from commonplace.files.artifacts import stored_artifacts
-from commonplace.learning.consolidate import consolidate
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.consolidate import consolidate_memory
+from commonplace.learning.workspace import Workspace
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Enqueue, Put, PutDocument
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ProviderError
 from commonplace.model.ids import new_id
 from commonplace.model.jobs import Job
-from commonplace.model.ports import Answer
+from commonplace.model.ports import ModelAnswer
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
@@ -43,7 +43,7 @@ class Scripted:
         answer = answer(prompt) if callable(answer) else answer
         if isinstance(answer, Exception):
             raise answer
-        return Answer(text=answer, model=self.name, tokens_in=10, tokens_out=5)
+        return ModelAnswer(text=answer, model=self.name, tokens_in=10, tokens_out=5)
 
 
 class Shop:
@@ -53,7 +53,7 @@ class Shop:
         self.folder, self.clock, self.scope = Path(folder) / "files", clock, scope
         self.store = store or open_store(place or os.fspath(Path(folder) / "memory.db"))
         self.model = model
-        self.place = Workplace(
+        self.place = Workspace(
             store=self.store, scope=scope, folder=str(self.folder), bind=self.binding, clock=clock, model=self.role,
             learning=Learning(**{"enabled": True, "mode": "model" if model else "rules"} | learning),
             prompt=lambda name: (PROMPTS / name).read_text(encoding="utf-8"), secret=lambda: b"k" * 32,
@@ -93,7 +93,7 @@ class Shop:
     def run(self, **options):
         """Consolidate, a second later."""
         self.clock.forward()
-        return consolidate(self.place, **options)
+        return consolidate_memory(self.place, **options)
 
     def text(self, name="MEMORY.md"):
         """What the file says."""

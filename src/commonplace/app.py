@@ -15,13 +15,13 @@ from commonplace.files.folders import Folders, RecallAnswer
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError, StoreError
-from commonplace.model.ports import Clock, Embedder, Keeper, Store, Tell, silent
+from commonplace.model.ports import Clock, Embedder, Keeper, ProgressCallback, Store, no_progress
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from commonplace.engine.embedding import Report as Reembedded
+    from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
     from commonplace.model.items import Mover
     from commonplace.stores.postgres.store import PostgresStore
@@ -84,7 +84,7 @@ class App:
         """Recall after a check of the files; ``options`` are those of ``Memory.recall``."""
         return self.folders.recall(self.memory, query, **options)
 
-    def catch_up(self, *, tell: Tell = silent) -> int:
+    def catch_up(self, *, tell: ProgressCallback = no_progress) -> int:
         """Embed texts that have no vector yet; returns how many.  If the embedder fails they are embedded later."""
         from commonplace.engine.embedding import catch_up  # noqa: PLC0415 - no recall without edits needs it
 
@@ -93,7 +93,7 @@ class App:
         except ProviderError:
             return 0
 
-    def reembed(self, *, tell: Tell = silent) -> Reembedded:
+    def reembed(self, *, tell: ProgressCallback = no_progress) -> EmbeddingReport:
         """Embed everything anew with the configured embedder; the old vectors answer until all are replaced."""
         from commonplace.engine.embedding import reembed  # noqa: PLC0415 - see catch_up
 
@@ -222,7 +222,7 @@ def copy_database(source: str, target: str) -> int:
     return count
 
 
-def reindex(store: Store, *, tell: Tell = silent) -> int:
+def reindex(store: Store, *, tell: ProgressCallback = no_progress) -> int:
     """Write the index beside a store anew, if it has one; returns how many vectors are in it."""
     from commonplace.stores.lance.store import LanceStore  # noqa: PLC0415 - likewise
 

@@ -28,7 +28,7 @@ class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A body or the parameters of a request: unknown names are refused."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request is refused before any verb is called."""
 
     def __init__(self, status: int, error: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
@@ -54,14 +54,16 @@ class Call(Value):
             return None
         found = _VERSION.fullmatch(header.strip())
         if found is None:
-            raise Refused(400, "INVALID_INPUT", 'If-Match must name one version, such as 3 or "3"')
+            raise RequestRefused(400, "INVALID_INPUT", 'If-Match must name one version, such as 3 or "3"')
         return int(found[1])
 
     @property
     def required_version(self) -> int:
         """The same, where a write without one could overwrite what the caller has not read."""
         if self.version is None:
-            raise Refused(428, "PRECONDITION_REQUIRED", "If-Match header required: the version that you have read")
+            raise RequestRefused(
+                428, "PRECONDITION_REQUIRED", "If-Match header required: the version that you have read"
+            )
         return self.version
 
 
@@ -79,7 +81,7 @@ Handler: TypeAlias = Callable[[Any, Call], object]  #: from the caller that the 
 Stream: TypeAlias = Callable[[Any, Call, Streaming], AsyncIterator[bytes]]
 
 
-class Answer(Value):
+class RouteAnswer(Value):
     """An answer with a status or headers of its own."""
 
     content: object

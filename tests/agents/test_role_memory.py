@@ -25,7 +25,7 @@ from commonplace.model.errors import (
     ProviderError,
 )
 from commonplace.model.jobs import Job
-from commonplace.model.ports import Answer, EmbedderIdentity
+from commonplace.model.ports import EmbedderIdentity, ModelAnswer
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Kind
 from commonplace.roles import role_tools
@@ -53,7 +53,7 @@ class Speaker:
         said = self.answers.pop(0)
         if isinstance(said, BaseException):
             raise said
-        return Answer(text=said, model=self.name)
+        return ModelAnswer(text=said, model=self.name)
 
 
 class Lengths:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from commonplace.intents import Agent, Memory, Runner, on_assignment, runner
-from commonplace.intents.agent_memory import Kept, Rules
+from commonplace.intents.agent_memory import Rules, TierLimits
 from commonplace.intents.entries import Caller, EntryFilter
 from commonplace.intents.intents import Intents
 from commonplace.intents.workflow import policy_of, rules_of, run_workflow
@@ -166,7 +166,7 @@ def test_a_run_that_another_process_took_over_writes_no_more(work):
         )
         await second.begun.wait()
         first.may_end.set()
-        with pytest.raises(Conflict, match=f"the run '{name}' was resumed by another process, which goes on with it"):
+        with pytest.raises(Conflict, match=f"the run '{name}' was resumed by another process"):
             await one
         status = work.intents.task(OPERATOR, f"{name}.b").status
         second.may_end.set()
@@ -363,11 +363,15 @@ def test_a_phase_says_more_than_the_workflow_and_that_more_than_the_agent():
         "c: {assign: x, memory: {tier: semantic}}}"
     )
     first, second, third = (rules_of(workflow, phase, declared) for phase in workflow.phases)
-    assert (first.namespace, first.tier, first.kept["episodic"]) == ("all", "episodic", Kept(ttl=100, max_entries=9))
+    assert (first.namespace, first.tier, first.limits["episodic"]) == (
+        "all",
+        "episodic",
+        TierLimits(ttl=100, max_entries=9),
+    )
     assert (second.namespace, second.tier) == ("own", "working")
-    assert second.kept["working"] == Kept(ttl=7, max_entries=9)
-    assert second.kept["episodic"] == Kept(ttl=100, max_entries=9)
-    assert (third.tier, third.kept["semantic"]) == ("semantic", Kept(ttl=100))
+    assert second.limits["working"] == TierLimits(ttl=7, max_entries=9)
+    assert second.limits["episodic"] == TierLimits(ttl=100, max_entries=9)
+    assert (third.tier, third.limits["semantic"]) == ("semantic", TierLimits(ttl=100))
     assert first.templates == declared.templates
 
 
@@ -381,8 +385,8 @@ def test_the_words_of_the_rfc_hold():
     )
     first, second = workflow.phases
     rules = rules_of(workflow, first, Rules())
-    assert (rules.kept["episodic"].max_entries, rules.pinned_namespaces) == (200, {"learned"})
-    assert rules_of(workflow, second, Rules()).kept["episodic"].max_entries == 500
+    assert (rules.limits["episodic"].max_entries, rules.pinned_namespaces) == (200, {"learned"})
+    assert rules_of(workflow, second, Rules()).limits["episodic"].max_entries == 500
     assert (policy_of(workflow, first).max_entries, policy_of(workflow, second).max_entries) == (100, 50)
 
 
@@ -440,7 +444,7 @@ def test_every_store_hands_over_and_archives(store, clock):
 
 def test_an_agent_that_nobody_knows_is_said_before_anything_runs(ran):
     """With the file and the place in it."""
-    with pytest.raises(ConfigError, match=r"launch.yml: workflow.b.assign: there is no agent 'nobody': say what it is"):
+    with pytest.raises(ConfigError, match=r"launch.yml: workflow.b.assign: there is no agent 'nobody': declare it"):
         ran("workflow: {a: {assign: x}, b: {assign: nobody}}", *agents(x=idle))
 
 
@@ -488,11 +492,11 @@ def test_the_agents_of_a_file_are_found(tmp_path):
     """By its path; a file without any is said so."""
     (tmp_path / "some.py").write_text(MODULE)
     (tmp_path / "none.py").write_text("")
-    assert [one.__name__ for one in agents_in(str(tmp_path / "some.py"), beside="x.yml")] == ["Importer"]
+    assert [one.__name__ for one in agents_in(str(tmp_path / "some.py"), workflow_file="x.yml")] == ["Importer"]
     with pytest.raises(InvalidInput, match="has no class with @Agent"):
-        agents_in(str(tmp_path / "none.py"), beside="x.yml")
+        agents_in(str(tmp_path / "none.py"), workflow_file="x.yml")
     with pytest.raises(InvalidInput, match="there is no file"):
-        agents_in(str(tmp_path / "gone.py"), beside="x.yml")
+        agents_in(str(tmp_path / "gone.py"), workflow_file="x.yml")
 
 
 def test_an_agent_without_a_handler_is_said_before_anything_runs(ran):
@@ -602,7 +606,7 @@ def test_an_answer_that_was_cut_off_fails_its_phase(ran):
     """Nothing goes on with half of it."""
     with LoopbackServer(answers=[says("Half of", finish="length")]) as server:
         outcome = ran(MODELS, env={"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": server.base_url})
-    said = "agent 'researcher': the model used up its tokens before it had said everything"
+    said = "agent 'researcher': the model used up its tokens before its answer was complete"
     assert outcome.phases["research"].error == said
 
 

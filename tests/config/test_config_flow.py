@@ -145,9 +145,9 @@ def test_who_is_reached_is_whoever_comes_after(flow):
         (DOCUMENT.replace("        target: writer\n", ""), "spec.agents.researcher.sink.target: is missing"),
         (
             DOCUMENT.replace("needs:", "wants:"),
-            "spec.agents.writer.wants: is not known here; there are role, sink, needs",
+            "spec.agents.writer.wants: unknown key; valid keys: role, sink, needs",
         ),
-        (DOCUMENT.replace("enabled: true", "enable: true"), "spec.shared_memory.enable: is not known here"),
+        (DOCUMENT.replace("enabled: true", "enable: true"), "spec.shared_memory.enable: unknown key"),
         (DOCUMENT.replace("roles/writer.yaml", "roles/none.yaml"), "roles/none.yaml: cannot be read"),
         (DOCUMENT.replace("name: newsroom", "name: ../x"), "metadata.name: should be letters"),
         (DOCUMENT[: DOCUMENT.index("  agents:")], "spec.agents: is missing"),

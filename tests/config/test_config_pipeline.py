@@ -111,7 +111,7 @@ def test_other_steps_are_refused_by_name(refused, kind):
         ("agent:\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: is missing"),
         ("agent: [a]\nprompt: p\nmodel: test", "jobs[0].plan[0].agent: should be text, not ['a']"),
         ("agent: a\nprompt: p\nmodel: test\nconfig: linux", "jobs[0].plan[0].config: should be a mapping with"),
-        ("agent: a\nprompt: p\nmodel: test\ntimeout: 1h", "jobs[0].plan[0].timeout: is not known here; there are"),
+        ("agent: a\nprompt: p\nmodel: test\ntimeout: 1h", "jobs[0].plan[0].timeout: unknown key; valid keys:"),
         ("task: t", "jobs[0].plan[0].config: should be a mapping"),
         ("task: t\nconfig: {run: {args: [x]}}", "jobs[0].plan[0].config.run.path: is missing"),
         ("task: t\nconfig: {run: {path: a, args: x}}", "jobs[0].plan[0].config.run.args: should be a list"),
@@ -128,7 +128,7 @@ def test_a_mistake_is_named_with_its_place(refused, text, said):
         ("", "should be a mapping with name, jobs"),
         ("jobs: []", "jobs: should be a list with something in it"),
         ("jobs: [{name: a, plan: []}]", "jobs[0].plan: should be a list with something in it"),
-        ("resources: []\njobs: []", "resources: is not known here; there are name, jobs"),
+        ("resources: []\njobs: []", "resources: unknown key; valid keys: name, jobs"),
         ("jobs: [{plan: [{agent: b, prompt: c, model: test}]}]", "jobs[0].name: is missing"),
         ("jobs: [", "line 2: is not YAML"),
         ("jobs: &a [*a]", "line 1: uses an anchor"),
@@ -198,7 +198,7 @@ def test_a_memory_block_has_defaults(block, expected):
 @rows(
     "block, said",
     [
-        ({"enable": True}, "memory.enable: is not known here; there are enabled, max_recall, max_content_bytes"),
+        ({"enable": True}, "memory.enable: unknown key; valid keys: enabled, max_recall, max_content_bytes"),
         ({"enabled": 1}, "memory.enabled: should be true or false, not 1"),
         ({"max_recall": "ten"}, "memory.max_recall: should be a whole number, not 'ten'"),
         ({"max_recall": True}, "memory.max_recall: should be a whole number, not True"),

@@ -146,7 +146,7 @@ def test_each_memory_can_be_switched_off(around, shop, tmp_path, name):
     other = where.assistant if name == "project" else where.project
 
     assert (where.is_enabled(name), where.bind(Channel.USER).reads, list(where.folders)) == (False, (other,), [other])
-    with pytest.raises(Forbidden, match=f"the {name} memory is switched off; `commonplace enable --scope {name}`"):
+    with pytest.raises(Forbidden, match=f"the {name} memory is switched off; run `commonplace enable --scope {name}`"):
         where.scope(name)
 
 
@@ -164,7 +164,7 @@ def test_each_memory_has_a_settings_file(around, shop, repository, tmp_path):
     """The project's lies in its folder, the user's own in the data folder; without a folder there is none."""
     assert around(shop).settings_file("project") == os.path.realpath(shop / ".commonplace" / "config.yaml")
     assert around(shop).settings_file("assistant") == str(tmp_path / "home" / "config.yaml")
-    with pytest.raises(ConfigError, match="`commonplace init` makes one"):
+    with pytest.raises(ConfigError, match="run `commonplace init` to create it"):
         around(repository("bare")).settings_file("project")
     with pytest.raises(InvalidInput, match="there is no project here"):
         around(tmp_path).settings_file("project")
@@ -190,7 +190,7 @@ def test_nothing_is_kept_in_a_project_that_was_not_made(around, repository):
 
     assert where.project in where.bind(Channel.USER).reads
     assert not where.bind(Channel.USER).may_write(where.project)
-    with pytest.raises(ConfigError, match="`commonplace init` makes one"):
+    with pytest.raises(ConfigError, match="run `commonplace init` to create it"):
         where.writable_scope("project")
     assert where.writable_scope("assistant") == where.assistant
 

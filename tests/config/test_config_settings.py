@@ -122,7 +122,7 @@ def test_each_setting_of_a_block_is_read(loaded, setting):
 WRONG = {
     "an unknown key in a block": (
         "memories:\n  enabeld: true",
-        "memories.enabeld: is not a setting; there are enabled,",
+        "memories.enabeld: unknown setting; valid settings: enabled,",
     ),
     "a block that is a word": ("memories: true", "memories: should be lines of `key: value` below it, not True"),
     "a block in a block": ("memories:\n  mode:\n    a: b", "memories.mode: should be text"),
@@ -133,8 +133,8 @@ WRONG = {
     ),
     "a share that is a word": ("memories:\n  rolloutPayloadPercent: half", "rolloutPayloadPercent: should be a number"),
     "two of one key in a block": ("memories:\n  mode: rules\n  mode: host", "line 3: says 'mode' twice"),
-    "an unknown key": ("colour: blue", "colour: is not a setting; there are project, enabled, content_bytes"),
-    "a key of the other file": ("user: ada", "user: is not a setting"),
+    "an unknown key": ("colour: blue", "colour: unknown setting; valid settings: project, enabled, content_bytes"),
+    "a key of the other file": ("user: ada", "user: unknown setting"),
     "a switch that is a word": ("enabled: yes", "enabled: should be true or false, not 'yes'"),
     "a switch that is a number": ("enabled: 1", "enabled: should be true or false, not 1"),
     "a number that is a word": ("recall_limit: many", "recall_limit: should be a whole number, not 'many'"),

@@ -78,7 +78,7 @@ def test_people_may_write_yaml_as_they_do():
     ("text", "reason"),
     [
         ("- a", "should be a mapping with drinks, tables, notes, not ['a']"),
-        ("cups: 1", "cups: is not known here; there are drinks, tables, notes"),
+        ("cups: 1", "cups: unknown key; valid keys: drinks, tables, notes"),
         ("drinks: {}", "drinks: should be a list"),
         ("drinks: [{type: warm}]", "drinks[0].type: should be one of hot, cold, not 'warm'"),
         ("drinks: [{ice: true}]", "drinks[0].type: should be one of hot, cold, not None"),
@@ -93,7 +93,7 @@ def test_people_may_write_yaml_as_they_do():
         ("tables: {a: {tea: t, warmth: hot}}", "tables.a.warmth: should be a number, not 'hot'"),
         ("tables: {a: {tea: [t]}}", "tables.a.tea: should be text, not ['t']"),
         ("tables: {a: {tea: t, label: x}}",
-         "tables.a.label: is not known here; there are tea, sugar, milk, size, warmth, on_the_cup"),
+         "tables.a.label: unknown key; valid keys: tea, sugar, milk, size, warmth, on_the_cup"),
         ("tables: {a: null}", "tables.a: should be a mapping with tea, sugar, milk, size, warmth, on_the_cup"),
         ("notes: {a: b}", "notes: should be a note or a list of notes, not {'a': 'b'}"),
         ("tables: {a: &x b}", "line 1: uses an anchor or an alias (& or *); write the value out"),

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from commonplace.intents.workflow_dialect import AgentBlock, MemoryBlock, Policy, load, loads
+from commonplace.intents.workflow_dialect import AgentBlock, PolicyBlock, WorkflowMemoryBlock, load, loads
 from commonplace.model.errors import ConfigError
 from stands import rows
 
@@ -81,9 +81,11 @@ def test_the_documents_example_is_read_as_it_stands():
     workflow = loads(DOCUMENT, file="launch.yml")
     research, synthesis = workflow.phases
     assert workflow.name == "launch"
-    assert workflow.memory == MemoryBlock(namespace="project-alpha", tier="episodic", ttl=2592000, max_entries=5000)
-    assert (research.assign, research.memory) == ("researcher", MemoryBlock(tier="working", handoff=True))
-    assert (synthesis.depends_on, synthesis.memory) == (("research",), MemoryBlock(tier="episodic"))
+    assert workflow.memory == WorkflowMemoryBlock(
+        namespace="project-alpha", tier="episodic", ttl=2592000, max_entries=5000
+    )
+    assert (research.assign, research.memory) == ("researcher", WorkflowMemoryBlock(tier="working", handoff=True))
+    assert (synthesis.depends_on, synthesis.memory) == (("research",), WorkflowMemoryBlock(tier="episodic"))
     assert workflow.handoffs_to(synthesis) == (research,)
 
 
@@ -92,12 +94,12 @@ def test_the_block_of_the_rfc_is_read_as_it_stands():
     workflow = loads(RFC)
     assert workflow.name == "monthly-close"
     assert workflow.semantic_namespaces == ("house_rules", "tax_rules", "ledger_terms")
-    assert (workflow.policy, workflow.capacity) == (Policy(archive_on_completion=True, max_entries=50), 500)
+    assert (workflow.policy, workflow.capacity) == (PolicyBlock(archive_on_completion=True, max_entries=50), 500)
     billing = AgentBlock(name="bookkeeper", capacity=200, pinned_namespaces=("habits",))
     assert workflow.agents["bookkeeper"] == billing
     gather, process = workflow.phases
-    assert gather.policy == Policy(archive_on_completion=True, inherit_from_parent=False)
-    assert process.policy.over(workflow.policy) == Policy(archive_on_completion=True, max_entries=100)
+    assert gather.policy == PolicyBlock(archive_on_completion=True, inherit_from_parent=False)
+    assert process.policy.over(workflow.policy) == PolicyBlock(archive_on_completion=True, max_entries=100)
     assert workflow.order() == [("collect-figures",), ("write-invoices",)]
 
 
@@ -144,20 +146,20 @@ RFC_KEYS = "working_memory, episodic_memory"
 
 @rows("text, path, reason", [
         ("workflow: {a: {assign: x, depends_on: [b]}, b: {assign: y, depends_on: [a]}}", "workflow.a.depends_on",
-         "goes round in a circle: a -> b -> a"),
-        ("workflow: {a: {assign: x, depends_on: [a]}}", "workflow.a.depends_on", "goes round in a circle: a -> a"),
+         "is circular: a -> b -> a"),
+        ("workflow: {a: {assign: x, depends_on: [a]}}", "workflow.a.depends_on", "is circular: a -> a"),
         ("workflow: {c: {assign: x, depends_on: [b]}, b: {assign: y, depends_on: [b]}}", "workflow.b.depends_on",
-         "goes round in a circle: b -> b"),
+         "is circular: b -> b"),
         ("workflow: {a: {assign: x, depends_on: [resarch]}}", "workflow.a.depends_on[0]",
          "there is no phase 'resarch'; there are a"),
         ("workflow: {a: {assign: x}, b: {assign: x, depends_on: [a, a]}}", "workflow.b.depends_on[1]",
-         "says 'a' twice"),
+         "names 'a' twice"),
         ("workflow: {a: {assign: x, depends_on: b}}", "workflow.a.depends_on", "should be a list"),
         ("workflow: {a: {}}", "workflow.a.assign", "is missing"),
         (f"plan: [{{task: {'é' * 240}x, agent: y}}]", "plan[0]",
          f"the name of a phase may have at most 480 bytes: {'é' * 40!r}..."),
         ("workflow: {a: {assign: x, retry: {}}}", "workflow.a.retry",
-         "is not known here; there are title, description, assign, depends_on, memory, memory_policy, outputs"),
+         "unknown key; valid keys: title, description, assign, depends_on, memory, memory_policy, outputs"),
         ("workflow: {}", "workflow",
          "should be a mapping with a phase in it, such as `research: {assign: researcher}`"),
         ("plan: []", "plan", "should be a list with a task in it"),
@@ -184,16 +186,16 @@ RFC_KEYS = "working_memory, episodic_memory"
         (f"memory: {{semantic_namespaces: [a, '*']}}\n{PHASE}", "memory.semantic_namespaces[1]",
          "'*' cannot name a namespace: a star stands for the rest of a name"),
         (f"memory: {{handoff: true}}\n{PHASE}", "memory.handoff",
-         "is not known here; there are namespace, tier, ttl, max_entries, semantic_namespaces, " + RFC_KEYS),
+         "unknown key; valid keys: namespace, tier, ttl, max_entries, semantic_namespaces, " + RFC_KEYS),
         (f"memory: {{episodic_memory: {{eviction_policy: fifo}}}}\n{PHASE}", "memory.episodic_memory.eviction_policy",
          "should be lru, not 'fifo'"),
         (f"agents: {{x: {{model: test, use: 'a:B'}}}}\n{PHASE}", "agents.x",
          "should have `use` or `model`, not both: a class brings its own"),
-        (f"agents: {{x: {{prompt: hello}}}}\n{PHASE}", "agents.x.prompt", "needs a `model` beside it"),
+        (f"agents: {{x: {{prompt: hello}}}}\n{PHASE}", "agents.x.prompt", "needs a `model`"),
         (f"agents: {{x: nonsense}}\n{PHASE}", "agents.x",
          "should be an import path such as package.module:Class, not 'nonsense'"),
         (f"llm: {{}}\n{PHASE}", "llm",
-         "is not known here; there are openintent, info, name, version, description, memory, agents, workflow, plan"),
+         "unknown key; valid keys: openintent, info, name, version, description, memory, agents, workflow, plan"),
     ])  # fmt: skip
 def test_what_cannot_be_followed_is_said_with_its_path(text, path, reason):
     """One sentence, with the file and the place in it."""

@@ -15,7 +15,7 @@ import pytest
 
 from commonplace.engine.memory import Memory
 from commonplace.files.artifacts import erase, publish
-from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.learning.consolidate_receipts import consolidation_receipts, undo_consolidation
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel
 
@@ -29,13 +29,15 @@ WORKER = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from workshop import Now, Shop
-from commonplace.learning.consolidate import consolidate
+from commonplace.learning.consolidate import consolidate_memory
 from datetime import timedelta
 shop = Shop(sys.argv[1], Now(timedelta(hours=int(sys.argv[3]))), place=sys.argv[4])
 sys.stdin.readline()
-print(consolidate(shop.place).status)
+print(consolidate_memory(shop.place).status)
 """
-RESTLESS = WORKER.replace("print(consolidate(shop.place).status)", "while True: consolidate(shop.place, force=True)")
+RESTLESS = WORKER.replace(
+    "print(consolidate_memory(shop.place).status)", "while True: consolidate_memory(shop.place, force=True)"
+)
 
 
 class Died(BaseException):
@@ -162,7 +164,7 @@ def test_a_death_while_undoing_leaves_all_or_nothing_undone(tmp_path, new_home, 
     second, second_marks = shop.artifacts, marks(shop)
     assert first_marks != second_marks
     with suppress(Died):
-        undo(dying(shop, at=at, after=after).place)
+        undo_consolidation(dying(shop, at=at, after=after).place)
     publish(revived(shop).place)
     found = {name: text.replace("My own words.\n\n", "") for name, text in shop.artifacts.items()}
     second = {name: text.replace("My own words.\n\n", "") for name, text in second.items()}
@@ -194,7 +196,7 @@ def test_two_processes_that_start_at_once_do_the_work_once(tmp_path, new_home):
     ended = sorted(worker.communicate("go\n", timeout=60)[0].strip() for worker in told(workers))
 
     assert ended == ["consolidated", "skipped", "skipped"]
-    assert len(receipts(shop.place)) == 1
+    assert len(consolidation_receipts(shop.place)) == 1
     assert shop.files == shop.artifacts
     shop.store.close()
 
@@ -215,10 +217,10 @@ def test_a_killed_process_leaves_what_the_next_one_finishes(tmp_path, new_home):
         shop.keep(f"Fact number {number} is so")
     for turn in range(4):
         [worker] = told([started(RESTLESS, tmp_path, place, ahead=turn)])
-        known, deadline = receipts(shop.place)[:1], time.monotonic() + 20
-        while receipts(shop.place)[:1] == known and time.monotonic() < deadline:
+        known, deadline = consolidation_receipts(shop.place)[:1], time.monotonic() + 20
+        while consolidation_receipts(shop.place)[:1] == known and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert receipts(shop.place)[:1] != known
+        assert consolidation_receipts(shop.place)[:1] != known
         time.sleep(0.02 + turn * 0.013)
         worker.kill()
         worker.communicate()

@@ -13,7 +13,7 @@ import pytest
 from commonplace.app import open_app
 from commonplace.config.learning import Learning
 from commonplace.learning import open_workspace
-from commonplace.learning.extract import extract
+from commonplace.learning.extract import extract_sessions
 from commonplace.model.documents import DocumentKind
 from commonplace.model.jobs import Status
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
@@ -61,7 +61,7 @@ def run(shop, env, now, *, at=None):
         mortal = Mortal(opened.store, at)
         place = open_workspace(opened).replace(store=mortal, learning=LEARNING)
         index(place, [str(shop / "sessions")])
-        extract(place)
+        extract_sessions(place)
         return mortal.calls
 
 

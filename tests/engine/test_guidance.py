@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.learning.brief_layout import NEWEST_HEAD, RECALLED_HEAD, Material, Text, balanced, cut, guidance
+from commonplace.learning.brief_layout import (
+    NEWEST_HEAD,
+    RECALLED_HEAD,
+    BriefMaterial,
+    ShownText,
+    cut_to_tokens,
+    limit_external,
+    render_brief,
+)
 from commonplace.model.documents import Chunk, DocumentKind
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import new_id
@@ -32,15 +40,15 @@ def record(content="Use pnpm, not npm", trust=Trust.USER):
 
 def text(content="- We use pnpm.", url="memory://root"):
     """An artifact."""
-    return Text(url=url, text=content, updated_at=DAY, by="consolidation", trust=Trust.AGENT)
+    return ShownText(url=url, text=content, updated_at=DAY, by="consolidation", trust=Trust.AGENT)
 
 
 def build(*, budget=None, summary_budget=5000, **parts):
     """Build the block of these parts."""
     records = [*parts.get("procedures", ()), *(hit.record for hit in parts.get("hits", ()) if hit.record)]
     references = {one.id: f"memory://{one.short}" for one in records}
-    material = Material(**{"rules": RULES, "references": references} | parts)
-    return guidance(material, secret=b"key", budget=budget, summary_budget=summary_budget)
+    material = BriefMaterial(**{"rules": RULES, "references": references} | parts)
+    return render_brief(material, secret=b"key", budget=budget, summary_budget=summary_budget)
 
 
 def test_the_block_has_its_parts_in_order():
@@ -140,7 +148,7 @@ def test_at_most_a_third_comes_from_outside():
     """Ten grafted records at the top of the list fill no more than a third of it."""
     outside = [Hit(score=0.9, record=record(f"graft {n}", Trust.EXTERNAL)) for n in range(10)]
     inside = [Hit(score=0.5, record=record(f"fact {n}")) for n in range(20)]
-    chosen, passed = balanced(outside + inside, limit=10)
+    chosen, passed = limit_external(outside + inside, limit=10)
 
     assert len(chosen) == 10
     assert sum(hit.record.trust is Trust.EXTERNAL for hit in chosen) == 3
@@ -150,7 +158,7 @@ def test_at_most_a_third_comes_from_outside():
 def test_only_what_comes_from_outside_is_nothing():
     """Nobody but outsiders is nobody to be shown."""
     chunk = Chunk(scope=HERE, kind=DocumentKind.SESSION, document="s", seq=0, ref="1", text="x", trust=Trust.EXTERNAL)
-    assert balanced([Hit(score=1, chunk=chunk)], limit=10) == ([], 1)
+    assert limit_external([Hit(score=1, chunk=chunk)], limit=10) == ([], 1)
 
 
 def test_the_same_material_makes_the_same_bytes():
@@ -165,7 +173,7 @@ def test_the_same_material_makes_the_same_bytes():
 @given(st.text(), st.integers(0, 50))
 def test_a_cut_text_fits(said, tokens):
     """A cut text is a beginning of the text with a mark, and within its tokens."""
-    kept, was_cut = cut(said, tokens, "[cut]")
+    kept, was_cut = cut_to_tokens(said, tokens, "[cut]")
 
     assert estimate_tokens(kept) <= tokens
     assert was_cut or kept == said

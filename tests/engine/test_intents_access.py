@@ -101,7 +101,7 @@ def test_an_operator_who_names_nobody_sees_what_is_shared(intents, ada, eve):
     eve.store("hidden", 1, "semantic", namespace="hers")
     page = intents.page(OPERATOR, EntryFilter())
     assert sorted(entry.key for entry in page) == ["hidden", "ours"]
-    with pytest.raises(InvalidInput, match="say whose episodic entries are meant"):
+    with pytest.raises(InvalidInput, match="name the agent whose episodic entries are meant"):
         intents.page(OPERATOR, EntryFilter(tier="episodic"))
 
 

@@ -9,7 +9,7 @@ import pytest
 from commonplace.intents.intents import Caller, EntryDraft, Intents, agent_of, namespace_of, task_of
 from commonplace.model.changes import TrimEvents
 from commonplace.model.errors import CapacityExceeded, Conflict, Forbidden, InvalidInput, NotFound, StoreError
-from commonplace.model.events import Happened
+from commonplace.model.events import EventKind
 from stands import rows
 
 OPERATOR = Caller()
@@ -178,7 +178,7 @@ def test_working_memory_is_archived_when_its_task_ends(intents, ada, store, make
     assert intents.finish(ada.caller, "t", outcome).status == outcome
     assert ada.listed() == ada.recall() == ["own"]
     [event] = intents.archive(ada.caller, "t")
-    assert (event.what, event.detail["outcome"], event.detail["entries_archived"]) == (Happened.ARCHIVED, outcome, 2)
+    assert (event.what, event.detail["outcome"], event.detail["entries_archived"]) == (EventKind.ARCHIVED, outcome, 2)
     assert event.detail["snapshot"] == [
         {"namespace": "default", "key": "a", "value": {"step": 1}, "tags": ["x"]},
         {"namespace": "n", "key": "b", "value": None, "tags": []},
@@ -350,7 +350,7 @@ def test_the_six_events_are_told_without_the_value(intents, ada, clock):
     assert ("evicted", "b") in told
     events = intents.events(ada.caller)
     assert [event.seq for event in events] == sorted(event.seq for event in events)
-    assert "whisper" not in repr([event for event in events if event.what is not Happened.ARCHIVED])
+    assert "whisper" not in repr([event for event in events if event.what is not EventKind.ARCHIVED])
     updated = events[1]
     assert (updated.previous, updated.version, updated.tags, updated.kind.value) == (1, 2, ("x",), "episodic")
 
@@ -425,7 +425,7 @@ def test_what_happened_can_be_kept_for_longer_or_for_ever(store, clock):
         told.append([event.key for event in memory.events(OPERATOR, agent=agent)])
     assert told == [["b"], ["a", "b"]]
     for wrong in (-1, 36_501, True, 1.5, "7"):
-        with pytest.raises(InvalidInput, match="events are kept for 0"):
+        with pytest.raises(InvalidInput, match="event_days must be 0"):
             Intents(store, event_days=wrong)
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from commonplace.engine.transcripts import Turn
-from commonplace.model.changes import Consolidated
+from commonplace.model.changes import MarkConsolidated
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.queries import DocumentFilter, State
@@ -260,7 +260,7 @@ def test_an_agent_may_bring_back_a_version_of_what_is_not_held(memory, through):
 def test_new_words_have_to_be_consolidated_anew(memory, store, clock):
     """What a consolidation took up is marked until the words change."""
     record = memory.remember("one", category="incidents").record
-    store.apply([Consolidated(ids=(record.id,), at=clock())])
+    store.apply([MarkConsolidated(ids=(record.id,), at=clock())])
 
     assert memory.update(record.id, tags=["x"]).record.consolidated_at == clock()
     assert memory.update(record.id, content="two").record.consolidated_at is None

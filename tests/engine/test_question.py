@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.text.question import Profile, ask
+from commonplace.text.question import Profile, parse_question
 from stands import rows
 
 NOW = datetime(2023, 7, 12, tzinfo=UTC)
@@ -17,7 +17,7 @@ PEOPLE = ["Ada Lovelace", "Bob", "assistant", "tool", "user", "User", ""]
 
 def asked(text, speakers=PEOPLE, **options):
     """Ask now, of sessions in which these people speak."""
-    return ask(text, speakers=speakers, now=NOW, **options)
+    return parse_question(text, speakers=speakers, now=NOW, **options)
 
 
 @rows(

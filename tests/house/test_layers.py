@@ -41,6 +41,7 @@ ALLOWED = {
     "__init__": CORE,
 }
 #: Imports of the time before the rooms that still have to go; nothing may be added.
+KNOWN: set[str] = set()
 KNOWN = {
     "cli/project.py -> roles.commands.template",
     "cli/transfer.py -> records.commands.foreign",
@@ -53,7 +54,7 @@ KNOWN = {
     "hosts/transcripts.py -> records.index",
     "learning/commands/memory.py -> roles.commands.memory",
     "records/foreign.py -> learning.extract_gate",
-    "records/foreign_export.py -> learning.consolidate_text",
+    "records/foreign_export.py -> learning.hand_edits",
 }
 #: Libraries and the only folders that may know them.
 LIBRARIES = {

@@ -113,7 +113,7 @@ def test_the_loader_in_python_refuses_an_escape_beyond_unicode():
 def in_python(text):
     """Read a text as it is read where PyYAML has no C library."""
     strict_yaml._refuse(text, file="x.md", first_line=1, max_bytes=1000)
-    return strict_yaml._built(text, yaml.SafeLoader, strict_yaml._Building(file="x.md", first_line=1, max_depth=8))
+    return strict_yaml._build(text, yaml.SafeLoader, strict_yaml._Builder(file="x.md", first_line=1, max_depth=8))
 
 
 def test_an_alias_bomb_is_refused_at_its_first_anchor():

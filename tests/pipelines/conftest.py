@@ -11,7 +11,7 @@ import pytest
 from commonplace.app import open_app
 from commonplace.config.learning import Learning
 from commonplace.learning import open_workspace
-from commonplace.learning.extract import extract
+from commonplace.learning.extract import extract_sessions
 from commonplace.records.index import index
 
 sys.path.insert(0, os.path.dirname(__file__))  # so that tests find ``learners`` by name
@@ -144,6 +144,6 @@ def learn(place, indexed, clock):
     def learn(name, text, place=place, **options):
         indexed(name, text, place)
         clock.forward()
-        return extract(place, **options)
+        return extract_sessions(place, **options)
 
     return learn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from commonplace.model.ports import Answer
+from commonplace.model.ports import ModelAnswer
 
 
 def message(role, content, time="2026-01-01T00:00:00Z", **more):
@@ -43,4 +43,4 @@ class Scripted:
         answer = answer(prompt) if callable(answer) else answer
         if isinstance(answer, Exception):
             raise answer
-        return Answer(text=answer, model=self.name, tokens_in=100, tokens_out=10)
+        return ModelAnswer(text=answer, model=self.name, tokens_in=100, tokens_out=10)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from commonplace.files.artifacts import FILE_BYTES, checked, publish
-from commonplace.learning.consolidate_text import Edits, edited, woven
+from commonplace.learning.hand_edits import Edits, find_edits, merge_edits
 from commonplace.model.changes import Archive, Delete
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.model.queries import Filter
-from commonplace.text.blocks import blocks, joined
+from commonplace.text.blocks import blocks, join_blocks
 from stands import rows
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -43,40 +43,40 @@ def test_a_text_is_cut_into_blocks_and_put_together_again():
         "- item\n  more\n\n  after a blank",
         "- next",
     ]
-    assert joined(blocks(text)).split() == text.split()
+    assert join_blocks(blocks(text)).split() == text.split()
 
 
 def test_new_blocks_are_owned_and_removed_ones_struck():
     """What a person adds stays, what they take out does not come back."""
-    edits = edited(BASE, BASE.replace("- two (record 0000000002)", "\nMy words."), Edits())
+    edits = find_edits(BASE, BASE.replace("- two (record 0000000002)", "\nMy words."), Edits())
 
     assert edits.texts == ("My words.",)
-    assert woven(BASE, edits) == BASE.replace("- two (record 0000000002)", "\nMy words.")
-    again = woven(BASE.replace("- two", "- two, in other words,"), edits)
+    assert merge_edits(BASE, edits) == BASE.replace("- two (record 0000000002)", "\nMy words.")
+    again = merge_edits(BASE.replace("- two", "- two, in other words,"), edits)
     assert "two, in other words" in again  # a fact that says something else is another fact
 
 
 def test_a_person_who_changes_a_line_has_the_last_word():
     """The line keeps its reference, and the record is told in their words alone."""
-    edits = edited(BASE, BASE.replace("- one (", "- one, but better ("), Edits())
-    assert woven(BASE, edits) == BASE.replace("- one (", "- one, but better (")
+    edits = find_edits(BASE, BASE.replace("- one (", "- one, but better ("), Edits())
+    assert merge_edits(BASE, edits) == BASE.replace("- one (", "- one, but better (")
 
 
 def test_a_section_of_ones_own_stays_between_the_others():
     """Its heading and everything under it."""
     own = "## Mine\n\n- a\n- b\n\nand a sentence.\n\n"
-    edits = edited(BASE, BASE.replace("## B", own + "## B"), Edits())
-    text = woven(BASE + "\n- four (record 0000000004)", edits)
+    edits = find_edits(BASE, BASE.replace("## B", own + "## B"), Edits())
+    text = merge_edits(BASE + "\n- four (record 0000000004)", edits)
     assert text == (BASE + "\n- four (record 0000000004)").replace("## B", own + "## B")
-    assert edited(text, text, edits) == edits
+    assert find_edits(text, text, edits) == edits
 
 
 def test_what_is_put_back_by_hand_is_no_longer_struck():
     """A person may change their mind."""
     less = BASE.replace("- two (record 0000000002)\n", "")
-    struck = edited(BASE, less, Edits())
+    struck = find_edits(BASE, less, Edits())
     assert struck.struck
-    assert not edited(woven(BASE, struck), BASE, struck).struck
+    assert not find_edits(merge_edits(BASE, struck), BASE, struck).struck
 
 
 def test_a_hand_edit_survives_ten_consolidations(shop):

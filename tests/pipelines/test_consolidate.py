@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.files.artifacts import stored_artifacts
-from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.learning.consolidate_receipts import consolidation_receipts, undo_consolidation
 from commonplace.learning.consolidate_rules import decide_supersession, frontmatter, near_pairs, skill_name, steps
 from commonplace.model.changes import Delete
 from commonplace.model.errors import Conflict, NotFound
@@ -59,7 +59,7 @@ def test_the_same_state_gives_the_same_bytes(shop):
 
     assert shop.run(force=True).status == "unchanged"
     assert shop.files == before
-    assert len(receipts(shop.place)) == 2
+    assert len(consolidation_receipts(shop.place)) == 2
 
 
 def test_a_later_fact_about_the_same_subject_replaces_the_earlier(shop):
@@ -82,7 +82,7 @@ def test_a_replaced_line_is_dropped_with_its_reason(shop):
     report = shop.run()
 
     assert [one.reason for one in report.dropped] == [f"superseded by record {new.short}"]
-    assert receipts(shop.place)[0].metadata["superseded"][0]["new"] == new.id
+    assert consolidation_receipts(shop.place)[0].metadata["superseded"][0]["new"] == new.id
 
 
 @rows(
@@ -284,7 +284,7 @@ def test_an_erased_fact_is_gone_from_artifacts_and_receipts(shop):
     shop.store.apply([Delete(where=_everything(shop).replace(ids=frozenset({record.id})))])
     shop.run()
 
-    told = repr([one.metadata for one in receipts(shop.place)]) + repr(shop.artifacts) + repr(shop.files)
+    told = repr([one.metadata for one in consolidation_receipts(shop.place)]) + repr(shop.artifacts) + repr(shop.files)
     assert "oak" not in told
 
 
@@ -333,7 +333,7 @@ def test_a_receipt_tells_what_went_in_and_what_came_out(shop):
     """Inputs, outputs, mode, duration, and the texts before."""
     record = shop.keep("Use pnpm, not npm")
     name = shop.run().receipt
-    told = receipts(shop.place)[0]
+    told = consolidation_receipts(shop.place)[0]
 
     assert told.name == name
     assert told.metadata["inputs"]["records"] == [record.id]
@@ -350,12 +350,12 @@ def test_undo_takes_the_last_one_back(shop):
     before = shop.files
     shop.keep("We use pnpm", metadata={"subject": "pm"})
     last = shop.run().receipt
-    done = undo(shop.place)
+    done = undo_consolidation(shop.place)
 
     assert done.receipt == last
     assert shop.files == before == shop.artifacts
     assert shop.records["We use npm"].archived_at is None
-    assert receipts(shop.place)[0].metadata["undid"] == last
+    assert consolidation_receipts(shop.place)[0].metadata["undid"] == last
 
 
 def test_what_was_undone_is_not_done_again_by_itself(shop):
@@ -363,7 +363,7 @@ def test_what_was_undone_is_not_done_again_by_itself(shop):
     shop.keep("We use npm", metadata={"subject": "pm"})
     shop.keep("We use pnpm", metadata={"subject": "pm"})
     shop.run()
-    undo(shop.place)
+    undo_consolidation(shop.place)
 
     assert shop.run().reason == "up to date"
     shop.keep("Tea is at four")
@@ -376,9 +376,9 @@ def test_undo_refuses_if_a_person_has_edited_since(shop):
     shop.run()
     shop.write(shop.text() + "\nMine.\n")
     with pytest.raises(Conflict, match=r"MEMORY\.md was edited since"):
-        undo(shop.place)
+        undo_consolidation(shop.place)
 
-    undo(shop.place, force=True)
+    undo_consolidation(shop.place, force=True)
     assert shop.files == {"MEMORY.md": "# Memory\n\n## Decisions\n\nMine."} == shop.artifacts
 
 
@@ -389,7 +389,7 @@ def test_undo_leaves_words_that_the_consolidation_had_taken_in(shop):
     shop.write(shop.text() + "\n## Mine\n\nMy own words.\n")
     shop.keep("Tea is at four")
     shop.run()
-    undo(shop.place)
+    undo_consolidation(shop.place)
 
     assert "Tea" not in shop.text()
     assert "## Mine\n\nMy own words." in shop.text()
@@ -403,7 +403,7 @@ def test_undo_takes_its_own_marks_back_and_no_others(shop):
     mark = shop.records["One is first"].consolidated_at
     fresh = shop.keep("Two is second")
     shop.run()
-    done = undo(shop.place)
+    done = undo_consolidation(shop.place)
 
     assert done.unmarked == (fresh.id,)
     assert shop.store.get(fresh.id).consolidated_at is None
@@ -417,7 +417,7 @@ def test_undo_after_a_marked_record_was_erased_takes_the_others_back(shop):
     gone, stays = shop.keep("One is first"), shop.keep("Two is second")
     shop.run()
     shop.store.apply([Delete(where=Filter(scopes=frozenset({shop.scope}), at=shop.clock(), ids=frozenset({gone.id})))])
-    assert undo(shop.place, force=True).unmarked == (stays.id,)
+    assert undo_consolidation(shop.place, force=True).unmarked == (stays.id,)
 
 
 def test_undo_goes_back_one_by_one_and_then_ends(shop):
@@ -426,12 +426,12 @@ def test_undo_goes_back_one_by_one_and_then_ends(shop):
     shop.run()
     shop.keep("Two is second")
     shop.run()
-    undo(shop.place)
+    undo_consolidation(shop.place)
     assert "Two" not in shop.text()
-    undo(shop.place)
+    undo_consolidation(shop.place)
     assert shop.files == {}
     with pytest.raises(NotFound, match="no consolidation to take back"):
-        undo(shop.place)
+        undo_consolidation(shop.place)
 
 
 def test_a_dry_run_shows_the_diff_and_changes_nothing(shop):
@@ -443,7 +443,7 @@ def test_a_dry_run_shows_the_diff_and_changes_nothing(shop):
     assert "--- /dev/null\n+++ b/MEMORY.md" in report.diff
     assert "+- Use pnpm, not npm" in report.diff
     assert shop.files == {} == shop.artifacts
-    assert receipts(shop.place) == []
+    assert consolidation_receipts(shop.place) == []
     assert shop.store.jobs([shop.scope], now=shop.clock()) == []
 
 
@@ -452,4 +452,4 @@ def test_only_the_newest_receipts_are_kept(shop):
     for number in range(25):
         shop.keep(f"Fact number {number} is so")
         shop.run()
-    assert len(receipts(shop.place)) == 20
+    assert len(consolidation_receipts(shop.place)) == 20

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from commonplace.learning.consolidate import commit_answers, prepare_questions
-from commonplace.learning.consolidate_checks import OPTIONAL, REQUIRED, reply_of, with_frontmatter
-from commonplace.learning.consolidate_receipts import receipts, undo
+from commonplace.learning.consolidate_checks import OPTIONAL, REQUIRED, parse_proposal, with_frontmatter
+from commonplace.learning.consolidate_receipts import consolidation_receipts, undo_consolidation
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -60,7 +60,7 @@ def test_the_small_model_is_asked_and_its_answer_is_kept(make_shop):
         "skills/ship-it/SKILL.md", "skills/ship-it/examples/a/b.txt", "skills/ship-it/scripts/go.sh",
         "skills/ship-it/templates/t.md",
     ]  # fmt: skip
-    assert receipts(shop.place)[0].metadata["tokens_out"] == 5
+    assert consolidation_receipts(shop.place)[0].metadata["tokens_out"] == 5
 
 
 def test_the_present_memory_is_shown_and_quoted_as_data(make_shop):
@@ -242,7 +242,7 @@ def test_after_three_failures_it_is_exhausted_and_says_so(make_shop):
 
 def test_an_object_inside_of_other_words_is_found():
     """The one rescue."""
-    assert reply_of(f"Here you are:\n```json\n{reply('- x')}\n```").memory == "- x"
+    assert parse_proposal(f"Here you are:\n```json\n{reply('- x')}\n```").memory == "- x"
 
 
 def test_a_skill_gets_a_head_of_ours():
@@ -289,7 +289,9 @@ def test_secrets_in_an_answer_are_taken_out(make_shop):
     shop.keep("Use pnpm, not npm")
     shop.run()
     shop.run(force=True)
-    assert secret not in repr((shop.files, shop.artifacts, [one.metadata for one in receipts(shop.place)]))
+    assert secret not in repr(
+        (shop.files, shop.artifacts, [one.metadata for one in consolidation_receipts(shop.place)])
+    )
 
 
 # The lease
@@ -359,7 +361,7 @@ def test_undo_waits_for_a_running_consolidation(tmp_path, clock):
 
     def thinking(_prompt):
         try:
-            undo(shop.place)
+            undo_consolidation(shop.place)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is looked at
             seen.append(str(error))
         return reply("- x")

@@ -13,7 +13,7 @@ from commonplace.engine.writer import Writer
 from commonplace.model.binding import Binding
 from commonplace.model.changes import AdoptEmbedder
 from commonplace.model.errors import ProviderError
-from commonplace.model.ports import Answer, EmbedderIdentity
+from commonplace.model.ports import EmbedderIdentity, ModelAnswer
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.consolidate import consolidate
 
@@ -143,7 +143,7 @@ class Silent:
 
     def ask(self, system, prompt, *, most, effort="low"):  # noqa: ARG002 - the port's
         """Answer with the fact."""
-        return Answer(text="fact: Deploys are on Fridays [1]", model=self.name)
+        return ModelAnswer(text="fact: Deploys are on Fridays [1]", model=self.name)
 
 
 def test_sessions_and_what_is_learned_of_them_are_stored_with_another_embedder(place, learn, indexed):

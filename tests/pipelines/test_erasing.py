@@ -9,8 +9,8 @@ import pytest
 
 from commonplace.engine.memory import Memory
 from commonplace.files.artifacts import erase
-from commonplace.learning.consolidate_receipts import receipts, undo
-from commonplace.learning.learn import clear as clear_learned
+from commonplace.learning.consolidate_receipts import consolidation_receipts, undo_consolidation
+from commonplace.learning.learn import clear_learned
 from commonplace.model.documents import DocumentKind
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Source
@@ -93,7 +93,7 @@ def test_an_undo_does_not_bring_back_what_was_erased(shop, tmp_path):
     """The texts before, which a receipt holds, are without it."""
     record = told(shop)
     memory_of(shop).forget(record.id)
-    undo(shop.place, force=True)
+    undo_consolidation(shop.place, force=True)
 
     assert left(tmp_path) == []
     assert "Tea is at four" not in shop.text()
@@ -152,7 +152,7 @@ def test_a_person_s_words_stay_where_they_wrote_them(shop):
     record = next(one for text, one in shop.records.items() if TOKEN in text)
     memory_of(shop).forget(record.id)
 
-    assert TOKEN not in str(shop.artifacts) + str([one.metadata for one in receipts(shop.place)])
+    assert TOKEN not in str(shop.artifacts) + str([one.metadata for one in consolidation_receipts(shop.place)])
     assert "- Mine is the spade." in shop.text()
     shop.keep("Another thing is so")
     shop.run()

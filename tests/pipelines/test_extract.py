@@ -1,4 +1,4 @@
-"""``extract`` by rules: which sessions are taken, what becomes a record, what replaces what, and what is told."""
+"""Extraction by rules: which sessions are taken, what becomes a record, what replaces what, and what is told."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import fence
 from commonplace.engine.transcripts import Turn
 from commonplace.learning import open_workspace
-from commonplace.learning.extract import JOB, extract, watermark
+from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
 from commonplace.learning.extract_gate import decide
 from commonplace.learning.rules import Proposal
 from commonplace.model.documents import DocumentKind
@@ -41,7 +41,7 @@ def extraction(place):
 def job(place):
     """Where a job stands, by its kind."""
 
-    def job(kind=JOB):
+    def job(kind=EXTRACT_JOB):
         return next(
             (state for state in place.store.jobs([place.scope], now=place.clock()) if state.job.kind == kind), None
         )
@@ -85,7 +85,7 @@ def test_a_session_is_taken_once(learn, place):
     """What did not change since is up to date."""
     learn("0b1c", lines(PNPM))
 
-    assert reasons(extract(place)) == {"0b1c": "up to date"}
+    assert reasons(extract_sessions(place)) == {"0b1c": "up to date"}
 
 
 def test_a_session_that_grew_is_taken_again(opened, learn):
@@ -100,7 +100,7 @@ def test_a_session_that_grew_is_taken_again(opened, learn):
 def test_force_takes_what_is_up_to_date(learn, place, extraction):
     """The same again adds nothing, and the extraction still knows its records."""
     first = learn("0b1c", lines(PNPM))
-    report = extract(place, force=True)
+    report = extract_sessions(place, force=True)
 
     assert (len(report.done), report.records) == (1, ())
     assert extraction("0b1c").metadata["records"] == list(first.records)
@@ -112,11 +112,11 @@ def test_sessions_too_new_too_old_or_under_way_are_left_alone(place, indexed, cl
         moment = (clock() - timedelta(days=days)).isoformat()
         indexed(name, lines(message("user", PNPM, moment)))
     there = place.replace(learning=place.learning.replace(min_rollout_idle_hours=12))
-    report = extract(there, exclude="now")
+    report = extract_sessions(there, exclude="now")
 
     assert [taken.session for taken in report.done] == ["due"]
     assert reasons(report) == {"old": "older than 30 days", "new": "active in the last 12 hours", "now": "under way"}
-    assert [taken.session for taken in extract(there, only=["old", "new"]).done] == ["new", "old"]
+    assert [taken.session for taken in extract_sessions(there, only=["old", "new"]).done] == ["new", "old"]
 
 
 def test_the_cap_is_reached_and_the_rest_is_left_for_the_next_run(place, indexed):
@@ -125,7 +125,7 @@ def test_the_cap_is_reached_and_the_rest_is_left_for_the_next_run(place, indexed
         indexed(f"s{number}", lines(PNPM))
     there = place.replace(learning=place.learning.replace(max_rollouts_per_startup=3, stage1_concurrency=1))
 
-    first, second = extract(there), extract(there)
+    first, second = extract_sessions(there), extract_sessions(there)
     assert (len(first.done), len(second.done)) == (3, 2)
     assert sum("left for the next run" in reason for reason in reasons(first).values()) == 2
 
@@ -134,7 +134,7 @@ def test_only_the_newest_sessions_are_looked_at(place, indexed, clock):
     """As many as threadScanLimit says, and the report says so."""
     for number in range(4):
         indexed(f"s{number}", lines(message("user", PNPM, (clock() - timedelta(days=number)).isoformat())))
-    report = extract(place.replace(learning=place.learning.replace(thread_scan_limit=2)))
+    report = extract_sessions(place.replace(learning=place.learning.replace(thread_scan_limit=2)))
 
     assert [taken.session for taken in report.done] == ["s0", "s1"]
     assert report.notes == ("only the newest 2 sessions were looked at",)
@@ -146,14 +146,14 @@ def test_another_projects_sessions_are_not_seen(desk, place, indexed):
     other = open_workspace(desk.open("other")).replace(learning=place.learning)
     indexed("theirs", lines(PNPM), other)
 
-    assert extract(place.replace(learning=place.learning.replace(thread_scan_limit=1))).skipped == ()
-    assert len(extract(other).done) == 1
+    assert extract_sessions(place.replace(learning=place.learning.replace(thread_scan_limit=1))).skipped == ()
+    assert len(extract_sessions(other).done) == 1
 
 
 def test_an_unknown_session_is_named(place):
     """A mistyped name is no empty result."""
     with pytest.raises(NotFound, match="there is no session 'none'"):
-        extract(place, only=["none"])
+        extract_sessions(place, only=["none"])
 
 
 def test_a_session_with_nothing_to_keep_is_a_success(opened, learn, extraction, job):
@@ -337,11 +337,11 @@ def test_a_session_that_runs_elsewhere_is_skipped(place, indexed, clock):
     """Two at once do the work once."""
     indexed("a", lines(PNPM))
     [document] = place.store.documents(DocumentFilter(scopes=frozenset({place.scope})), limit=1)
-    job = Job(scope=place.scope, kind=JOB, key="a", watermark=watermark(document))
+    job = Job(scope=place.scope, kind=EXTRACT_JOB, key="a", watermark=session_watermark(document))
     place.store.claim(job, lease=timedelta(minutes=2), now=clock())
-    assert reasons(extract(place)) == {"a": str(Reason.RUNNING)}
+    assert reasons(extract_sessions(place)) == {"a": str(Reason.RUNNING)}
     clock.forward(timedelta(minutes=3))
-    assert len(extract(place).done) == 1
+    assert len(extract_sessions(place).done) == 1
 
 
 def test_a_session_that_a_host_has_indexed_can_be_extracted(opened, place, clock):
@@ -349,13 +349,13 @@ def test_a_session_that_a_host_has_indexed_can_be_extracted(opened, place, clock
     opened.memory.index(DocumentKind.SESSION, "live", [Turn(ref="1", text=PNPM, speaker="user")])
     clock.forward()
 
-    assert len(extract(place).records) == 1
+    assert len(extract_sessions(place).records) == 1
 
 
 def test_the_host_mode_says_what_to_do(place):
     """Without --prepare nobody would think."""
     with pytest.raises(InvalidInput, match="extract --prepare DIR"):
-        extract(place.replace(learning=place.learning.replace(mode="host")))
+        extract_sessions(place.replace(learning=place.learning.replace(mode="host")))
 
 
 def test_secrets_do_not_reach_records_or_extractions(opened, learn, extraction):

@@ -1,4 +1,4 @@
-"""``extract`` without a key: the work as files, and answers that pass the same gate."""
+"""``extract_sessions`` without a key: the work as files, and answers that pass the same gate."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from learners import fact, lines, reply
 
 from commonplace.learning import open_workspace
-from commonplace.learning.extract import extract
-from commonplace.learning.extract_host import commit, prepare
+from commonplace.learning.extract import extract_sessions
+from commonplace.learning.extract_host import commit_extraction, prepare_extraction
 from commonplace.model.errors import InvalidInput, StoreError
 from stands import rows
 
@@ -23,7 +23,7 @@ def work(place, indexed, tmp_path):
     """Prepare two sessions; returns the folder."""
     indexed("a", lines(PNPM))
     indexed("b", lines("the deploy failed"))
-    prepare(place, str(tmp_path / "work"))
+    prepare_extraction(place, str(tmp_path / "work"))
     return tmp_path / "work"
 
 
@@ -46,7 +46,7 @@ def test_answers_pass_the_same_gate(opened, place, work):
     """What passes is kept and its files go; what has no answer yet stays."""
     said = reply(fact(quote="Use pnpm, not npm", turns=[1]), fact("ok", "preferences"))
     (one(work, "a") / "answer.json").write_text(said)
-    report = commit(place, str(work))
+    report = commit_extraction(place, str(work))
 
     assert [record.content for record in opened.memory.list()] == ["Use pnpm, not npm"]
     assert report.done[0].left_out == ("too short to mean anything",)
@@ -57,18 +57,18 @@ def test_answers_pass_the_same_gate(opened, place, work):
 @pytest.mark.usefixtures("work")
 def test_prepared_work_is_nobody_elses(place, clock):
     """For a day; then it can be taken again."""
-    assert {str(left.reason) for left in extract(place).skipped} == {"running elsewhere"}
+    assert {str(left.reason) for left in extract_sessions(place).skipped} == {"running elsewhere"}
     clock.forward(timedelta(days=1, seconds=1))
-    assert len(extract(place).done) == 1
+    assert len(extract_sessions(place).done) == 1
 
 
 def test_stale_work_is_refused_by_name(opened, place, work, clock):
     """Somebody else has done it meanwhile: nothing of the late answer is written."""
     clock.forward(timedelta(days=1, seconds=1))
-    extract(place)
+    extract_sessions(place)
     before = opened.memory.list()
     (one(work, "a") / "answer.json").write_text(reply(fact("Use the late answer here")))
-    report = commit(place, str(work))
+    report = commit_extraction(place, str(work))
 
     assert [(left.session, left.reason.partition(":")[0]) for left in report.failed] == [("a", "stale")]
     assert opened.memory.list() == before
@@ -90,7 +90,7 @@ def test_tampered_work_is_refused_by_name(opened, place, work, name, change):
     path = one(work, "a") / name
     path.write_text(change(path.read_text()))
     (one(work, "a") / "answer.json").write_text(reply(fact()))
-    report = commit(place, str(work))
+    report = commit_extraction(place, str(work))
 
     assert "prepare it again" in report.failed[0].reason
     assert opened.memory.list() == []
@@ -101,9 +101,9 @@ def test_a_bad_answer_is_named_and_can_be_mended(place, work, answer):
     """The work stays where it is, and no try is lost."""
     path = one(work, "a") / "answer.json"
     path.write_bytes(answer)
-    assert [left.session for left in commit(place, str(work)).failed] == ["a"]
+    assert [left.session for left in commit_extraction(place, str(work)).failed] == ["a"]
     path.write_text(reply(fact()))
-    assert len(commit(place, str(work)).records) == 1
+    assert len(commit_extraction(place, str(work)).records) == 1
 
 
 def test_work_of_another_project_is_refused(desk, work):
@@ -112,7 +112,7 @@ def test_work_of_another_project_is_refused(desk, work):
     other = open_workspace(desk.open("other"))
     (one(work, "a") / "answer.json").write_text(reply(fact()))
 
-    assert "it was prepared for project:" in commit(other, str(work)).failed[0].reason
+    assert "it was prepared for project:" in commit_extraction(other, str(work)).failed[0].reason
 
 
 def test_a_folder_with_other_things_is_not_written_to(place, tmp_path):
@@ -120,7 +120,7 @@ def test_a_folder_with_other_things_is_not_written_to(place, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     with pytest.raises(InvalidInput, match="holds other things"):
-        prepare(place, str(tmp_path / "mine"))
+        prepare_extraction(place, str(tmp_path / "mine"))
 
 
 def test_an_answer_behind_a_link_is_not_read(place, work, tmp_path):
@@ -128,7 +128,7 @@ def test_an_answer_behind_a_link_is_not_read(place, work, tmp_path):
     (tmp_path / "secret.json").write_text(reply(fact()))
     (one(work, "a") / "answer.json").symlink_to(tmp_path / "secret.json")
 
-    assert "answer.json cannot be read" in commit(place, str(work)).failed[0].reason
+    assert "answer.json cannot be read" in commit_extraction(place, str(work)).failed[0].reason
 
 
 def test_work_that_cannot_be_written_is_given_back(place, indexed, tmp_path):
@@ -139,6 +139,6 @@ def test_work_that_cannot_be_written_is_given_back(place, indexed, tmp_path):
     taken = sha256(b"a").hexdigest()[:8]
     (tmp_path / "work" / f"a-{taken}").write_text("a file where a folder should be")
     with pytest.raises((StoreError, OSError)):
-        prepare(place, str(tmp_path / "work"))
+        prepare_extraction(place, str(tmp_path / "work"))
 
-    assert len(extract(place).done) == 1
+    assert len(extract_sessions(place).done) == 1

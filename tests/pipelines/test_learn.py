@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.learning.consolidate_receipts import receipts
-from commonplace.learning.learn import LAST, clear, enqueue, last, learn
+from commonplace.learning.consolidate_receipts import consolidation_receipts
+from commonplace.learning.learn import LAST, clear_learned, enqueue_consolidation, last_run, learn_from_sessions
 from commonplace.model.errors import ProviderError
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Source
@@ -40,7 +40,7 @@ def session(shop, name, *said):
 def test_a_session_becomes_memory(shop):
     """What a user decided is in MEMORY.md with a reference to the turn."""
     session(shop, "s1", "We use pnpm in this repository, not npm.")
-    report = learn(shop.place)
+    report = learn_from_sessions(shop.place)
 
     assert report.troubles == ()
     assert len(report.extracted.records) == 1
@@ -52,8 +52,8 @@ def test_a_session_becomes_memory(shop):
 def test_a_second_start_does_nothing(shop):
     """Nothing changed, nothing is done."""
     session(shop, "s1", "We use pnpm in this repository, not npm.")
-    learn(shop.place)
-    report = learn(shop.place)
+    learn_from_sessions(shop.place)
+    report = learn_from_sessions(shop.place)
 
     assert report.extracted.done == ()
     assert report.consolidated.reason == "up to date"
@@ -72,7 +72,7 @@ def test_a_start_that_must_not_learn_does_not(tmp_path, clock, given, learning, 
     """Off by default, not in subagents, not for unsaved sessions, not where a host thinks."""
     shop = Shop(tmp_path, clock, min_rollout_idle_hours=0, **learning)
     session(shop, "s1", "We use pnpm in this repository, not npm.")
-    report = learn(shop.place, **given)
+    report = learn_from_sessions(shop.place, **given)
 
     assert reason in report.skipped
     assert shop.records == {}
@@ -83,10 +83,10 @@ def test_a_start_that_must_not_learn_does_not(tmp_path, clock, given, learning, 
 def test_the_session_that_is_starting_is_left_alone(shop):
     """And named among the skipped."""
     session(shop, "s1", "We use pnpm in this repository, not npm.")
-    report = learn(shop.place, active="s1")
+    report = learn_from_sessions(shop.place, active="s1")
 
     assert [left.session for left in report.extracted.skipped] == ["s1"]
-    assert last(shop.place)["skipped"][0]["session"] == "s1"
+    assert last_run(shop.place)["skipped"][0]["session"] == "s1"
 
 
 def test_what_goes_wrong_is_told_and_left_for_status(tmp_path, clock):
@@ -94,47 +94,47 @@ def test_what_goes_wrong_is_told_and_left_for_status(tmp_path, clock):
     shop = Shop(tmp_path, clock, min_rollout_idle_hours=0, model=Scripted(ProviderError("no route to host")))
     session(shop, "s1", "We use pnpm in this repository, not npm.", "Always run the tests before a commit.")
     shop.keep("Tea is at four")
-    report = learn(shop.place)
+    report = learn_from_sessions(shop.place)
 
     assert any("no route to host" in one for one in report.troubles)
-    assert last(shop.place)["troubles"] == list(report.troubles)
+    assert last_run(shop.place)["troubles"] == list(report.troubles)
     shop.store.close()
 
 
 def test_enqueue_forces_work_even_if_nothing_changed(shop):
     """At the next start, once."""
     shop.keep("Use pnpm, not npm")
-    learn(shop.place)
-    enqueue(shop.place)
+    learn_from_sessions(shop.place)
+    enqueue_consolidation(shop.place)
 
     assert shop.job.status == "pending" or shop.job.done < shop.job.job.watermark
-    assert learn(shop.place).consolidated.status == "unchanged"
-    assert learn(shop.place).consolidated.status == "skipped"
+    assert learn_from_sessions(shop.place).consolidated.status == "unchanged"
+    assert learn_from_sessions(shop.place).consolidated.status == "skipped"
 
 
 def test_clear_erases_what_was_learned_and_leaves_what_people_wrote(shop):
     """Extractions, artifacts, receipts and extracted records go; hand-written records and lines stay."""
     shop.keep("Ada wrote this one")
     session(shop, "s1", "We use pnpm in this repository, not npm.")
-    learn(shop.place)
+    learn_from_sessions(shop.place)
     shop.write(shop.text() + "\n## Mine\n\nMy own words.\n")
-    done = clear(shop.place)
+    done = clear_learned(shop.place)
 
     assert len(done.records) == 1
     assert list(shop.records) == ["Ada wrote this one"]
     assert list(shop.files) == ["MEMORY.md"] == list(shop.artifacts)
     assert "My own words." in shop.text()
     assert "pnpm" not in shop.text()
-    assert receipts(shop.place) == []
-    assert last(shop.place) is None
+    assert consolidation_receipts(shop.place) == []
+    assert last_run(shop.place) is None
 
 
 def test_what_was_cleared_does_not_come_back_by_itself(shop):
     """Sessions are not extracted again until they change."""
     session(shop, "s1", "We use pnpm in this repository, not npm.")
-    learn(shop.place)
-    clear(shop.place)
-    learn(shop.place)
+    learn_from_sessions(shop.place)
+    clear_learned(shop.place)
+    learn_from_sessions(shop.place)
     assert shop.records == {}
     assert shop.files == {}
 
@@ -146,7 +146,7 @@ def test_clear_all_takes_every_record_of_this_project_alone(tmp_path, clock, sho
     for one in (shop, other):
         one.keep("Use pnpm, not npm", source=Source(channel=Channel.EXTRACTION))
         one.run()
-    clear(shop.place, every=True)
+    clear_learned(shop.place, every=True)
 
     assert shop.records == {} == shop.files
     assert "Use pnpm, not npm" in other.text()
@@ -156,8 +156,8 @@ def test_clear_all_takes_every_record_of_this_project_alone(tmp_path, clock, sho
 def test_a_run_is_remembered_once(shop):
     """The last one takes the place of the one before."""
     shop.keep("Use pnpm, not npm")
-    learn(shop.place)
+    learn_from_sessions(shop.place)
     shop.clock.forward()
-    learn(shop.place)
+    learn_from_sessions(shop.place)
     where = DocumentFilter(scopes=frozenset({shop.scope}), names=frozenset({LAST}))
     assert len(shop.store.documents(where, limit=9)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from commonplace.engine.memory import Memory
 from commonplace.engine.writer import Writer
-from commonplace.model.ports import Answer
+from commonplace.model.ports import ModelAnswer
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.consolidate import Fact, consolidate, parse_answer
@@ -30,7 +30,7 @@ class Speaker:
         """Say it."""
         del most, effort
         self.system, self.prompt = system, prompt
-        return Answer(text=self.answer, model=self.name)
+        return ModelAnswer(text=self.answer, model=self.name)
 
 
 @pytest.fixture

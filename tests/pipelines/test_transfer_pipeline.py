@@ -15,7 +15,7 @@ from commonplace.engine.export_format import export_lines, read_export
 from commonplace.engine.memory import Memory
 from commonplace.engine.transfer import BATCH, import_items
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Consolidated, Load
+from commonplace.model.changes import Load, MarkConsolidated
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Channel, Kind
@@ -63,7 +63,7 @@ def full(opened, clock):
     clock.forward()
     memory.remember("new", category="decisions", supersedes=old.id)
     Memory(opened.store, opened.where.bind(Channel.AGENT), clock=clock).remember("an agent's", category="decisions")
-    opened.store.apply([Consolidated(ids=(child.id,), at=clock())])
+    opened.store.apply([MarkConsolidated(ids=(child.id,), at=clock())])
     memory.recall("richer")
     memory.recall("richer")
     return opened
@@ -231,7 +231,7 @@ def test_a_broken_line_keeps_nothing_and_is_named(full, empty, clock, line, reas
         ("tags", "abc", "tags must be a list, not 'abc'"),
         ("tags", [1], "each of tags must be a string, not 1"),
         ("metadata", [["a", 1]], "metadata must be an object, not [['a', 1]]"),
-        ("metadata", {"a": "x" * 30_000}, "what stands beside the content has"),
+        ("metadata", {"a": "x" * 30_000}, "everything but the content has"),
         ("source", {"channel": "root", "ref": None, "parents": []}, "source.channel must be one of user, agent, "),
         ("source", {"channel": "user", "ref": 7, "parents": []}, "source.ref must be a string, not 7"),
         ("trust", "absolute", "trust must be one of external, agent, user, not 'absolute'"),

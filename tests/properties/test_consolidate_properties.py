@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.learning.consolidate_text import Edits, edited, harmless, woven
+from commonplace.learning.hand_edits import Edits, find_edits, merge_edits
 from commonplace.model.records import CATEGORIES
-from commonplace.text.blocks import blocks, joined
+from commonplace.text.blocks import blocks, escape_tags, join_blocks
 from commonplace.text.cleaning import clean, plain_line
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -52,7 +52,7 @@ def test_no_live_record_is_lost_and_a_persons_words_stay(records, words):
         text = shop.text()
         for record in shop.records.values():
             if record.archived_at is None:
-                assert all(harmless(plain_line(line)) in text for line in record.content.split("\n"))
+                assert all(escape_tags(plain_line(line)) in text for line in record.content.split("\n"))
                 assert f"record {record.short}" in text
         assert own in text or plain_line(own) in text
         assert shop.files == shop.artifacts
@@ -63,9 +63,9 @@ def test_no_live_record_is_lost_and_a_persons_words_stay(records, words):
 @given(TEXTS.map(kept))
 def test_blocks_keep_every_word(text):
     """Cutting and joining changes blank lines alone, and twice is as good as once."""
-    again = joined(blocks(text))
+    again = join_blocks(blocks(text))
     assert again.split() == text.split()
-    assert joined(blocks(again)) == again
+    assert join_blocks(blocks(again)) == again
 
 
 @settings(max_examples=150, deadline=None)
@@ -73,12 +73,12 @@ def test_blocks_keep_every_word(text):
 @example("```# # #", "```# - #")  # a list's marker in the middle of a line is no marker
 def test_an_edit_is_taken_in_once(base, file):
     """Every block of the edited file is in the woven text, and weaving again finds no further edit."""
-    base = joined(blocks(base))
-    edits = edited(base, file, Edits())
-    text = woven(base, edits)
+    base = join_blocks(blocks(base))
+    edits = find_edits(base, file, Edits())
+    text = merge_edits(base, edits)
     assert {block.text for block in blocks(file) if not block.level} <= {block.text for block in blocks(text)} | {
         block.text for block in blocks(base)
     }
-    again = edited(text, text, edits)
+    again = find_edits(text, text, edits)
     assert set(again.texts) == set(edits.texts)
-    assert woven(base, again) == text
+    assert merge_edits(base, again) == text

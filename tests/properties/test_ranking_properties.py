@@ -18,7 +18,7 @@ from commonplace.model.records import Channel, Kind, Record, Source, Trust, Usag
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.periods import Period
-from commonplace.text.question import Asked, Profile
+from commonplace.text.question import ParsedQuestion, Profile
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -85,7 +85,7 @@ surveys = st.builds(
     st.lists(st.floats(0.01, 9), min_size=WORDS, max_size=WORDS),
 )
 questions = st.builds(
-    lambda profile, names, times, when: Asked(
+    lambda profile, names, times, when: ParsedQuestion(
         text="?", profile=profile, names=frozenset(names), periods=tuple(times), when=when
     ),
     st.sampled_from(Profile),

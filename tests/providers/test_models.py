@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from commonplace.model.errors import InvalidInput, ProviderError
-from commonplace.model.ports import Answer
+from commonplace.model.ports import ModelAnswer
 from commonplace.providers import event_loop as loop
 from commonplace.providers.models import model_of
 from loopback import LoopbackServer, calls, fails, hangs, raw, says
@@ -52,7 +52,7 @@ def test_a_question_and_its_answer():
     """The instructions, the prompt and the limit are sent, and the answer says who gave it and what it cost."""
     with LoopbackServer(answers=[says("Paris", tokens=(21, 3))]) as server:
         answer = at(server).ask("be brief", "capital of France?", most=100)
-    assert answer == Answer(text="Paris", model="some-model", tokens_in=21, tokens_out=3)
+    assert answer == ModelAnswer(text="Paris", model="some-model", tokens_in=21, tokens_out=3)
     [request] = server.chats
     assert (request.path, request.system, request.prompt) == ("/v1/chat/completions", "be brief", "capital of France?")
     assert (request.body["model"], request.body["max_tokens"], request.body["stream"]) == ("some-model", 100, False)

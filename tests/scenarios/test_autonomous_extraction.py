@@ -110,7 +110,7 @@ def test_unknown_settings_are_refused_with_file_and_path(machine):
     """A misspelt name is an error, not a default."""
     machine.settings("memories:\n  enabeld: true\n")
 
-    assert "config.yaml: memories.enabeld: is not a setting" in machine("extract", code=5)
+    assert "config.yaml: memories.enabeld: unknown setting" in machine("extract", code=5)
 
 
 def test_prompts_can_be_replaced_by_the_user(machine):

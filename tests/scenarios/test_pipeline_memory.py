@@ -163,7 +163,7 @@ def test_p05_defaults_are_5_and_4096():
     assert block(enabled=True) == default
     assert block(enabled=True, max_recall=0, max_content_bytes=0) == default
     assert block(enabled=True, max_recall=-3, max_content_bytes=-1) == default
-    with pytest.raises(ValueError, match=r"memory\.max_recal: is not known here; there are enabled, max_recall"):
+    with pytest.raises(ValueError, match=r"memory\.max_recal: unknown key; valid keys: enabled, max_recall"):
         block(enabled=True, max_recal=3)
 
 

@@ -266,12 +266,12 @@ def test_what_a_program_reads_is_json(folder, command):
     assert said["phases"]["only"]["result"] == {"mean": "NaN", "most": ["Infinity"]}
 
 
-HINT = "say what it is under `agents`, or give its module with --agents"
+HINT = "declare it under `agents`, or give its module with --agents"
 
 
 @rows("text, arguments, said", [
         (WORKFLOW.replace("assign: researcher", "assign: researcher\n    depends_on: [synthesis]"), [],
-         "launch.yml: workflow.research.depends_on: goes round in a circle: research -> synthesis -> research"),
+         "launch.yml: workflow.research.depends_on: is circular: research -> synthesis -> research"),
         (WORKFLOW.replace("[research]", "[reserch]"), [],
          "launch.yml: workflow.synthesis.depends_on[0]: there is no phase 'reserch'; there are research, synthesis"),
         (WORKFLOW.replace("tier: working", "tier: wroking"), [],

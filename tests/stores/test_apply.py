@@ -5,9 +5,9 @@ import pytest
 from commonplace.model.changes import (
     AdoptEmbedder,
     Archive,
-    Consolidated,
     Delete,
     DropScope,
+    MarkConsolidated,
     Outcome,
     PutDocument,
     PutFiles,
@@ -79,7 +79,7 @@ def test_a_late_failure_undoes_everything_before_it(store, make, keep, query):
         make.put("three"),
         make.update(kept, content="four"),
         Delete(where=make.where(ids=frozenset({gone.id}))),
-        Consolidated(ids=(kept.id,), at=make.clock()),
+        MarkConsolidated(ids=(kept.id,), at=make.clock()),
         PutDocument(document=doc, **make.chunks(doc, "five")),
         PutFiles(folder="f", files=(FileState(path="p", record=kept.id, version=1, digest="d", stamp=1),)),
         AdoptEmbedder(identity=EmbedderIdentity(name="e", dimensions=2)),
@@ -122,7 +122,7 @@ def test_outcomes_say_what_is_there_now(store, make, keep):
     merged = make.put(make(kept.content, tags=frozenset({"t"})), dedupe=True)
     for change in (
         merged,
-        Consolidated(ids=(kept.id,), at=make.clock()),
+        MarkConsolidated(ids=(kept.id,), at=make.clock()),
         stale.replace(expect=2),
         Archive(where=make.where(), at=make.clock.forward()),
     ):

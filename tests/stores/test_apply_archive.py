@@ -1,10 +1,10 @@
-"""``Archive``, ``Restore``, ``Consolidated`` and ``Touch``: what happens to a record without new words."""
+"""``Archive``, ``Restore``, ``MarkConsolidated`` and ``Touch``: what happens to a record without new words."""
 
 from datetime import timedelta
 
 import pytest
 
-from commonplace.model.changes import Archive, Consolidated, Outcome, Restore, Supersede, Touch
+from commonplace.model.changes import Archive, MarkConsolidated, Outcome, Restore, Supersede, Touch
 from commonplace.model.errors import NotFound
 from commonplace.model.queries import Order, State
 from commonplace.model.records import Kind, Usage
@@ -79,7 +79,7 @@ def test_a_held_record_stays_held_through_the_archive(store, make, keep):
 def test_consolidated_is_a_mark_and_no_version(store, make, keep):
     """Being taken up by a consolidation changes nothing that a record says."""
     kept, other = keep("one"), keep("two")
-    [outcome] = store.apply([Consolidated(ids=(kept.id,), at=make.clock.forward())])
+    [outcome] = store.apply([MarkConsolidated(ids=(kept.id,), at=make.clock.forward())])
     marked = kept.replace(consolidated_at=make.clock())
     assert outcome == Outcome(records=(marked,))
     assert found(store, make.where(consolidated=True)) == [kept.id]
@@ -91,7 +91,7 @@ def test_consolidating_what_is_not_there_is_an_error(store, make, keep):
     """A consolidation that took up a record which is gone meanwhile is not written."""
     kept = keep()
     with pytest.raises(NotFound):
-        store.apply([Consolidated(ids=(kept.id, "0" * 20), at=make.clock())])
+        store.apply([MarkConsolidated(ids=(kept.id, "0" * 20), at=make.clock())])
     assert store.get(kept.id).consolidated_at is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.changes import Cap, Delete, DropScope, Emit, Trim
 from commonplace.model.errors import CapacityExceeded, Conflict
-from commonplace.model.events import Event, Happened
+from commonplace.model.events import Event, EventKind
 from commonplace.model.ports import Measure
 from commonplace.model.queries import Order, State
 from commonplace.model.records import Kind
@@ -56,8 +56,8 @@ def test_only_those_who_ask_are_told_of(store, make, keep):
 def test_a_deletion_tells_each_record_as_it_was_named(store, make):
     """What is erased is told one by one, as deleted or as expired."""
     store.apply([make.put(make(key, key=key), emit=False) for key in "ab"])
-    store.apply([Delete(where=make.where(keys=frozenset({"a"})), emit=Happened.DELETED)])
-    store.apply([Delete(where=make.where(keys=frozenset({"b"})), emit=Happened.EXPIRED)])
+    store.apply([Delete(where=make.where(keys=frozenset({"a"})), emit=EventKind.DELETED)])
+    store.apply([Delete(where=make.where(keys=frozenset({"b"})), emit=EventKind.EXPIRED)])
     assert told(store, make.scope) == [("deleted", "a", 1, 1), ("expired", "b", 1, 1)]
 
 
@@ -72,7 +72,7 @@ def test_an_eviction_tells_what_went(store, make):
 
 def test_what_happened_to_several_is_told_as_it_is_given(store, make):
     """An event of one's own keeps its detail."""
-    event = Event(what=Happened.ARCHIVED, at=make.clock(), scope=make.scope, detail={"entries": [1, {"a": None}]})
+    event = Event(what=EventKind.ARCHIVED, at=make.clock(), scope=make.scope, detail={"entries": [1, {"a": None}]})
     store.apply([Emit(event=event)])
     [kept] = store.events([make.scope], limit=9)
     assert kept == event.replace(seq=kept.seq)
@@ -177,7 +177,7 @@ def test_scopes_that_hold_nothing_are_not_inhabited(store, make, keep):
     """Only those with records, in whatever state, are named; a scope that is told of only is none of them."""
     for path in ("agent:a", "agent:a/task:b/namespace:n", "agent:a/task:c", "agent:ab"):
         keep(path, scope=Scope.parse(path))
-    store.apply([Delete(where=make.where(Scope.parse("agent:a/task:c")), emit=Happened.DELETED)])
+    store.apply([Delete(where=make.where(Scope.parse("agent:a/task:c")), emit=EventKind.DELETED)])
     keep("over", scope=Scope.parse("agent:a/task:d"), expires_at=make.clock())
     found = [str(scope) for scope in store.scopes_with_records(Scope.parse("agent:a"))]
     assert found == ["agent:a", "agent:a/task:b/namespace:n", "agent:a/task:d"]

@@ -13,7 +13,7 @@ from commonplace.app import keeper_of, mover_of
 from commonplace.engine.transfer import migrate
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.changes import DropScope, Emit, TrimEvents
-from commonplace.model.events import Event, Happened
+from commonplace.model.events import Event, EventKind
 from commonplace.model.scopes import Scope
 from commonplace.stores.postgres import migrations as postgres_migrations
 from commonplace.stores.postgres.store import PostgresStore
@@ -25,20 +25,20 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def tell(make):
+def emit(make):
     """Tell of records with these keys; a dot is an archive."""
 
-    def tell(over, keys, *, scope=make.scope):
+    def emit(over, keys, *, scope=make.scope):
         for key in keys:
             if key == ".":
                 over.apply(
-                    [Emit(event=Event(what=Happened.ARCHIVED, at=make.clock(), scope=scope, detail={"held": 1}))]
+                    [Emit(event=Event(what=EventKind.ARCHIVED, at=make.clock(), scope=scope, detail={"held": 1}))]
                 )
             else:
                 over.apply([make.put(make(key, key=key, scope=scope), emit=True)])
         return over.events([scope], limit=999)[-1].seq
 
-    return tell
+    return emit
 
 
 def kept_in(kind, request):
@@ -57,12 +57,12 @@ def trimmed(store, before, most=1000):
     return outcome.more
 
 
-def test_what_is_old_goes_and_what_is_not_stays(store, make, tell):
+def test_what_is_old_goes_and_what_is_not_stays(store, make, emit):
     """From the moment on what was told is kept; it can be told up to where it is not."""
     assert store.events_floor() == 0
-    last = tell(store, "ab")
+    last = emit(store, "ab")
     now = make.clock.forward(DAY)
-    tell(store, "cd")
+    emit(store, "cd")
     assert not trimmed(store, now)
     assert (left(store, make), store.events_floor()) == ("cd", last)
     assert not trimmed(store, now)
@@ -70,9 +70,9 @@ def test_what_is_old_goes_and_what_is_not_stays(store, make, tell):
     assert MirroredStore(store, {}).events_floor() == last
 
 
-def test_archives_stay_whole(store, make, tell):
+def test_archives_stay_whole(store, make, emit):
     """What holds an archive is kept, with all that it holds, wherever it lies and however often it is looked."""
-    tell(store, ".a..b.")
+    emit(store, ".a..b.")
     for _ in range(3):
         make.clock.forward(DAY)
         trimmed(store, make.clock())
@@ -80,9 +80,9 @@ def test_archives_stay_whole(store, make, tell):
     assert [dict(event.detail) for event in store.events([make.scope], limit=9)] == [{"held": 1}] * 4
 
 
-def test_one_look_erases_no_more_than_a_batch(store, make, tell):
+def test_one_look_erases_no_more_than_a_batch(store, make, emit):
     """Whoever is told that there may be more looks again; archives do not stop it."""
-    tell(store, "ab...cdef")
+    emit(store, "ab...cdef")
     now = make.clock.forward(DAY)
     seen = []
     while trimmed(store, now, most=2):
@@ -91,69 +91,69 @@ def test_one_look_erases_no_more_than_a_batch(store, make, tell):
     assert left(store, make) == "..."
 
 
-def test_nothing_old_is_nothing_to_do(store, make, tell):
+def test_nothing_old_is_nothing_to_do(store, make, emit):
     """An empty store, and one with fresh events only, stay as they are."""
     assert not trimmed(store, make.clock())
-    tell(store, "ab")
+    emit(store, "ab")
     assert not trimmed(store, make.clock(), most=2)
     assert (left(store, make), store.events_floor()) == ("ab", 0)
 
 
-def test_a_clock_that_ran_ahead_holds_nothing_up(store, make, tell):
+def test_a_clock_that_ran_ahead_holds_nothing_up(store, make, emit):
     """What was told before something old is old, whatever the clock of its writer said."""
-    tell(store, "a")
+    emit(store, "a")
     now = make.clock()
     make.clock.forward(365 * DAY)
-    tell(store, "b")
+    emit(store, "b")
     make.clock.now = now
-    tell(store, "c")
+    emit(store, "c")
     trimmed(store, now + DAY)
     assert left(store, make) == ""
 
 
-def test_numbers_go_on_when_everything_was_erased(store, make, tell):
+def test_numbers_go_on_when_everything_was_erased(store, make, emit):
     """Whoever asks after the last number that they saw hears of the next event."""
-    last = tell(store, "ab")
+    last = emit(store, "ab")
     trimmed(store, make.clock.forward(DAY))
     assert store.events([make.scope], after=0, limit=9) == []
-    assert tell(store, "c") > last
+    assert emit(store, "c") > last
     assert [event.key for event in store.events([make.scope], after=last, limit=9)] == ["c"]
     assert store.wait_for_event(after=last, seconds=60) > last
 
 
-def test_a_dropped_scope_does_not_hold_it_up(store, make, tell):
+def test_a_dropped_scope_does_not_hold_it_up(store, make, emit):
     """Events that went with their scope are not waited for, and the scopes that are left are looked after."""
     bob = Scope.parse("user:bob")
-    tell(store, "a")
-    tell(store, "b", scope=bob)
-    tell(store, "c")
+    emit(store, "a")
+    emit(store, "b", scope=bob)
+    emit(store, "c")
     store.apply([DropScope(scope=bob)])
     trimmed(store, make.clock.forward(DAY))
     assert left(store, make) == ""
 
 
-def test_what_is_erased_is_carried_as_erased(store, make, tell, new_store, tmp_path):
+def test_what_is_erased_is_carried_as_erased(store, make, emit, new_store, tmp_path):
     """A store that is filled from this one goes on with its numbers, and knows what is missing."""
-    last = tell(store, "ab.c")
+    last = emit(store, "ab.c")
     trimmed(store, make.clock.forward(DAY))
     between, other = SqliteStore(str(tmp_path / "between.db")), new_store()
-    tell(other, "xyz")
+    emit(other, "xyz")
     for source, target in ((store, between), (between, other)):
         migrate(mover_of(source), mover_of(target), replace=True)
         assert whole(target) == whole(store)
         assert (left(target, make), target.events_floor()) == (".", last)
-    assert tell(other, "d") > last
+    assert emit(other, "d") > last
     migrate(mover_of(SqliteStore(str(tmp_path / "empty.db"))), mover_of(other), replace=True)
     assert other.events_floor() == 0
 
 
 @pytest.mark.parametrize("kind", ["file", pytest.param("postgres", marks=pytest.mark.postgres)])
-def test_a_backup_knows_what_is_missing(kind, request, make, tell, tmp_path):
+def test_a_backup_knows_what_is_missing(kind, request, make, emit, tmp_path):
     """What a backup brings back, and no other number, says up to where events were erased."""
     store = kept_in(kind, request)
-    last = tell(store, "ab")
+    last = emit(store, "ab")
     trimmed(store, make.clock.forward(DAY))
-    tell(store, "c")
+    emit(store, "c")
     keeper_of(store).backup(str(tmp_path / "backup.db"))
     trimmed(store, make.clock.forward(DAY))
     assert store.events_floor() > last
@@ -162,9 +162,9 @@ def test_a_backup_knows_what_is_missing(kind, request, make, tell, tmp_path):
     assert keeper_of(store).check() == []
 
 
-def test_many_at_once_leave_nothing_and_lose_nothing(store, make, tell):
+def test_many_at_once_leave_nothing_and_lose_nothing(store, make, emit):
     """Threads that write, look and drop scopes at the same moment: what was old is gone, what is new is all there."""
-    tell(store, string.ascii_letters)
+    emit(store, string.ascii_letters)
     now = make.clock.forward(DAY)
 
     def work(number):
@@ -223,7 +223,7 @@ def test_several_processes_erase_what_is_old_and_nothing_else(kind, request, mak
 def test_the_bytes_of_erased_events_are_overwritten(tmp_path, make):
     """When the store is closed no file holds the key or the tags that an erased event told of."""
     store = SqliteStore(str(tmp_path / "memory.db"))
-    event = Event(what=Happened.DELETED, at=make.clock(), scope=make.scope, key="quokka-event", tags=("quokka-event",))
+    event = Event(what=EventKind.DELETED, at=make.clock(), scope=make.scope, key="quokka-event", tags=("quokka-event",))
     store.apply([Emit(event=event)] * 200)
     store.apply([TrimEvents(before=make.clock.forward(DAY), most=1000)])
     store.close()
@@ -232,16 +232,16 @@ def test_the_bytes_of_erased_events_are_overwritten(tmp_path, make):
 
 
 @pytest.mark.postgres
-def test_an_older_schema_has_its_events_looked_after(make, tell, monkeypatch):
+def test_an_older_schema_has_its_events_looked_after(make, emit, monkeypatch):
     """What was told before there was an order for each tenant is found and erased all the same."""
     with monkeypatch.context() as before:
         before.setattr(postgres_migrations, "NEWEST", 5)
         older = postgres(None)
-        tell(older, "ab")
+        emit(older, "ab")
         older.close()
     store = PostgresStore(older._connections._url, schema=older.schema, clock="caller")
     try:
-        tell(store, "c")
+        emit(store, "c")
         trimmed(store, make.clock.forward(DAY))
         assert left(store, make) == ""
         with store.using() as db:

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from commonplace.model.changes import Archive, Consolidated, Delete, Restore, Touch
+from commonplace.model.changes import Archive, Delete, MarkConsolidated, Restore, Touch
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
 from commonplace.model.records import Channel, Kind, Source
@@ -148,7 +148,7 @@ def test_each_field_of_a_filter_chooses(store, make, keep, case):
     kept = {"a": keep("a", kind=Kind.EPISODIC, category="x", key="k1", tags=frozenset("tu"), pinned=True)}
     parents = Source(channel=Channel.AGENT, parents=(kept["a"].id,))
     kept |= {"b": keep("b", category="y", key="k2", tags=frozenset("t"), source=parents), "c": keep("c")}
-    store.apply([Consolidated(ids=(kept["c"].id,), at=make.clock())])
+    store.apply([MarkConsolidated(ids=(kept["c"].id,), at=make.clock())])
     field, value, expected = case
     named = [kept[text].id for text in value] if field in ("ids", "parents") else value
     where = make.where(**{field: value if isinstance(value, bool) else frozenset(named)})

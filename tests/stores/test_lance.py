@@ -198,7 +198,7 @@ def test_a_table_of_another_time_is_not_believed(lance, make, tmp_path):
 def test_another_embedder_gets_another_index(lance, make):
     """When the vectors of a new embedder take over, those of the old one are asked no more."""
     other = EmbedderIdentity(name="other", dimensions=SIZE)
-    texts = lance.unembedded(other, limit=MANY)
+    texts = lance.list_unembedded(other, limit=MANY)
     lance.apply([SetVectors(identity=other, vectors={text.ref: VECTORS[MANY - 1 - int(text.text)] for text in texts})])
     assert answers(lance, make.where(), limit=1) == answers(lance, make.where(), limit=1)
     lance.apply([SwitchEmbedder(identity=other)])

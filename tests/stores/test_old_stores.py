@@ -43,7 +43,10 @@ def test_a_sqlite_file_of_schema_5_answers_as_it_did(tmp_path):
     path.chmod(0o600)
     store = SqliteStore(os.fspath(path))
     assert SqliteKeeper(store).check() == []
-    compare(answers(store, SqlMover(store).items(), floor=store.events_floor), expected("sqlite"))
+    compare(
+        answers(store, SqlMover(store).items(), floor=store.events_floor, unembedded=store.list_unembedded),
+        expected("sqlite"),
+    )
     store.close()
 
 
@@ -61,7 +64,10 @@ def test_a_postgresql_schema_of_number_6_answers_as_it_did():
     forget(store)
     store = PostgresStore(os.environ[POSTGRES], schema=schema, clock="caller")
     assert PostgresKeeper(store).check() == []
-    compare(answers(store, SqlMover(store).items(), floor=store.events_floor), expected("postgres"))
+    compare(
+        answers(store, SqlMover(store).items(), floor=store.events_floor, unembedded=store.list_unembedded),
+        expected("postgres"),
+    )
     forget(store)
 
 

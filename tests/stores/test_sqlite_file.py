@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from commonplace.model.changes import Archive, Consolidated, Touch
+from commonplace.model.changes import Archive, MarkConsolidated, Touch
 from commonplace.model.errors import SchemaTooNew, StoreDamaged, StoreError
 from commonplace.model.queries import Order
 from commonplace.stores.sqlite.store import SqliteStore
@@ -224,7 +224,7 @@ def test_every_row_carries_its_hash(file_store, make):
     changes = [make.put(first), make.put(make("one", key="k", tags=frozenset({"b"})), dedupe=True)]
     make.clock.forward(timedelta(hours=1))
     second = make("two", key="k")
-    changes += [make.put(second), Consolidated(ids=(first.id,), at=make.clock())]
+    changes += [make.put(second), MarkConsolidated(ids=(first.id,), at=make.clock())]
     changes += [make.put(second, expect=1), Archive(where=make.where(), at=make.clock())]
     for change in changes:
         file_store.apply([change])

@@ -125,7 +125,7 @@ def test_an_erased_record_leaves_no_code(filled, make, tmp_path):
     secret = vectors(1, seed=3)[0]
     record = make("secret")
     filled.apply([make.put(record, vector=secret)])
-    [ref] = [text.ref for text in filled.unembedded(NEXT, limit=999) if text.text == "secret"]
+    [ref] = [text.ref for text in filled.list_unembedded(NEXT, limit=999) if text.text == "secret"]
     filled.apply([SetVectors(identity=NEXT, vectors={ref: secret[::-1]})])
     needles = [array("f", secret).tobytes(), code(array("f", secret)), code(array("f", secret[::-1]))]
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())

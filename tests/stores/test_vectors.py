@@ -22,12 +22,12 @@ def _embedder(store):
 
 def pending(store, identity=OLD, limit=99):
     """What lacks a vector, as texts."""
-    return [text.text for text in store.unembedded(identity, limit=limit)]
+    return [text.text for text in store.list_unembedded(identity, limit=limit)]
 
 
 def embed(store, identity, vector, *, limit=99):
     """Give this vector to whatever lacks one."""
-    vectors = {text.ref: vector for text in store.unembedded(identity, limit=limit)}
+    vectors = {text.ref: vector for text in store.list_unembedded(identity, limit=limit)}
     store.apply([SetVectors(identity=identity, vectors=vectors)])
 
 
@@ -61,7 +61,7 @@ def test_a_gap_is_filled(store, make, keep):
 def test_a_late_vector_is_not_given_to_other_words(store, make, keep):
     """A vector of words that have changed or gone meanwhile is dropped; an earlier version may still get it."""
     kept, gone = keep("old"), keep("gone")
-    vectors = {text.ref: EAST for text in store.unembedded(OLD, limit=9)}
+    vectors = {text.ref: EAST for text in store.list_unembedded(OLD, limit=9)}
     store.apply([make.update(kept, content="new"), Delete(where=make.where(ids=frozenset({gone.id})))])
     store.apply([SetVectors(identity=OLD, vectors=vectors | {"nonsense": EAST, "99:x": EAST})])
     assert near(store, make.where(), EAST) == []
@@ -71,7 +71,7 @@ def test_a_late_vector_is_not_given_to_other_words(store, make, keep):
 def test_a_number_that_is_used_again_does_not_mislead(store, make, keep):
     """A reference to an erased text is not taken for the text that has its place now."""
     gone = keep("gone")
-    vectors = {text.ref: EAST for text in store.unembedded(OLD, limit=9)}
+    vectors = {text.ref: EAST for text in store.list_unembedded(OLD, limit=9)}
     store.apply([Delete(where=make.where(ids=frozenset({gone.id})))])
     keep("other")
     store.apply([SetVectors(identity=OLD, vectors=vectors)])
@@ -82,7 +82,7 @@ def test_a_number_that_is_used_again_does_not_mislead(store, make, keep):
 def test_every_late_vector_is_checked(store, keep, identity):
     """One bad vector among good ones is refused, and nothing of the change is kept."""
     keep("a"), keep("b")
-    one, other = (text.ref for text in store.unembedded(identity, limit=9))
+    one, other = (text.ref for text in store.list_unembedded(identity, limit=9))
     good = (1.0,) * identity.dimensions
     for bad, error in (((1.0,), DimensionMismatch), ((math.nan,) * identity.dimensions, InvalidInput)):
         with pytest.raises(error):

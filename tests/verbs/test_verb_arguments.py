@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
 
@@ -13,7 +13,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Json
 from commonplace.model.values import UNSET, Value
 from commonplace.verbs import ArgumentsOf, verb
-from commonplace.wire import Items, decode_known, encode
+from commonplace.wire import Items, decode, decode_known, encode
 
 NOON = datetime(2026, 5, 31, 12, tzinfo=UTC)
 
@@ -79,6 +79,13 @@ def test_of_several_types_the_value_travels():
     assert begin.parameters()["properties"]["policy"]["properties"]["most"] == {"type": "integer"}
     assert begin.check({"policy": {"most": 3}}) == {"policy": Policy(most=3)}
     assert begin.encode({"policy": Policy(most=3)}) == begin.encode({"policy": {"most": 3}}) == {"policy": {"most": 3}}
+
+
+@pytest.mark.parametrize("words", [Literal["b", "a"], Literal["a", "b"]])
+def test_words_are_named_in_the_order_of_their_own_type(words):
+    """Equal literals may list their words in another order."""
+    with pytest.raises(InvalidInput, match=f"it must be one of {', '.join(get_args(words))}, not 'c'"):
+        decode(words, "c")
 
 
 class Part(Value):

@@ -19,7 +19,7 @@ from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.config.writing import make_project, switch_memory
 from commonplace.files.sync import Report
 from commonplace.model.errors import InvalidInput
-from commonplace.roles.commands.template import ROLE_MODEL, init_role
+from commonplace.roles import ROLE_MODEL, init_role
 
 _scope = click.option("--scope", type=click.Choice([PROJECT, ASSISTANT]), required=True, help="Which memory.")
 

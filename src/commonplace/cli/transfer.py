@@ -55,7 +55,7 @@ def export(file: str | None, to: str, scope: str | None) -> None:
       commonplace export --to agents-md
     """
     if to != "jsonl":
-        from commonplace.records.commands.foreign import export_foreign  # noqa: PLC0415 - an export of records needs none of it
+        from commonplace.records import export_foreign  # noqa: PLC0415 - an export of records needs none of it
 
         export_foreign(to, file, scope=scope)
         return
@@ -144,11 +144,11 @@ def import_(
     if source is None:
         _import_export(file, scope, as_json=as_json)
     elif source == LANCE:
-        from commonplace.roles.commands.lance import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
+        from commonplace.roles import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
 
         import_lance(file, role, dry_run=dry_run, as_json=as_json)
     else:
-        from commonplace.records.commands.foreign import import_foreign  # noqa: PLC0415 - an import of records needs none of it
+        from commonplace.records import import_foreign  # noqa: PLC0415 - an import of records needs none of it
 
         import_foreign(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
 

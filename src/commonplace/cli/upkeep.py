@@ -29,7 +29,7 @@ from commonplace.engine.rendering import iso
 from commonplace.hosts import hook_notes
 from commonplace.learning import learning_notes, learning_status, learning_status_text
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import EmbedderIdentity, Problem, Tally
+from commonplace.model.ports import EmbedderIdentity, StoreProblem, Tally
 from commonplace.model.scopes import Scope
 from commonplace.version import PRODUCT
 
@@ -71,7 +71,7 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
         return session.answer(_status_text(data), data)
 
 
-def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[Problem]]) -> dict[str, Any] | None:
+def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[StoreProblem]]) -> dict[str, Any] | None:
     scope = app.where.project if name == PROJECT else app.where.assistant
     if scope is None:
         return None
@@ -138,7 +138,7 @@ def doctor(fix: bool, as_json: bool) -> int:
     """
     damage = _damage()
     if damage and not fix:
-        return _reported({_STORE: [Problem(what=str(damage), fixable=True)]}, [], as_json=as_json)
+        return _reported({_STORE: [StoreProblem(what=str(damage), fixable=True)]}, [], as_json=as_json)
     done = [_set_aside(damage)] if damage else []
     with open_app() as app:
         checks = _checks(app)
@@ -148,7 +148,7 @@ def doctor(fix: bool, as_json: bool) -> int:
     return _reported(checks, done, as_json=as_json)
 
 
-def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, as_json: bool) -> int:
+def _reported(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[str], *, as_json: bool) -> int:
     healthy = not any(checks.values())
     if as_json:
         told = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
@@ -158,7 +158,7 @@ def _reported(checks: Mapping[str, Sequence[Problem]], done: Sequence[str], *, a
     return OK if healthy else ATTENTION
 
 
-def _checks(app: App) -> dict[str, list[Problem]]:
+def _checks(app: App) -> dict[str, list[StoreProblem]]:
     checks = {_STORE: app.keeper.check()}
     for scope in app.folders.scopes:
         checks[_FILES.format(app.where.label(scope))] = list(_apart(app, scope))
@@ -167,31 +167,31 @@ def _checks(app: App) -> dict[str, list[Problem]]:
     return checks
 
 
-def _unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[Problem]:
+def _unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[StoreProblem]:
     """What is found by its words only."""
     held = app.store.embedder()
     if held and held != wanted:
         what = f"the vectors come from {held.name!r}, the settings name {wanted.name!r}"
-        yield Problem(what=f"{what}; `commonplace reembed` changes over", fixable=False)
+        yield StoreProblem(what=f"{what}; `commonplace reembed` changes over", fixable=False)
     elif lacking := app.store.count_unembedded(wanted):
-        yield Problem(what=f"{plural(lacking, 'text')} without a vector, found by words only", fixable=True)
+        yield StoreProblem(what=f"{plural(lacking, 'text')} without a vector, found by words only", fixable=True)
 
 
-def _apart(app: App, scope: Scope) -> Iterator[Problem]:
+def _apart(app: App, scope: Scope) -> Iterator[StoreProblem]:
     """What is wrong between the files of a scope and its records."""
     try:
         report, others = app.folders.preview(scope)
     except StoreError as error:
-        yield Problem(what=str(error), fixable=False)
+        yield StoreProblem(what=str(error), fixable=False)
         return
     for sentence in app.folders.sync_notes(scope, report.replace(redactions=())):
-        yield Problem(what=short_path(sentence), fixable=False)
+        yield StoreProblem(what=short_path(sentence), fixable=False)
     if others:
         what = "a file and its record are" if others == 1 else f"{others} files and their records are"
-        yield Problem(what=f"{what} not in sync", fixable=True)
+        yield StoreProblem(what=f"{what} not in sync", fixable=True)
 
 
-def _check_lines(checks: Mapping[str, Sequence[Problem]]) -> Iterator[str]:
+def _check_lines(checks: Mapping[str, Sequence[StoreProblem]]) -> Iterator[str]:
     for name, problems in checks.items():
         yield f"{name}: {'ok' if not problems else ''}".rstrip()
         for problem in problems:

@@ -1,4 +1,4 @@
-"""Reads YAML dialects: strict YAML becomes msgspec structs, and what does not fit is explained with its place.
+"""Reads YAML dialects: strict YAML becomes msgspec structs; errors name their place.
 
 A dialect declares its mappings as ``Block``s.  ``decode`` walks them together with the data, so that an error can name
 its place, and lets msgspec judge each value.  ``config.settings`` does not use it: every prompt pays for that module,
@@ -52,7 +52,7 @@ class Block(Struct, metaclass=_BlockType, frozen=True):
 
 
 class Misfit(ValueError):
-    """What is wrong with a block whose keys are each right; ``path`` is relative to the block."""
+    """A contradiction between keys that are each valid; ``path`` is relative to the block."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(reason)
@@ -60,7 +60,7 @@ class Misfit(ValueError):
         self.reason = reason
 
     def at(self, block: At) -> ConfigError:
-        """The error of a block at this place."""
+        """Return the error of a block at this place."""
         return (block.key(self.path) if self.path else block).error(self.reason)
 
 
@@ -136,7 +136,7 @@ def _decode_block(data: Any, kind: Any, block: type[Block], meta: Meta, at: At) 
     known = {one.encode_name: one for one in fields(block)}
     for name in data:
         if name not in known and name != tag_field:
-            raise at.key(str(name)).error(f"is not known here; there are {', '.join(known)}")
+            raise at.key(str(name)).error(f"unknown key; valid keys: {', '.join(known)}")
     given = {key: one for key, one in known.items() if one.required or data.get(key) is not None}
     try:
         return block(**{one.name: decode(data.get(key), one.type, at.key(key)) for key, one in given.items()})
@@ -145,7 +145,7 @@ def _decode_block(data: Any, kind: Any, block: type[Block], meta: Meta, at: At) 
 
 
 def _choose(data: Any, kind: Any) -> tuple[Any, Meta]:
-    """The member of a union that the data is meant to be, and what its annotation says."""
+    """Return the member of a union that fits the data best, and its annotation."""
     meta = Meta()
     if get_origin(kind) is Annotated:
         kind, meta = get_args(kind)
@@ -162,15 +162,15 @@ def _choose(data: Any, kind: Any) -> tuple[Any, Meta]:
 
 
 def _reason(data: Any, kind: Any, meta: Meta) -> str:
-    """Why a value does not fit."""
+    """Return why a value does not fit."""
     if (meta.pattern == NOT_BLANK and isinstance(data, str)) or (data is None and not _is_block(kind)):
         return "is missing"
     shown = "" if data is None or get_origin(kind) is tuple else f", not {data!r}"
-    return f"should be {_allowed(data, kind, meta)}{shown}"
+    return f"should be {_allowed_values(data, kind, meta)}{shown}"
 
 
-def _allowed(data: Any, kind: Any, meta: Meta) -> str:
-    """What a value should be, in words."""
+def _allowed_values(data: Any, kind: Any, meta: Meta) -> str:
+    """Describe the values that a type allows."""
     bounds = [bound for bound in (meta.ge, meta.le) if bound is not None]
     if bounds and isinstance(data, int | float) and not isinstance(data, bool):
         return f"between {meta.ge} and {meta.le}" if meta.ge is not None else f"at most {meta.le}"

@@ -17,13 +17,13 @@ from commonplace.model.values import Value
 if TYPE_CHECKING:  # a recall learns nothing
     from commonplace.config.learning import Learning, Models
 
-TEMPORARY = frozenset({"incidents"})  # the one category that may lapse; the other four are permanent
-PROJECT, ASSISTANT = "project", "assistant"  # the two scopes, as people call them
-_UNMADE = "has no .commonplace/ yet; `commonplace init` makes one, `--scope assistant` means your own memory"
+TEMPORARY = frozenset({"incidents"})  # the one category that may expire; the other four are permanent
+PROJECT, ASSISTANT = "project", "assistant"  # the names of the two scopes
+_UNMADE = "has no .commonplace/ yet; run `commonplace init` to create it, or use `--scope assistant`"
 
 
 class Context(Value):
-    """Everything that a command knows about where it runs."""
+    """The data folder, the project, the scopes and the settings that apply where a command runs."""
 
     home: str  #: the data folder
     place: Place | None  #: the project around the working directory
@@ -42,7 +42,7 @@ class Context(Value):
         return own
 
     def is_enabled(self, name: str) -> bool:
-        """Whether that memory is switched on."""
+        """Tell whether that memory is switched on."""
         return bool((self.project_settings if name == PROJECT else self.user_settings)["enabled"])
 
     @property
@@ -54,7 +54,7 @@ class Context(Value):
 
     @property
     def models(self) -> Models:
-        """Which language models think for it."""
+        """The language models that extract and consolidate."""
         from commonplace.config.learning import models  # noqa: PLC0415 - see above
 
         return models(self.project_settings)
@@ -66,21 +66,19 @@ class Context(Value):
         if name != PROJECT:
             raise InvalidInput(f"{name!r} is not a scope; use {PROJECT} or {ASSISTANT}")
         if self.project is None:
-            raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
+            raise InvalidInput("there is no project here; run `commonplace init` to create one")
         return self._require_enabled(self.project, name)
 
     def label(self, scope: Scope) -> str:
-        """What people call a scope."""
+        """Return the name that users know a scope by."""
         return PROJECT if scope == self.project else ASSISTANT if scope == self.assistant else str(scope)
 
     @property
     def hints(self) -> list[str]:
-        """What somebody outside of any project should know."""
+        """Notes for a user outside any project."""
         if self.project is not None:
             return []
-        return [
-            "there is no project here, so only your own memory is used; `commonplace init` makes this folder a project"
-        ]
+        return ["there is no project here, so only your own memory is used; run `commonplace init` to create a project"]
 
     @property
     def default(self) -> str:
@@ -92,7 +90,7 @@ class Context(Value):
         if name == ASSISTANT:
             return os.path.join(self.home, CONFIG)
         if self.place is None:
-            raise InvalidInput("there is no project here; `commonplace init` makes one of this folder")
+            raise InvalidInput("there is no project here; run `commonplace init` to create one")
         if self.place.folder is None:
             raise ConfigError(_UNMADE, file=self.place.root)
         return os.path.join(self.place.folder, CONFIG)
@@ -106,7 +104,7 @@ class Context(Value):
 
     def _require_enabled(self, scope: Scope, name: str) -> Scope:
         if not self.is_enabled(name):
-            raise Forbidden(f"the {name} memory is switched off; `commonplace enable --scope {name}` switches it on")
+            raise Forbidden(f"the {name} memory is switched off; run `commonplace enable --scope {name}`")
         return scope
 
     def bind(self, channel: Channel) -> Binding:
@@ -115,7 +113,7 @@ class Context(Value):
         assistant = self.assistant if self.is_enabled(ASSISTANT) else None
         reads = tuple(scope for scope in (project, assistant) if scope)
         if not reads:
-            raise Forbidden("both memories are switched off here; `commonplace enable` switches them on")
+            raise Forbidden("both memories are switched off here; run `commonplace enable`")
         written = tuple(scope for scope in reads if scope in self.folders)
         return Binding(
             channel=channel,
@@ -130,7 +128,7 @@ class Context(Value):
 
 
 def context(directory: str, env: Mapping[str, str]) -> Context:
-    """Look around from a directory."""
+    """Return the context of a directory: find its project and load both settings files."""
     data = home(env)
     place = find(directory)
     own = settings.load(os.path.join(data, CONFIG), settings.USER)
@@ -149,7 +147,7 @@ def context(directory: str, env: Mapping[str, str]) -> Context:
 
 
 def _scope(kind: str, name: str, *, file: str) -> Scope:
-    """A scope with a name from a settings file, which an error has to name."""
+    """Return a scope with a name from a settings file; errors name that file."""
     try:
         return Scope.of((kind, name))
     except InvalidInput as error:

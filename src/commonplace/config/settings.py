@@ -1,4 +1,4 @@
-"""Settings files: YAML of one level or two, every key known, every value checked, mistakes named with their place.
+"""Settings files: YAML of one level or two with known keys and checked values; errors name the file and the key.
 
 Two files use it: the project's ``.commonplace/config.yaml`` and the user's ``config.yaml`` in the data folder.
 """
@@ -13,15 +13,15 @@ from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_MOST
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 
-_plain_text = re.compile(r"[\n\x20-\x7e]*")  # what else there is, such as odd spaces and controls, the parser judges
+_plain_text = re.compile(r"[\n\x20-\x7e]*")  # the YAML parser judges all else, such as control characters
 _plain_line = re.compile(
     r"^( {0,9})([A-Za-z_][A-Za-z0-9_]{0,98}):(?: +([A-Za-z0-9_./@-][A-Za-z0-9_./@:-]*))? *(?: #.*)?$"
 )
 _words = {"true": True, "false": False, "null": None}
-_wordlike = {"true", "false", "null", "yes", "no", "on", "off"}  # whatever their case; some readers take them for more
+_wordlike = {"true", "false", "null", "yes", "no", "on", "off"}  # in any case; some YAML parsers read them as booleans
 
 
-FLAT_CHARS = 65_536  # as many as the parser takes
+FLAT_CHARS = 65_536  # the limit of the parser
 INTEGER_DIGITS = 18  # no setting has more; beyond a few thousand Python refuses to convert them
 
 
@@ -31,11 +31,11 @@ class Setting(Value):
     name: str
     default: Any
     kind: type
-    help: str  #: what it does, as the comment beside it says
+    help: str  #: what it does, used as the comment of the key in a new file
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()  #: of a text; empty: any
-    advanced: bool = False  #: no new file mentions it
+    advanced: bool = False  #: not written to new files
 
 
 class SettingGroup(Value):
@@ -48,104 +48,104 @@ class SettingGroup(Value):
 
 Schema: TypeAlias = tuple[Setting | SettingGroup, ...]
 
-#: How a project learns from its sessions: the names are those of the document, and then ours.
+#: How a project learns from its sessions.  The first names are those of the specification, the others are ours.
 MEMORIES = SettingGroup(
     name="memories",
-    help="learning from sessions: what is extracted from them and consolidated",
+    help="learning from sessions: extraction and consolidation",
     settings=(
-        Setting(name="enabled", default=False, kind=bool, help="the master switch"),
+        Setting(name="enabled", default=False, kind=bool, help="turns learning on"),
         Setting(
             name="mode", default="rules", kind=str, choices=("rules", "model", "host"),
-            help="how it thinks: by rules, with a model of `models`, or through your coding agent",
+            help="how records are extracted: rules, model (one of `models`) or host (your coding agent)",
         ),
         Setting(
             name="maxRolloutAgeDays", default=30, kind=int, least=1, most=36_500,
-            help="sessions older than this are not processed",
+            help="skip sessions older than this",
         ),
         Setting(
             name="minRolloutIdleHours", default=12, kind=int, least=0, most=8760,
-            help="sessions active more recently than this are skipped",
+            help="skip sessions active more recently than this",
         ),
         Setting(
             name="maxRolloutsPerStartup", default=64, kind=int, least=1, most=100_000,
-            help="cap on sessions processed in a single run",
+            help="maximum number of sessions processed per run",
         ),
         Setting(
             name="summaryInjectionTokenLimit", default=5000, kind=int, least=1, most=1_000_000,
-            help="most tokens of the summary that is injected",
+            help="maximum number of tokens of the injected summary",
         ),
         Setting(
             name="maxRecordsPerSession", default=20, kind=int, least=0, most=1000,
-            help="most records made of one session",
+            help="maximum number of records from one session",
         ),
         Setting(
             name="maxLossPercent", default=25, kind=int, least=0, most=100, advanced=True,
-            help="share of the facts in MEMORY.md that one consolidation may drop, each with its reason",
+            help="percentage of the facts in MEMORY.md that one consolidation may drop, each with a reason",
         ),
         Setting(
             name="threadScanLimit", default=300, kind=int, least=1, most=1_000_000, advanced=True,
-            help="sessions that one run looks at, newest first",
+            help="maximum number of sessions scanned per run, newest first",
         ),
         Setting(
             name="maxRawMemoriesForGlobal", default=200, kind=int, least=1, most=100_000, advanced=True,
-            help="extractions that one consolidation reads, newest first",
+            help="maximum number of extractions read per consolidation, newest first",
         ),
         Setting(
             name="stage1Concurrency", default=8, kind=int, least=1, most=64, advanced=True,
-            help="sessions extracted at the same time",
+            help="number of sessions extracted in parallel",
         ),
         Setting(
             name="stage1LeaseSeconds", default=120, kind=int, least=1, most=86_400, advanced=True,
-            help="how long an extraction is reserved for one process; it renews its lease while it works",
+            help="lease of an extraction; renewed while the process works",
         ),
         Setting(
             name="stage1RetryDelaySeconds", default=120, kind=int, least=0, most=86_400, advanced=True,
-            help="how long after a failure a session is tried again",
+            help="delay before a failed session is retried",
         ),
         Setting(
             name="phase1InputTokenLimit", default=4000, kind=int, least=100, most=1_000_000, advanced=True,
-            help="most tokens of one session that a model is shown",
+            help="maximum number of tokens of one session sent to a model",
         ),
         Setting(
             name="rolloutPayloadPercent", default=0.7, kind=float, least=0.05, most=1, advanced=True,
-            help="share of a model's window for the session",
+            help="share of a model's context window used for the session",
         ),
         Setting(
             name="fallbackTokenLimit", default=16_000, kind=int, least=2048, most=10_000_000, advanced=True,
-            help="the window of a model that does not say its own",
+            help="context window assumed for a model that does not report one",
         ),
         Setting(
             name="phase2LeaseSeconds", default=180, kind=int, least=1, most=86_400, advanced=True,
-            help="how long a consolidation is reserved for one process; it renews its lease while it works",
+            help="lease of a consolidation; renewed while the process works",
         ),
         Setting(
             name="phase2RetryDelaySeconds", default=180, kind=int, least=0, most=86_400, advanced=True,
-            help="how long after a failure a consolidation is tried again",
+            help="delay before a failed consolidation is retried",
         ),
         Setting(
             name="phase2HeartbeatSeconds", default=30, kind=int, least=1, most=86_400, advanced=True,
-            help="how often a consolidation renews its lease",
+            help="interval at which a consolidation renews its lease",
         ),
     ),
 )  # fmt: skip
-#: Which models think.  A key itself never stands in a file: the variable that holds it does.
+#: The language models.  A file never contains an API key, only the name of the variable that holds it.
 MODELS = SettingGroup(
     name="models",
-    help="the language models of `memories.mode: model`, such as openai:NAME, anthropic:NAME, google:NAME, ollama:NAME",
+    help="language models for `memories.mode: model`, such as openai:NAME, anthropic:NAME, google:NAME, ollama:NAME",
     settings=(
-        Setting(name="default", default=None, kind=str, help="extracts"),
-        Setting(name="smol", default=None, kind=str, help="consolidates; empty: the default one does"),
+        Setting(name="default", default=None, kind=str, help="the model that extracts"),
+        Setting(name="smol", default=None, kind=str, help="the model that consolidates; if empty, `default`"),
         Setting(
             name="base_url", default=None, kind=str, advanced=True,
-            help="the address of an OpenAI-compatible endpoint; empty: the provider's own",
+            help="address of an OpenAI-compatible endpoint; if empty, the provider's own",
         ),
         Setting(
             name="api_key_env", default=None, kind=str, advanced=True,
-            help="the environment variable that holds the key; empty: the provider's own",
+            help="environment variable that holds the key; if empty, the provider's own",
         ),
         Setting(
             name="timeout_seconds", default=120, kind=int, least=1, most=3600, advanced=True,
-            help="how long one answer may take, with all tries",
+            help="time limit for one answer, including retries",
         ),
     ),
 )  # fmt: skip
@@ -153,49 +153,49 @@ MODELS = SettingGroup(
 PROJECT: Schema = (
     Setting(
         name="project", default=None, kind=str,
-        help="the project's identity: clones and worktrees that share it share memory",
+        help="the project's identity; clones and worktrees with the same one share memory",
     ),
     Setting(
         name="enabled", default=True, kind=bool,
-        help="false: nothing is saved to or recalled from this project's memory",
+        help="false stops saving to and recalling from this project's memory",
     ),
     Setting(
         name="content_bytes", default=CONTENT_BYTES, kind=int, least=1, most=CONTENT_BYTES_MOST,
-        help="the longest content of a record",
+        help="maximum size of a record's content in bytes",
     ),
-    Setting(name="recall_limit", default=10, kind=int, least=1, most=1000, help="how many things a recall brings back"),
+    Setting(name="recall_limit", default=10, kind=int, least=1, most=1000, help="maximum number of hits per recall"),
     Setting(
         name="recall_budget", default=None, kind=int, least=1, most=1_000_000,
-        help="how many tokens a recall may fill; empty: no limit but recall_limit",
+        help="maximum number of tokens per recall; if empty, only recall_limit applies",
     ),
     MEMORIES,
     MODELS,
 )  # fmt: skip
 USER: Schema = (
-    Setting(name="user", default=None, kind=str, help="whose assistant memory this is; empty: your login name"),
+    Setting(name="user", default=None, kind=str, help="the owner of the assistant memory; if empty, your login name"),
     Setting(
         name="enabled", default=True, kind=bool,
-        help="false: nothing is saved to or recalled from the assistant's memory",
+        help="false stops saving to and recalling from the assistant memory",
     ),
     Setting(
         name="store", default=None, kind=str,
-        help="a file, or the address of a PostgreSQL database; empty: commonplace.db in the data folder",
+        help="a file, or the address of a PostgreSQL database; if empty, commonplace.db in the data folder",
     ),
     Setting(
         name="embedder", default="local", kind=str,
-        help="matches meaning: local, onnx:/PATH/model.onnx, openai:NAME, google:NAME, ollama:NAME; none: words only",
+        help="local, onnx:/PATH/model.onnx, openai:NAME, google:NAME or ollama:NAME; none searches by words only",
     ),
     Setting(
         name="embedder_base_url", default=None, kind=str,
-        help="the address of an OpenAI-compatible endpoint for it; empty: the provider's own",
+        help="address of an OpenAI-compatible endpoint for it; if empty, the provider's own",
     ),
     Setting(
         name="embedder_api_key_env", default=None, kind=str,
-        help="the environment variable that holds its key; empty: the provider's own",
+        help="environment variable that holds its key; if empty, the provider's own",
     ),
     Setting(
         name="embedder_dimensions", default=None, kind=int, least=1, most=65_536,
-        help="how long its vectors are, where that can be chosen; empty: as they come",
+        help="length of its vectors, where the model lets you choose; if empty, the model's default",
     ),
 )  # fmt: skip
 
@@ -214,7 +214,7 @@ def load(path: str, schema: Schema) -> dict[str, Any]:
 
 
 def parse_flat(text: str) -> dict[str, Any] | None:
-    """Read ``key: value`` lines without a YAML parser, which costs more than a recall; None if they are not that.
+    """Read ``key: value`` lines without a YAML parser, which costs more than a recall; None for other YAML.
 
     Below a key without a value there may be further lines, all indented alike.
     """
@@ -244,7 +244,7 @@ def parse_flat(text: str) -> dict[str, Any] | None:
 
 
 def _is_plain_value(value: str | None) -> bool:
-    """Whether both readers agree on it: small words, plain numbers, and names that YAML takes for nothing else."""
+    """Tell whether YAML reads the value the same: small words, plain numbers, and names that are nothing else."""
     if value is None or value in _words:
         return True
     if value.isdecimal():
@@ -255,7 +255,7 @@ def _is_plain_value(value: str | None) -> bool:
 
 
 def _is_fraction(value: str) -> bool:
-    """Whether it is a number such as 0.7, written as Python writes it; else the parser may take it for text."""
+    """Tell whether it is a number such as 0.7, as Python writes it; else the parser may read it as text."""
     return bool(re.match(r"[0-9]{1,6}\.[0-9]{1,6}$", value)) and repr(float(value)) == value
 
 
@@ -268,7 +268,7 @@ def _to_value(value: str | None) -> Any:
 
 
 def _parse(text: str, path: str) -> Mapping[str, Any]:
-    from commonplace.text import strict_yaml  # noqa: PLC0415 - see flat
+    from commonplace.text import strict_yaml  # noqa: PLC0415 - see parse_flat
 
     try:
         data = strict_yaml.load(text, file=path)
@@ -282,11 +282,11 @@ def _parse(text: str, path: str) -> Mapping[str, Any]:
 
 
 def check(data: Mapping[str, Any], schema: Schema, path: str, *, within: str = "") -> dict[str, Any]:
-    """Refuse what is unknown or out of range, and fill in defaults; ``within`` names the block that it is in."""
+    """Refuse unknown keys and values out of range, and fill in defaults; ``within`` names the block around them."""
     known = {setting.name: setting for setting in schema}
     for name in data:
         if name not in known:
-            raise ConfigError(f"is not a setting; there are {', '.join(known)}", file=path, path=f"{within}{name}")
+            raise ConfigError(f"unknown setting; valid settings: {', '.join(known)}", file=path, path=f"{within}{name}")
     return {name: _value(data.get(name), setting, path, within) for name, setting in known.items()}
 
 
@@ -311,7 +311,7 @@ def _value(value: Any, setting: Setting | SettingGroup, path: str, within: str) 
 
 
 def _reason(value: Any, setting: Setting) -> str | None:
-    """What a value of the right sort should be instead."""
+    """Return what is wrong with a value of the right type; None if nothing is."""
     if setting.choices and value not in setting.choices:
         return f"should be one of {', '.join(setting.choices)}"
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
@@ -321,8 +321,8 @@ def _reason(value: Any, setting: Setting) -> str | None:
 
 
 def template(schema: Schema, values: Mapping[str, Any], *, title: str) -> str:
-    """A settings file with a comment for every key, ready to be edited."""
-    lines = [f"# {title} Everything has a default; unknown keys are refused.", ""]
+    """Return a settings file with a comment for every key."""
+    lines = [f"# {title} Every key has a default; unknown keys are errors.", ""]
     for setting in schema:
         if isinstance(setting, SettingGroup):
             lines += [f"# {setting.help}", f"{setting.name}:", *_block_lines(setting), ""]
@@ -333,13 +333,13 @@ def template(schema: Schema, values: Mapping[str, Any], *, title: str) -> str:
 
 
 def _block_lines(block: SettingGroup) -> list[str]:
-    """The lines of a block, each with its comment; what few people change is left to the reference."""
+    """Return the lines of a block, each with its comment; advanced settings are only in the reference."""
     plain = [setting for setting in block.settings if not setting.advanced]
     return [f"{f'  {one.name}: {_to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
 
 
 def with_switch(text: str, name: str, value: bool) -> str:
-    """A settings file with one switch turned; everything else stays as its writer left it."""
+    """Return a settings file with one switch changed and all else, comments too, as it was."""
     line = f"{name}: {_to_yaml(value)}"
     pattern = re.compile(rf"(?m)^([\"']?){name}\1[ \t]*:[^\n#]*?(?=[ \t]*#|[ \t\r]*$)")
     if pattern.search(text):

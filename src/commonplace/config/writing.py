@@ -13,19 +13,18 @@ from commonplace.text.cleaning import slug
 README = """\
 # This project's memory
 
-One Markdown file for each record, kept by Commonplace and open to every editor; `commonplace sync` reads what you
-changed.
+One Markdown file per record. You can edit the files in any editor; `commonplace sync` reads your changes.
 
-May be committed: everything in this folder, to share it with whoever clones the project. Look before you do: what a
-record says is then as public as the code. Or ignore the folder, and it stays yours. The search index, the counts of use
-and your own (assistant) memory are in your data folder and never in here.
+You can commit everything in this folder to share it with everyone who clones the project. Read it first: the records
+are then as public as the code. To keep them private, add the folder to .gitignore. The search index, the usage counts
+and your own (assistant) memory are in your data folder, never in here.
 """
 _TITLES = {PROJECT: "The settings of this project's memory.", ASSISTANT: "The settings of your own memory."}
 _SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
 
 
 def make_project(folder: str, place: Place | None) -> bool:
-    """Write the files of a project's folder that are missing; returns whether there were any."""
+    """Write the missing files of a project's folder; return whether any was missing."""
     name = (
         identity(place) if place else None
     ) or f"local/{slug(os.path.basename(os.path.dirname(folder)))}-{os.urandom(4).hex()}"
@@ -51,7 +50,7 @@ def switch_memory(path: str, scope: str, *, on: bool) -> None:
 
 
 def switch_learning_on(folder: str) -> str:
-    """Set ``memories.enabled`` in the settings of a project; returns their path."""
+    """Set ``memories.enabled`` in the settings of a project; return the path of the file."""
     path = os.path.join(folder, CONFIG)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -60,7 +59,7 @@ def switch_learning_on(folder: str) -> str:
 
 
 def with_learning_on(text: str) -> str:
-    """The settings with ``memories.enabled: true``; everything else in them stays."""
+    """Return the settings with ``memories.enabled: true`` and all else unchanged."""
     lines = text.split("\n")
     start = next((number for number, line in enumerate(lines) if line.startswith("memories:")), None)
     if start is None:

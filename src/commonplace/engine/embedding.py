@@ -12,7 +12,7 @@ from math import isfinite
 
 from commonplace.model.changes import SetVectors, SwitchEmbedder
 from commonplace.model.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, ProviderError
-from commonplace.model.ports import Embedder, EmbedderIdentity, Store, Tell, silent
+from commonplace.model.ports import Embedder, EmbedderIdentity, ProgressCallback, Store, no_progress
 from commonplace.model.queries import Vector
 from commonplace.model.values import Value
 
@@ -20,8 +20,8 @@ LISTED = 4_096  # texts read at a time: a list begins with a look over all that 
 BATCH = 50  # texts embedded and stored at a time: what is lost in a power cut
 
 
-class Report(Value):
-    """What embedding a store anew came to."""
+class EmbeddingReport(Value):
+    """The result of ``reembed``."""
 
     embedded: int  #: texts that got a vector in this run
     before: EmbedderIdentity | None  #: whose vectors were in use
@@ -64,7 +64,7 @@ def query_vector(store: Store, embedder: Embedder | None, query: str) -> tuple[V
     return vector, ()
 
 
-def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell: Tell = silent) -> int:
+def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell: ProgressCallback = no_progress) -> int:
     """Embed texts that lack a vector, up to ``most``; returns how many got one.
 
     Raises ``ProviderError`` when the embedder fails; what was embedded until then is stored.  An embedder that is not
@@ -75,8 +75,8 @@ def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell:
     return _fill(store, embedder, most=most, tell=tell)
 
 
-def reembed(store: Store, embedder: Embedder, *, tell: Tell = silent) -> Report:
-    """Embed every text with this embedder beside the vectors in use, then replace those in one transaction.
+def reembed(store: Store, embedder: Embedder, *, tell: ProgressCallback = no_progress) -> EmbeddingReport:
+    """Embed every text with this embedder, then replace the vectors in use in one transaction.
 
     Until then the old ones answer.  Raises ``ProviderError`` like ``catch_up``; the next run resumes.
     """
@@ -87,13 +87,13 @@ def reembed(store: Store, embedder: Embedder, *, tell: Tell = silent) -> Report:
             store.apply([SwitchEmbedder(identity=embedder.identity)])
         except Conflict:  # something was written just now: it is the next to be embedded
             continue
-        return Report(embedded=embedded, before=before, now=embedder.identity)
+        return EmbeddingReport(embedded=embedded, before=before, now=embedder.identity)
 
 
-def _fill(store: Store, embedder: Embedder, *, most: int | None, tell: Tell) -> int:
+def _fill(store: Store, embedder: Embedder, *, most: int | None, tell: ProgressCallback) -> int:
     lacking, done = store.count_unembedded(embedder.identity), 0
     of = lacking if most is None else min(lacking, most)
-    while texts := store.unembedded(embedder.identity, limit=LISTED if most is None else min(LISTED, most - done)):
+    while texts := store.list_unembedded(embedder.identity, limit=LISTED if most is None else min(LISTED, most - done)):
         for start in range(0, len(texts), BATCH):
             batch = texts[start : start + BATCH]
             vectors = embed(embedder, [text.text for text in batch])

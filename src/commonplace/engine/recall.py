@@ -15,7 +15,7 @@ from commonplace.model.errors import StoreError
 from commonplace.model.ports import Embedder, Store
 from commonplace.model.queries import Filter, Hit, Order
 from commonplace.model.values import Value
-from commonplace.text.question import Profile, ask
+from commonplace.text.question import Profile, parse_question
 from commonplace.text.words import plan
 
 RECALL_LIMIT = 10
@@ -55,7 +55,7 @@ def search(
     store's vectors do not come from, is a note: words still find what they find.
     """
     speakers = store.speakers(where.scopes) if where.chunks else ()
-    asked = ask(query, speakers=speakers, now=where.as_of or where.at, profile=profile)
+    asked = parse_question(query, speakers=speakers, now=where.as_of or where.at, profile=profile)
     planned = plan(asked.text)
     if not planned.words:
         return None

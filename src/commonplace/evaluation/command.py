@@ -18,7 +18,7 @@ from commonplace.evaluation.datasets import READERS, Corpus, jsonl, longmemeval,
 from commonplace.evaluation.measure import Evaluation, Row, evaluate, to_json
 from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 
 OWN = "regression.jsonl"
 _PLAIN = ("R@10", "NDCG@10")  # what is shown of plain BM25; --json has the rest
@@ -67,7 +67,7 @@ def read(file: str | None, form: str, *, per_question: bool = False) -> Corpus:
     return longmemeval(read_text(file), file, apart=True) if per_question else READERS[form](read_text(file), file)
 
 
-def measure(corpus: Corpus, *, tell: Tell = silent, **opening: Any) -> Evaluation:
+def measure(corpus: Corpus, *, tell: ProgressCallback = no_progress, **opening: Any) -> Evaluation:
     """Evaluate on a temporary store; ``opening`` are options of ``commonplace.open``."""
     with tempfile.TemporaryDirectory(prefix="commonplace-eval-") as folder:
         path = os.path.join(folder, "store.db")

@@ -19,7 +19,7 @@ from commonplace.engine.transcripts import Turn
 from commonplace.evaluation.datasets import Corpus, Passage, Question
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import InvalidInput
-from commonplace.model.ports import Clock, Tell, silent
+from commonplace.model.ports import Clock, ProgressCallback, no_progress
 from commonplace.model.queries import Filter
 from commonplace.model.values import Value
 from commonplace.text.cleaning import estimate_tokens
@@ -103,7 +103,7 @@ class Evaluation(Value):
 class _Run:
     """One evaluation under way: its progress and cost, and the clock of the data set."""
 
-    def __init__(self, corpus: Corpus, tell: Tell) -> None:
+    def __init__(self, corpus: Corpus, tell: ProgressCallback) -> None:
         documents = {(one.scope, one.session or one) for one in corpus.passages}  # a session counts once
         self.of = len(documents) + len(corpus.questions)
         self.done = self.redactions = 0
@@ -180,7 +180,7 @@ class _Run:
         )
 
 
-def evaluate(corpus: Corpus, opened: Opener, *, tell: Tell = silent) -> Evaluation:
+def evaluate(corpus: Corpus, opened: Opener, *, tell: ProgressCallback = no_progress) -> Evaluation:
     """Store every document, then ask every question."""
     run = _Run(corpus, tell)
     origins: dict[str, Origins] = {}

@@ -21,7 +21,7 @@ from commonplace.files import disk
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
 from commonplace.model.errors import StoreError
-from commonplace.model.ports import Clock, Tell, silent
+from commonplace.model.ports import Clock, ProgressCallback, no_progress
 from commonplace.model.queries import Hit
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -85,13 +85,18 @@ class Folders:
         references = self.store.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
-    def refresh(self, *, tell: Tell = silent) -> list[str]:
+    def refresh(self, *, tell: ProgressCallback = no_progress) -> list[str]:
         """Sync what people have edited, before their files are written to; returns what they should know."""
         edited = [scope for scope in self.scopes if self.is_changed(scope)]
         return [note for scope in edited for note in self.sync_notes(scope, self.sync(scope, tell=tell))]
 
     def sync(
-        self, scope: Scope, *, accept_missing: bool = False, tell: Tell = silent, wait: float = SYNC_WAIT_SECONDS
+        self,
+        scope: Scope,
+        *,
+        accept_missing: bool = False,
+        tell: ProgressCallback = no_progress,
+        wait: float = SYNC_WAIT_SECONDS,
     ) -> Report:
         """Bring one scope's files and records together; ``tell`` is called with the progress."""
         began = time.time_ns()

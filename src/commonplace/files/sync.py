@@ -33,7 +33,7 @@ from commonplace.model.changes import Archive, Change, DropFiles, Load, Put, Put
 from commonplace.model.documents import FileState
 from commonplace.model.errors import Conflict, InvalidInput, StoreError
 from commonplace.model.ids import SHORT, is_id, is_prefix, new_id
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import CATEGORIES, Channel, Draft, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
@@ -127,7 +127,9 @@ class Syncer:
         refused = {trouble.path for trouble in self.report.troubles}
         return self.report, sum(action.path not in refused for action in actions)
 
-    def run(self, *, accept_missing: bool = False, tell: Tell = silent, wait: float = LOCK_SECONDS) -> Report:
+    def run(
+        self, *, accept_missing: bool = False, tell: ProgressCallback = no_progress, wait: float = LOCK_SECONDS
+    ) -> Report:
         """Look, plan, do; one process at a time, or a new file would become a record of each."""
         self._must_be_there()
         with files.locked(os.path.dirname(self.folder), seconds=wait):
@@ -140,7 +142,7 @@ class Syncer:
             files.sweep(self.folder)
         return self.report
 
-    def _once(self, *, accept_missing: bool, tell: Tell) -> None:
+    def _once(self, *, accept_missing: bool, tell: ProgressCallback) -> None:
         actions = self.planned(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
             tell(start, len(actions))

@@ -15,16 +15,22 @@ from commonplace.app import App, open_app
 from commonplace.config.project import PROJECT, Context, context
 from commonplace.hosts.registry import Host, Transcript
 from commonplace.hosts.transcripts import log_source, transcript_header
-from commonplace.learning import Workplace, open_learning_workspace, open_workspace
-from commonplace.learning.extract import JOB, extract, watermark
+from commonplace.learning import (
+    EXTRACT_JOB,
+    Workspace,
+    extract_sessions,
+    open_learning_workspace,
+    open_workspace,
+    session_watermark,
+)
 from commonplace.model.changes import Enqueue
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.jobs import Job
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.values import Value
-from commonplace.records.index import Indexed, IndexReport, Trouble, index_logs
+from commonplace.records import Indexed, IndexReport, Trouble, index_logs
 
 
 def capture(
@@ -42,27 +48,29 @@ def capture(
     return report.files[0].name if report.files else None
 
 
-def queue(app: App, work: Workplace, files: Sequence[Indexed]) -> None:
+def queue(app: App, work: Workspace, files: Sequence[Indexed]) -> None:
     """Say that these sessions wait to be extracted, where learning is on."""
     names = frozenset(file.name for file in files if file.state != "unchanged")
     if not names or not app.where.learning.enabled:
         return
     where = DocumentFilter(scopes=frozenset({work.scope}), kinds=frozenset({DocumentKind.SESSION.value}), names=names)
     documents = app.store.documents(where, limit=len(names))
-    jobs = [Job(scope=work.scope, kind=JOB, key=one.name, watermark=watermark(one)) for one in documents]
+    jobs = [
+        Job(scope=work.scope, kind=EXTRACT_JOB, key=one.name, watermark=session_watermark(one)) for one in documents
+    ]
     app.store.apply([Enqueue(job=job) for job in jobs])
 
 
 def learn(app: App, session: str, *, note: Callable[[str], None]) -> None:
     """Extract from one session that is over, then put what is known together."""
-    from commonplace.learning.consolidate import consolidate  # noqa: PLC0415 - only an end needs it
+    from commonplace.learning import consolidate_memory  # noqa: PLC0415 - only an end needs it
 
     work = open_learning_workspace(app)
-    report = extract(work, only=[session])
+    report = extract_sessions(work, only=[session])
     for left in report.failed:
         note(f"session {left.session} was not extracted: {left.reason}")
     if report.done:
-        done = consolidate(work)
+        done = consolidate_memory(work)
         if done.status == "failed":
             note(f"consolidation: {done.reason}")
 
@@ -85,7 +93,12 @@ class HistoryReport(Value):
 
 
 def index_history(
-    app: App, host: Host, *, every: bool, tell: Tell = silent, look: Callable[[int], None] = lambda _: None
+    app: App,
+    host: Host,
+    *,
+    every: bool,
+    tell: ProgressCallback = no_progress,
+    look: Callable[[int], None] = lambda _: None,
 ) -> HistoryReport:
     """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
     sorter = _Sorter(app.env)
@@ -148,7 +161,7 @@ class _Sorter:
         return where if where.is_enabled(PROJECT) else "belong to projects whose memory is switched off"
 
 
-def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: Tell) -> IndexReport:
+def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: ProgressCallback) -> IndexReport:
     with open_app(folder, env=app.env, clock=app.clock, embedder=app.embedder) as theirs:
         work = open_workspace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import STANDING, fence, hit_line, unfenced
+from commonplace.engine.rendering import STANDING, fence, hit_line, remove_fenced
 from commonplace.hosts.registry import (
     ANSWER,
     COMPACT,
@@ -29,7 +29,7 @@ from commonplace.hosts.registry import (
     guess_host,
     without_hook_context,
 )
-from commonplace.learning import ITEM_CHARS, balanced
+from commonplace.learning import ITEM_CHARS, limit_external
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.values import Value
@@ -175,24 +175,23 @@ def _waiting(call: HookCall, app: App) -> list[str]:
     """The sessions that wait to be learned from, but this one."""
     if app.where.project is None or not _learns(app):
         return []
-    from commonplace.learning.extract import JOB  # noqa: PLC0415 - see above
+    from commonplace.learning import EXTRACT_JOB  # noqa: PLC0415 - see above
 
-    states = [state for state in app.store.jobs([app.where.project], now=app.clock()) if state.job.kind == JOB]
+    states = [state for state in app.store.jobs([app.where.project], now=app.clock()) if state.job.kind == EXTRACT_JOB]
     waiting = [state.job.key for state in states if state.done is None or state.done < state.job.watermark]
     return [name for name in waiting if name != call.session]
 
 
 def _learn(names: Sequence[str], app: App, note: Callable[[str], None], *, until: float) -> None:
     """Extract from sessions until that has taken its share of the time; the others wait on."""
-    from commonplace.learning import open_learning_workspace  # noqa: PLC0415 - see above
-    from commonplace.learning.extract import extract  # noqa: PLC0415 - see above
+    from commonplace.learning import extract_sessions, open_learning_workspace  # noqa: PLC0415 - see above
 
     work = open_learning_workspace(app)
     for name in names:
         if time.monotonic() > until:
             return
         try:
-            failed = extract(work, only=[name]).failed
+            failed = extract_sessions(work, only=[name]).failed
         except CommonplaceError as error:  # the session is gone, the store is busy: a brief is given all the same
             note(f"session {name} was not extracted: {error}")
             continue
@@ -205,7 +204,7 @@ def _learn(names: Sequence[str], app: App, note: Callable[[str], None], *, until
 
 def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
     prompt = str(call.payload.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
-    text = unfenced(without_hook_context(prompt))
+    text = remove_fenced(without_hook_context(prompt))
     if not call.host.KEEPS_LOGS:
         _write_message(call, app, "user", text)
     query = text.strip()[:PROMPT_CHARS]
@@ -235,7 +234,7 @@ def _found(call: HookCall, app: App, memory: Memory, query: str) -> tuple[str, l
     """
     found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
     others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
-    hits, _ = balanced(others, limit=PROMPT_HITS)
+    hits, _ = limit_external(others, limit=PROMPT_HITS)
     return _block(hits, app.secret())
 
 

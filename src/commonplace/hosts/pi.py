@@ -57,7 +57,7 @@ def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
 
 def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
-    from commonplace.records.session_lines import asks_memory  # noqa: PLC0415 - see above
+    from commonplace.records import asks_memory  # noqa: PLC0415 - see above
 
     role, content = body.get("role"), body.get("content")
     if role == "toolResult":

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from commonplace.hosts.registry import Host, Transcript
-from commonplace.records.index import LINE_BYTES, Log, file_stamp, open_regular_file
+from commonplace.records import LINE_BYTES, Log, file_stamp, open_regular_file
 
 BLOCK_BYTES = 1024 * 1024
 

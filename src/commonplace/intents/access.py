@@ -1,9 +1,9 @@
-"""Who may see what of intent memory: every read and every write asks here first.
+"""Access rules of intent memory, checked by every read and every write.
 
-An agent's own entries are its own.  The working memory of a task is open to the agent that the task is assigned to and
-to its coordinator, and of a task above to one that inherits.  A shared namespace has permissions; whoever writes there
-first administers it, and everybody else may read until they say otherwise.  What a caller may not see is not told apart
-from what is not there.
+An agent's own entries are private.  The working memory of a task is open to the agent that the task is assigned to, to
+its coordinator, and to agents of tasks below it that inherit.  A shared namespace has permissions: the first agent that
+writes to it administers it, and by default all others may read.  An entry that a caller may not see is reported as
+missing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PERMISSIONS = "permissions"
 
 
 class Access:
-    """The rules, over what the store says of tasks and namespaces."""
+    """Applies the rules to the tasks and namespaces in the store."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -49,24 +49,24 @@ class Access:
     # Who acts
 
     def acting(self, caller: Caller, agent: str) -> str:
-        """As whom a write is made: nobody writes for somebody else, but for an operator."""
+        """Return the agent that a write is made for; only an operator may write for another agent."""
         if caller.agent not in (None, agent):
             raise Forbidden(f"{caller.agent!r} may not write for {agent!r}")
         return agent
 
     def reading(self, caller: Caller, agent: str) -> str:
-        """As whom a read is made, whoever's entries are asked for."""
+        """Return the agent that a read is made for: the caller, or the named agent if the caller is an operator."""
         return agent if caller.agent is None else caller.agent
 
     # Namespaces
 
     def permissions(self, namespace: str) -> tuple[Permissions, Record] | None:
-        """Who may do what in a namespace, and the record that says so; None: nobody has written there yet."""
+        """Return the permissions of a namespace and their record; None if it has no entries yet."""
         record = self._one(policy_scope(namespace), PERMISSIONS)
         return None if record is None else (permissions_of(record), record)
 
     def policies(self) -> dict[str, Permissions]:
-        """The permissions of every namespace."""
+        """Return the permissions of every namespace."""
         scopes = [scope for scope in self._store.scopes(POLICIES) if scope != POLICIES]
         if not scopes:
             return {}
@@ -75,33 +75,33 @@ class Access:
         return {namespace_of(record.scope): permissions_of(record) for record in found}
 
     def may(self, agent: str, namespace: str, access: str) -> bool:
-        """Whether an agent may do that much in a namespace that somebody has written to."""
+        """Tell whether an agent has this access to a namespace that exists."""
         found = self.permissions(namespace)
         return found is not None and found[0].allows(agent, access)
 
-    def shared(self, agent: str | None, access: str = "read") -> list[str]:
-        """The namespaces in which an agent may do that much; an operator who acts for nobody: all."""
+    def shared_namespaces(self, agent: str | None, access: str = "read") -> list[str]:
+        """Return the namespaces that an agent has this access to; all of them if ``agent`` is None."""
         found = self.policies().items()
         return sorted(name for name, held in found if agent is None or held.allows(agent, access))
 
     # Tasks
 
     def task(self, id: str) -> tuple[Task, Record] | None:
-        """A task, and the record that keeps it."""
+        """Return a task and its record; None if there is none."""
         record = self._one(task_scope(id), TASK)
         return None if record is None else (task_in(record), record)
 
     def views(self, agent: str, task: str) -> list[tuple[str, str]]:
-        """Whose working memory of which task an agent may read, nearest first: (owner, task)."""
+        """Return the working memories that an agent may read, nearest first, as (owner, task)."""
         found = self.task(task)
         if found is None or not found[0].is_open_to(agent):
             return [(agent, task)]
         others = [(owner, task) for owner in found[0].agents if owner != agent]
         heir = found[0].assigned == agent and found[0].status == ACTIVE
-        return [(agent, task), *others, *(self._inherited(found[0]) if heir else [])]
+        return [(agent, task), *others, *(self._inherited_views(found[0]) if heir else [])]
 
-    def _inherited(self, task: Task) -> list[tuple[str, str]]:
-        """What whoever works on a task may read of those above it; its coordinator may not, and not after its end."""
+    def _inherited_views(self, task: Task) -> list[tuple[str, str]]:
+        """Return the working memories of parent tasks that the assigned agent may read while the task is active."""
         seen: set[str] = {task.id}
         found: list[tuple[str, str]] = []
         while task.policy.inherit_from_parent and task.parent and task.parent not in seen:
@@ -114,7 +114,7 @@ class Access:
         return found
 
     def writable_task(self, agent: str, task: str) -> Task | None:
-        """The task, if that agent may write to its working memory; None: nobody has begun it, and it is the agent's."""
+        """Return the task if the agent may write to its working memory; None if no task was begun: then it may."""
         found = self.task(task)
         if found is None:
             return None
@@ -127,7 +127,7 @@ class Access:
     # Entries
 
     def sees(self, caller: Caller, record: Record) -> bool:
-        """Whether a caller may read an entry."""
+        """Tell whether a caller may read an entry."""
         owner = agent_of(record.scope)
         if caller.agent is None or caller.agent == owner:
             return True
@@ -138,7 +138,7 @@ class Access:
         return found is not None and owner in found[0].agents and found[0].is_open_to(caller.agent)
 
     def check_owner(self, caller: Caller, record: Record) -> None:
-        """Refuse to erase an entry that a caller can see, but that is not theirs to write."""
+        """Refuse to erase an entry that the caller can see but may not write."""
         owner, namespace = agent_of(record.scope), namespace_of(record.scope)
         if owner is not None:
             self.acting(caller, owner)
@@ -146,13 +146,13 @@ class Access:
             raise Forbidden(f"{caller.agent!r} may not write to the namespace {namespace!r}")
 
     def check_write(self, caller: Caller, record: Record) -> Task | None:
-        """Refuse to change it, also once its task is somebody else's; the task, if one was begun."""
+        """Refuse a change, also if the task was reassigned; return the task, if one was begun."""
         self.check_owner(caller, record)
         owner, task = agent_of(record.scope), task_of(record.scope)
         return None if owner is None or task is None else self.writable_task(owner, task)
 
     def scopes(self, caller: Caller, where: EntryFilter, *, access: str = "read") -> list[Scope]:
-        """Where the entries are that a caller may read (or write) and that a filter can mean."""
+        """Return the scopes of a filter that the caller may read (or write)."""
         tiers = ("working", "episodic", "semantic") if where.tier is None else (where.tier,)
         reader = self.reading(caller, where.agent) if where.agent is not None else caller.agent
         found: list[Scope] = []
@@ -184,10 +184,10 @@ class Access:
             if reader is None or self.may(reader, where.namespace, access):
                 return [shared_scope(where.namespace)]
             return []
-        return [shared_scope(name) for name in self.shared(reader, access)]
+        return [shared_scope(name) for name in self.shared_namespaces(reader, access)]
 
     def _below(self, scope: Scope, where: EntryFilter) -> Sequence[Scope]:
-        """A scope with its namespaces, where they hold anything; one namespace need not be looked for.
+        """Return a scope and its namespaces, as far as they hold entries; a single namespace needs no lookup.
 
         Tasks that have ended left empty scopes behind, with their archives: there may be thousands.
         """
@@ -203,42 +203,42 @@ class Access:
 
 
 def task_scope(id: str) -> Scope:
-    """Where a task's record is."""
+    """Return the scope of a task's record."""
     return scope_named(("task", id))
 
 
 def policy_scope(namespace: str) -> Scope:
-    """Where a namespace's permissions are."""
+    """Return the scope of a namespace's permissions."""
     return below(POLICIES, namespace)
 
 
 def below(scope: Scope, namespace: str) -> Scope:
-    """A namespace inside of a scope."""
+    """Return the scope of a namespace inside another scope."""
     return Scope(segments=(*scope.segments, ("namespace", namespace)))
 
 
 def matches(namespace: str, asked: str | None) -> bool:
-    """Whether a namespace is meant: by its name, or by a beginning that ends in a star."""
+    """Tell whether a namespace matches: by its name, or by a prefix that ends in a star."""
     if asked is None:
         return True
     return namespace.startswith(asked[:-1]) if asked.endswith("*") else namespace == asked
 
 
-def known(reader: Caller, task: Task) -> Task:
-    """A task, for those who have to do with it."""
+def visible_task(reader: Caller, task: Task) -> Task:
+    """Return the task; raise ``NotFound`` if the reader is neither its agent nor its coordinator."""
     if reader.agent is not None and reader.agent not in (*task.agents, task.coordinator):
         raise NotFound(f"there is no task {task.id!r}")
     return task
 
 
 def permissions_of(record: Record) -> Permissions:
-    """The permissions that a record keeps."""
+    """Return the permissions stored in a record."""
     value: Mapping[str, Any] = record.value if isinstance(record.value, dict) else {}
     return Permissions(default=value["default"], allow=value["allow"])
 
 
 def task_in(record: Record) -> Task:
-    """The task that a record keeps."""
+    """Return the task stored in a record."""
     value: Mapping[str, Any] = record.value if isinstance(record.value, dict) else {}
     return Task(
         id=record.scope.name, status=value["status"], assigned=value["assigned"], former=tuple(value["former"]),
@@ -247,7 +247,7 @@ def task_in(record: Record) -> Task:
 
 
 def task_value(task: Task) -> dict[str, Any]:
-    """A task as the value of its record."""
+    """Return a task as the value of its record."""
     policy = {field: getattr(task.policy, field) for field in Policy.fields}
     named = {"status": task.status, "assigned": task.assigned, "former": list(task.former)}
     return named | {"coordinator": task.coordinator, "parent": task.parent, "policy": policy}

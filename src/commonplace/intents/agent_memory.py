@@ -59,7 +59,7 @@ class Template(Value):
         lifetime(self.ttl)
 
 
-class Kept(Value):
+class TierLimits(Value):
     """How long and how many entries of one tier are stored."""
 
     ttl: Ttl = None  #: of an entry that says nothing itself
@@ -68,10 +68,10 @@ class Kept(Value):
     def _check(self) -> None:
         lifetime(self.ttl)
         if self.max_entries is not None and self.max_entries < 1:
-            raise InvalidInput(f"max_entries is {self.max_entries}: that would keep nothing")
+            raise InvalidInput(f"max_entries must be at least 1, not {self.max_entries}")
 
 
-NOTHING_SAID = Kept()
+NO_LIMITS = TierLimits()
 
 
 class Rules(Value):
@@ -79,7 +79,7 @@ class Rules(Value):
 
     namespace: str | None = None  #: the default namespace
     tier: str = "episodic"  #: of what is stored without one
-    kept: Mapping[str, Kept] = {}  #: by tier
+    limits: Mapping[str, TierLimits] = {}  #: by tier
     templates: tuple[Template, ...] = ()
     pinned_namespaces: frozenset[str] = frozenset()  #: episodic entries there are pinned
     semantic_namespaces: tuple[str, ...] | None = None  #: the shared ones that may be used; None: any
@@ -92,8 +92,8 @@ class Rules(Value):
     def _check(self) -> None:
         tier_named(self.tier)
         namespace_named(self.namespace)
-        if "semantic" in self.kept and self.kept["semantic"].max_entries is not None:
-            raise InvalidInput("max_entries cannot be kept in semantic memory, which is never evicted")
+        if "semantic" in self.limits and self.limits["semantic"].max_entries is not None:
+            raise InvalidInput("max_entries does not apply to semantic memory, which is never evicted")
 
 
 class HandedOver(Value):
@@ -141,22 +141,22 @@ class AgentMemory:
         template = self.rules.template(key)
         kind = tier_named(tier or template.tier or self.rules.tier)
         where = self._namespace(namespace, kind)
-        kept = self.rules.kept.get(kind, NOTHING_SAID)
+        limits = self.rules.limits.get(kind, NO_LIMITS)
         return await self._call(
             self._intents.store,
             key,
             value,
             tier=kind,
             namespace=where,
-            tags=tuple(dict.fromkeys([*template.tags, *_listed(tags)])),
-            ttl=_first(ttl, template.ttl, kept.ttl),
+            tags=tuple(dict.fromkeys([*template.tags, *_to_tags(tags)])),
+            ttl=_first(ttl, template.ttl, limits.ttl),
             version=version,
             task=self._task_for(kind),
             intent=self.task,
             pinned=_first(pinned, template.pinned, self._pins(kind, where)),
             priority=priority or template.priority,
             sensitivity=sensitivity or template.sensitivity,
-            max_entries=kept.max_entries if kind == "episodic" else None,
+            max_entries=limits.max_entries if kind == "episodic" else None,
         )
 
     async def recall(
@@ -174,13 +174,13 @@ class AgentMemory:
 
         Working memory is that of the current task; ``task`` is another one, such as a part of it.
         """
-        asked = {"query": query, "tags": _listed(tags), "key": key, "limit": limit}
+        asked = {"query": query, "tags": _to_tags(tags), "key": key, "limit": limit}
         where = namespace or self.rules.namespace
         own = await self._call(
             self._intents.recall, **asked, tier=tier and tier_named(tier), namespace=where, task=task or self.task
         )
         others = await self._recall_handed_over(asked, tier=tier, namespace=namespace)
-        return _merged(self._allowed(own), others, ranked=bool(query))[:limit]
+        return _merge(self._readable(own), others, ranked=bool(query))[:limit]
 
     async def get(self, key: str, *, tier: str | None = None, namespace: str | None = None) -> Entry:
         """Return the entry of a key.  Raises ``NotFound`` if there is none that this agent may see."""
@@ -194,14 +194,14 @@ class AgentMemory:
             if not others:
                 raise
             return others[0]
-        if not self._allowed([found]):
+        if not self._readable([found]):
             raise NotFound(f"there is no entry {key!r} that {self.agent!r} may see")
         return found
 
     async def handed_over(self, *, limit: int = RECALLED) -> list[Entry]:
         """Return what earlier phases stored in working memory and handed over, newest first, for a prompt."""
         found = await self._recall_handed_over({"limit": limit, "brief": True}, tier=None, namespace=None)
-        return _merged([], found, ranked=False)[:limit]
+        return _merge([], found, ranked=False)[:limit]
 
     async def pin(self, key: str, *, tier: str | None = None, namespace: str | None = None) -> Entry:
         """Protect an entry from eviction."""
@@ -244,7 +244,7 @@ class AgentMemory:
             raise Forbidden(f"the shared namespace {where or 'default'!r} is not one of {', '.join(allowed) or 'none'}")
         return where
 
-    def _allowed(self, found: Sequence[Entry]) -> list[Entry]:
+    def _readable(self, found: Sequence[Entry]) -> list[Entry]:
         allowed = self.rules.semantic_namespaces
         return [one for one in found if one.tier != "semantic" or allowed is None or one.namespace in allowed]
 
@@ -257,8 +257,8 @@ class AgentMemory:
         return True if tier == "episodic" and namespace in self.rules.pinned_namespaces else None
 
 
-def _merged(own: Sequence[Entry], others: Sequence[Entry], *, ranked: bool) -> list[Entry]:
-    """Merge two lists: alternating where each is ranked by itself, else the newest first."""
+def _merge(own: Sequence[Entry], others: Sequence[Entry], *, ranked: bool) -> list[Entry]:
+    """Merge two lists: alternating if each is ranked on its own, else the newest first."""
     if not others:
         return list(own)
     if not ranked:
@@ -270,7 +270,7 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _listed(tags: Iterable[str] | None) -> tuple[str, ...]:
+def _to_tags(tags: Iterable[str] | None) -> tuple[str, ...]:
     if isinstance(tags, str):
         raise InvalidInput(f"tags should be a list of texts, not the text {tags!r}")
     return tuple(tags or ())

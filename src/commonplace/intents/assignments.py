@@ -19,7 +19,7 @@ from typing import Any
 from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
 from commonplace.intents.agent_memory import AgentMemory, HandedOver, Rules
-from commonplace.intents.decorators import described, handler, remembering
+from commonplace.intents.decorators import declaration_of, handler, remembering
 from commonplace.intents.entries import Caller, Permissions, Task
 from commonplace.intents.intents import Intents
 from commonplace.intents.opening import open_intents
@@ -105,10 +105,10 @@ class Runner:
         handed_over: Sequence[HandedOver] = (),
     ) -> AgentMemory:
         """Assign an intent, or reassign it, and return the agent's memory for it; nothing runs yet."""
-        said = described(agent)
-        held = rules or said.rules
-        await asyncio.to_thread(self._assigned, intent, said.id, coordinator, _limited(policy, held))
-        return AgentMemory(self.intents, said.id, rules=held, task=intent.id, handed_over=handed_over)
+        declared = declaration_of(agent)
+        applied = rules or declared.rules
+        await asyncio.to_thread(self._assign_task, intent, declared.id, coordinator, _task_policy(policy, applied))
+        return AgentMemory(self.intents, declared.id, rules=applied, task=intent.id, handed_over=handed_over)
 
     async def attend(self, agent: object, intent: Intent, memory: AgentMemory) -> Any:
         """Run the agent's handler with that memory; the intent stays open."""
@@ -121,8 +121,8 @@ class Runner:
 
     def memory(self, agent: object) -> AgentMemory:
         """Return an agent's memory outside of any task: episodic and semantic, but no working memory."""
-        said = described(agent)
-        return AgentMemory(self.intents, said.id, rules=said.rules)
+        declared = declaration_of(agent)
+        return AgentMemory(self.intents, declared.id, rules=declared.rules)
 
     def permit(self, namespace: str, *, default: str = "read", allow: Mapping[str, str] | None = None) -> Permissions:
         """Set who may use a shared namespace: all by ``default``, and agents by name: read, write or admin."""
@@ -148,7 +148,7 @@ class Runner:
         task = intent if isinstance(intent, str) else intent.id
         return await asyncio.to_thread(self.intents.finish, caller, task, outcome)
 
-    def _assigned(self, intent: Intent, agent: str, coordinator: str | None, policy: Mapping[str, Any]) -> Task:
+    def _assign_task(self, intent: Intent, agent: str, coordinator: str | None, policy: Mapping[str, Any]) -> Task:
         """Begin the task; one that exists and is open is assigned to this agent."""
         try:
             return self.intents.begin(
@@ -172,9 +172,9 @@ class _Current(Value):
 _current: ContextVar[_Current | None] = ContextVar("commonplace_current", default=None)
 
 
-def _limited(policy: Mapping[str, Any] | None, rules: Rules) -> dict[str, Any]:
+def _task_policy(policy: Mapping[str, Any] | None, rules: Rules) -> dict[str, Any]:
     """Return a task's policy; by default with the number of working entries that the agent declares."""
-    declared = rules.kept.get("working")
+    declared = rules.limits.get("working")
     most = {"max_entries": declared.max_entries} if declared and declared.max_entries else {}
     return most | dict(policy or {})
 

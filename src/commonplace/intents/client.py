@@ -66,7 +66,7 @@ def _method(verb: Verb[IntentAccess, P, R]) -> Callable[Concatenate[Any, P], R]:
     return _named_after(verb.function, call)
 
 
-def _awaited(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Awaitable[R]]:
+def _in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Awaitable[R]]:
     """Return a method that runs another one in a thread."""
 
     async def call(self: Any, /, *args: P.args, **given: P.kwargs) -> R:
@@ -180,22 +180,22 @@ class AsyncEntries:
     def __init__(self, plain: Entries) -> None:
         self.plain = plain
 
-    store = _awaited(Entries.store)
-    batch = _awaited(Entries.batch)
-    get = _awaited(Entries.get)
-    entry = _awaited(Entries.entry)
-    recall = _awaited(Entries.recall)
-    list = _awaited(Entries.list)
-    update = _awaited(Entries.update)
-    pin = _awaited(Entries.pin)
-    unpin = _awaited(Entries.unpin)
-    forget = _awaited(Entries.forget)
-    erase = _awaited(Entries.erase)
-    summary = _awaited(Entries.summary)
-    events = _awaited(Entries.events)
-    namespaces = _awaited(Entries.namespaces)
-    permissions = _awaited(Entries.permissions)
-    permit = _awaited(Entries.permit)
+    store = _in_thread(Entries.store)
+    batch = _in_thread(Entries.batch)
+    get = _in_thread(Entries.get)
+    entry = _in_thread(Entries.entry)
+    recall = _in_thread(Entries.recall)
+    list = _in_thread(Entries.list)
+    update = _in_thread(Entries.update)
+    pin = _in_thread(Entries.pin)
+    unpin = _in_thread(Entries.unpin)
+    forget = _in_thread(Entries.forget)
+    erase = _in_thread(Entries.erase)
+    summary = _in_thread(Entries.summary)
+    events = _in_thread(Entries.events)
+    namespaces = _in_thread(Entries.namespaces)
+    permissions = _in_thread(Entries.permissions)
+    permit = _in_thread(Entries.permit)
 
 
 class AsyncTasks:
@@ -204,12 +204,12 @@ class AsyncTasks:
     def __init__(self, plain: Tasks) -> None:
         self.plain = plain
 
-    begin = _awaited(Tasks.begin)
-    assign = _awaited(Tasks.assign)
-    finish = _awaited(Tasks.finish)
-    get = _awaited(Tasks.get)
-    archive = _awaited(Tasks.archive)
-    erase = _awaited(Tasks.erase)
+    begin = _in_thread(Tasks.begin)
+    assign = _in_thread(Tasks.assign)
+    finish = _in_thread(Tasks.finish)
+    get = _in_thread(Tasks.get)
+    archive = _in_thread(Tasks.archive)
+    erase = _in_thread(Tasks.erase)
 
 
 class AsyncClient:
@@ -235,7 +235,7 @@ class AsyncClient:
         self.memory = AsyncEntries(self.plain.memory)
         self.tasks = AsyncTasks(self.plain.tasks)
 
-    close = _awaited(Client.close)
+    close = _in_thread(Client.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -63,20 +63,20 @@ def run(
 ) -> int:
     """Run a workflow: each phase as soon as those it depends on have completed, several at once.
 
-    What a phase comes to goes to standard output, what happens to standard error.  A phase that fails does not stop
-    the others, but those that depend on it are not run; the exit code is then 1.  A run that did not complete says how
-    it is resumed: phases that completed are not run again.  Classes that the file or --agents names are imported, and
-    their code runs on this machine.
+    Results of phases go to standard output, progress to standard error.  A phase that fails does not stop the others,
+    but those that depend on it are skipped; the exit code is then 1.  If a run does not complete, the command that
+    resumes it is printed: completed phases are not run again.  Classes that the file or --agents names are imported,
+    and their code runs on this machine.
 
     Examples:
       commonplace workflow run launch.yml
       commonplace workflow run launch.yml --agents shop.agents --input topic=pricing --json
       commonplace workflow run launch.yml --agents shop.agents --resume
     """
-    described, told = load(file), dict(map(_pair, inputs))
+    described, given = load(file), dict(map(_pair, inputs))
     known: list[RunStart] = []
     try:
-        outcome = _ran(_run(described, modules, told, store=store, as_json=as_json, resume=resume, known=known))
+        outcome = _ran(_run(described, modules, given, store=store, as_json=as_json, resume=resume, known=known))
     except (KeyboardInterrupt, StoreError):
         for one in known:
             print_note(f"to resume it: {_again(file, modules, store, one.run)}")
@@ -89,7 +89,7 @@ def run(
 
 
 def _ran(work: Coroutine[Any, Any, T]) -> T:
-    """Run it until it is done, or until Ctrl-C or SIGTERM ends it in order; the second of these ends it at once."""
+    """Run it to its end; the first Ctrl-C or SIGTERM ends it in order, the second at once."""
     import asyncio  # noqa: PLC0415 - --help and check run nothing
 
     async def ended_by_sigterm_too() -> T:
@@ -114,7 +114,7 @@ def _ran(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _again(file: str, modules: tuple[str, ...], store: str | None, run: str) -> str:
-    """The command that resumes a run; the address of a database may hold a password, which is not shown."""
+    """Return the command that resumes a run, without the address of a database, which may hold a password."""
     wide = click.get_current_context().find_root().params.get("store")
     before = ["--store", _place(wide)] if wide else []
     options = [word for module in modules for word in ("--agents", module)]
@@ -140,7 +140,7 @@ async def _run(
     from commonplace.intents.assignments import runner  # noqa: PLC0415
     from commonplace.intents.workflow_agents import agents_in  # noqa: PLC0415
 
-    def told(seen: Phase | PhaseEnd) -> None:
+    def report(seen: Phase | PhaseEnd) -> None:
         if isinstance(seen, Phase):
             print_note(f"{seen.name}: assigned to {seen.assign!r}")
             return
@@ -150,18 +150,18 @@ async def _run(
         if seen.carried:
             print_note(f"{seen.phase}: completed before")
         if not as_json:
-            print_text(f"{seen.phase}: {_shown(seen.result)}")
+            print_text(f"{seen.phase}: {_render(seen.result)}")
             sys.stdout.flush()  # the next phase may take long
 
-    def started(seen: RunStart) -> None:
+    def note_start(seen: RunStart) -> None:
         known.append(seen)
         for name, reason in seen.again.items():
             print_note(f"{name} runs again: {reason}")
 
-    agents = [found for module in modules for found in agents_in(module, beside=described.file)]
+    agents = [found for module in modules for found in agents_in(module, workflow_file=described.file)]
     with runner(store) as work:
         return await running.run_workflow(
-            described, work, agents=agents, inputs=inputs, watch=told, resume=resume, started=started
+            described, work, agents=agents, inputs=inputs, watch=report, resume=resume, started=note_start
         )
 
 
@@ -169,14 +169,14 @@ def _outcomes(seen: PhaseEnd) -> str:
     return f"was left out: {seen.error}" if seen.outcome == "skipped" else f"{seen.outcome}: {seen.error}"
 
 
-def _pair(said: str) -> tuple[str, str]:
-    name, equals, text = said.partition("=")
+def _pair(argument: str) -> tuple[str, str]:
+    name, equals, text = argument.partition("=")
     if not equals or not name.strip():
-        raise InvalidInput(f"--input should be NAME=TEXT, not {said!r}")
+        raise InvalidInput(f"--input should be NAME=TEXT, not {argument!r}")
     return name.strip(), text
 
 
-def _shown(result: Any) -> str:
+def _render(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(_plain(result), ensure_ascii=False)
 
 
@@ -194,7 +194,7 @@ def _outcome_json(outcome: WorkflowOutcome) -> dict[str, Any]:
 
 
 def _plain(result: Any) -> Any:
-    """A result as JSON can hold it: what is none of JSON's own is told as text."""
+    """Return a result as JSON; values of other types become text."""
     try:
         return json.loads(json.dumps(result, ensure_ascii=False, default=str), parse_constant=str)  # NaN, Infinity
     except (TypeError, ValueError):  # keys that are no text, circles
@@ -209,7 +209,7 @@ def _plain(result: Any) -> Any:
 def cancel(file: str, run_id: str, store: str | None, as_json: bool) -> None:
     """Cancel a run that did not complete (default: the newest).
 
-    What is still open of it is archived as it is when a phase ends, and the run cannot be resumed any more.
+    Its open working memory is archived as at the end of a phase.  The run cannot be resumed afterwards.
 
     Example:
       commonplace workflow cancel launch.yml

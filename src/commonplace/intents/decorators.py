@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from commonplace.intents.agent_memory import AgentMemory, Kept, Rules, Template
+from commonplace.intents.agent_memory import AgentMemory, Rules, Template, TierLimits
 from commonplace.intents.entries import Ttl
 from commonplace.model.errors import InvalidInput
 from commonplace.model.scopes import Scope
@@ -39,7 +39,7 @@ HANDLES = "__commonplace_handles__"
 _memories: ContextVar[Mapping[int, AgentMemory]] = ContextVar("commonplace_memories", default={})  # noqa: B039 - never changed
 
 
-class Described(Value):
+class AgentDeclaration(Value):
     """What ``@Agent`` declares of a class."""
 
     id: str
@@ -55,12 +55,12 @@ def Agent(id: str, *, memory: str | type | None = None, memory_namespace: str | 
     if not isinstance(id, str):
         raise InvalidInput(f"@Agent needs the agent's id, such as @Agent('researcher'), not {id!r}")
     Scope.of(("agent", id))  # refuses a name under which nothing could be stored
-    said = Described(id=id, rules=_rules(memory, memory_namespace))
+    declared = AgentDeclaration(id=id, rules=_rules(memory, memory_namespace))
 
     def decorate(cls: C) -> C:
         if "memory" in vars(cls):
             raise InvalidInput(f"the agent {id!r} cannot have a `memory` of its own: {cls.__name__}.memory is taken")
-        setattr(cls, AGENT, said)
+        setattr(cls, AGENT, declared)
         cls.memory = property(memory_here)  # type: ignore[attr-defined]  # that is what the decorator gives
         cls.agent_id = id  # type: ignore[attr-defined]
         return cls
@@ -74,7 +74,7 @@ def Memory(  # noqa: N802 - the document's name
     """Declare a memory, for ``@Agent(memory=...)`` to enforce; the class's attributes are templates for entries."""
     if not isinstance(namespace, str):
         raise InvalidInput(f"@Memory needs a namespace, such as @Memory('research'), not {namespace!r}")
-    rules = Rules(namespace=namespace, tier=tier, kept={tier: Kept(ttl=ttl, max_entries=max_entries)})
+    rules = Rules(namespace=namespace, tier=tier, limits={tier: TierLimits(ttl=ttl, max_entries=max_entries)})
 
     def decorate(cls: C) -> C:
         setattr(cls, DECLARED, rules.replace(templates=_templates(cls)))
@@ -91,10 +91,10 @@ def on_assignment(handler: F) -> F:
     return handler
 
 
-def described(agent: object) -> Described:
+def declaration_of(agent: object) -> AgentDeclaration:
     """Return what ``@Agent`` declares of an instance or a class."""
     found = getattr(agent, AGENT, None)
-    if not isinstance(found, Described):
+    if not isinstance(found, AgentDeclaration):
         cls = agent if isinstance(agent, type) else type(agent)
         raise InvalidInput(f"{cls.__name__} is no agent: put @Agent(id) above the class")
     return found
@@ -106,7 +106,7 @@ def handler(agent: object) -> Handler:
     names = [name for name in dir(cls) if getattr(getattr(cls, name, None), HANDLES, False)]
     if len(names) != 1:
         many = f"{len(names)} methods" if names else "no method"
-        raise InvalidInput(f"the agent {described(agent).id!r} has {many} with @on_assignment; it needs one")
+        raise InvalidInput(f"the agent {declaration_of(agent).id!r} has {many} with @on_assignment; it needs one")
     found: Handler = getattr(agent, names[0])
     return found
 
@@ -126,7 +126,7 @@ def memory_here(agent: object) -> AgentMemory:
     found = _memories.get().get(id(agent))
     if found is None:
         raise InvalidInput(
-            f"the agent {described(agent).id!r} is not at work: its memory is there while it is assigned"
+            f"the agent {declaration_of(agent).id!r} is not at work: its memory is there while it is assigned"
         )
     return found
 
@@ -142,16 +142,18 @@ def _rules(memory: str | type | None, namespace: str | None) -> Rules:
 
 def _templates(cls: type) -> tuple[Template, ...]:
     """Return the attributes of a declaration: each a mapping, for the key of its name or for its ``key``."""
-    return tuple(_template(cls, name, said) for name, said in vars(cls).items() if not name.startswith("_"))
+    return tuple(_template(cls, name, declared) for name, declared in vars(cls).items() if not name.startswith("_"))
 
 
-def _template(cls: type, name: str, said: object) -> Template:
-    if not isinstance(said, Mapping):
-        raise InvalidInput(f"{cls.__name__}.{name} should be a mapping with {', '.join(Template.fields)}, not {said!r}")
-    for field in said:
+def _template(cls: type, name: str, declared: object) -> Template:
+    if not isinstance(declared, Mapping):
+        raise InvalidInput(
+            f"{cls.__name__}.{name} should be a mapping with {', '.join(Template.fields)}, not {declared!r}"
+        )
+    for field in declared:
         if field not in Template.fields:
             raise InvalidInput(f"{cls.__name__}.{name} says {field!r}; there are {', '.join(Template.fields)}")
-    tags = said.get("tags", ())
+    tags = declared.get("tags", ())
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
         raise InvalidInput(f"{cls.__name__}.{name} should have a list of texts for tags, not {tags!r}")
-    return Template(**{"key": name, **said, "tags": tuple(tags)})
+    return Template(**{"key": name, **declared, "tags": tuple(tags)})

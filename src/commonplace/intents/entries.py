@@ -21,11 +21,11 @@ TIERS: Mapping[str, Kind] = MappingProxyType(
 )
 PRIORITIES = ("low", "normal", "high")
 SENSITIVITIES = ("public", "internal", "confidential", "restricted")
-GUARDED = frozenset({"confidential", "restricted"})  # what no brief shows unless it is told to
+GUARDED = frozenset({"confidential", "restricted"})  # left out of briefs by default
 ACCESS = ("none", "read", "write", "admin")  # each includes those before it
 OUTCOMES = ("completed", "failed", "cancelled")
 ENTRY = "intent"  # the category of every entry: what other systems keep in a scope of the same name is none
-DEFAULT = "default"  # the namespace of whoever names none
+DEFAULT = "default"  # the namespace of calls that name none
 TASK_LIFETIME = "task_lifetime"
 _DURATION = re.compile(
     r"P(?=.)(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"
@@ -369,7 +369,7 @@ def lifetime(ttl: Ttl) -> timedelta | None:
     except (OverflowError, ValueError):  # too long, or not a number
         raise InvalidInput(f"a ttl of {ttl!r} ends after the last day of the calendar") from None
     if length <= timedelta(0):
-        raise InvalidInput(f"a ttl of {ttl!r} would keep nothing")
+        raise InvalidInput(f"a ttl of {ttl!r} would expire at once")
     return length
 
 

@@ -19,7 +19,7 @@ from commonplace.intents import verbs
 from commonplace.intents.events import EntryEvent, EntryEvents
 from commonplace.intents.public_format import Public, PublicEvents, public_event, public_events
 from commonplace.intents.verbs import SEQUENCE_MAX, IntentAccess
-from commonplace.routes import Call, Limit, Name, Refused, Route, Streaming
+from commonplace.routes import Call, Limit, Name, RequestRefused, Route, Streaming
 
 STREAM_PAGE = 500  # events of one read; the next read follows at once if there were as many
 
@@ -47,10 +47,10 @@ async def stream(access: IntentAccess, call: Call, streaming: Streaming) -> Asyn
         if found is None:
             return
         if 0 < resumed < found.events_floor:
-            yield _missed(found.events_floor)
+            yield _missed_event(found.events_floor)
         resumed, after = 0, found.next
         for event in found.events:
-            yield _sent(event)
+            yield _to_sse(event)
         if found.events:
             sent_at = time.monotonic()
         elif time.monotonic() - sent_at >= streaming.heartbeat_seconds:
@@ -66,7 +66,7 @@ def _start(call: Call) -> int:
     if last is None:
         return int(call.query.after)
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(SEQUENCE_MAX))):
-        raise Refused(400, "INVALID_INPUT", "Last-Event-ID must be the id of an event")
+        raise RequestRefused(400, "INVALID_INPUT", "Last-Event-ID must be the id of an event")
     return int(last)
 
 
@@ -77,12 +77,12 @@ def _read(access: IntentAccess, call: Call, streaming: Streaming, after: int) ->
     return verbs.events(access, after, limit=STREAM_PAGE, agent_id=call.query.agent_id)
 
 
-def _missed(events_floor: int) -> bytes:
+def _missed_event(events_floor: int) -> bytes:
     """Return the event for a client that was away too long; without an id, so that it resumes from where it is."""
     return b"event: memory.missed\ndata: %s\n\n" % msgspec.json.encode({"events_floor": events_floor})
 
 
-def _sent(event: EntryEvent) -> bytes:
+def _to_sse(event: EntryEvent) -> bytes:
     """Return an event in the format of server-sent events."""
     data = msgspec.json.encode(public_event(event))
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.type.encode(), data)

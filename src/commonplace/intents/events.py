@@ -68,11 +68,13 @@ def event_of(event: Event) -> EntryEvent:
 def archive_of(event: Event) -> TaskArchive:
     """Return the snapshot that an archive event holds."""
     snapshot = event.detail.get("snapshot")
-    entries = [_archived(item) for item in snapshot if isinstance(item, Mapping)] if isinstance(snapshot, list) else []
+    entries = (
+        [_archived_entry(item) for item in snapshot if isinstance(item, Mapping)] if isinstance(snapshot, list) else []
+    )
     return TaskArchive(agent=agent_of(event.scope), at=event.at, entries=tuple(entries))
 
 
-def _archived(item: Mapping[str, Json]) -> ArchivedEntry:
+def _archived_entry(item: Mapping[str, Json]) -> ArchivedEntry:
     tags = item.get("tags")
     return ArchivedEntry(
         namespace=str(item.get("namespace")), key=str(item.get("key")), value=item.get("value"),

@@ -42,11 +42,11 @@ from commonplace.intents.entries import (
     tier_named,
 )
 from commonplace.intents.retention import Retention
-from commonplace.intents.tasks import Tasks
+from commonplace.intents.tasks import TaskManager
 from commonplace.intents.writing import Writing
 from commonplace.model.changes import Change, Delete
 from commonplace.model.errors import Forbidden, InvalidInput, NotFound
-from commonplace.model.events import EVENT_DAYS, Event, Happened
+from commonplace.model.events import EVENT_DAYS, Event, EventKind
 from commonplace.model.ids import is_id
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import Filter, Order, State
@@ -92,7 +92,7 @@ class Intents:
         self._writer = Writer(store, clock=clock, embedder=embedder, secret=secret)
         retention = Retention(store, clock, days=event_days)
         self._writing = Writing(self._writer, self._access, capacity=capacity, retention=retention)
-        self._tasks = Tasks(self._writer, self._access, self._writing)
+        self._tasks = TaskManager(self._writer, self._access, self._writing)
 
     # Writing
 
@@ -120,7 +120,7 @@ class Intents:
         """Keep a value under a key; one that is there gets a new version.
 
         ``version`` must be the one that is there (0: none), else ``Conflict`` says which is; ``fresh`` means 0.
-        A value replaces value, tags and ttl; what is not said of pin, priority and sensitivity stays.
+        A value replaces value, tags and ttl; pin, priority and sensitivity stay unless they are given.
         """
         draft = EntryDraft(
             agent=agent, key=key, value=value, tier=tier, namespace=namespace, tags=texts_listed(tags), ttl=ttl,
@@ -150,7 +150,7 @@ class Intents:
         listed = tags if tags is UNSET else texts_listed(tags)
         named = {"value": value, "tags": listed, "pinned": pinned, "priority": priority, "ttl": ttl}
         fields = {name: field for name, field in named.items() if field is not UNSET}
-        return entry_of(self._writing.update(caller, self._seen(caller, id), version, fields))
+        return entry_of(self._writing.update(caller, self._visible_entry(caller, id), version, fields))
 
     def pin(
         self, caller: Caller, agent: str, key: str, *, namespace: str | None = None, tier: str | None = None,
@@ -177,7 +177,7 @@ class Intents:
 
     def remove(self, caller: Caller, id: str) -> None:
         """Erase an entry for good, by its id."""
-        self._erase(caller, self._seen(caller, id))
+        self._erase(caller, self._visible_entry(caller, id))
 
     def remove_where(self, caller: Caller, where: EntryFilter) -> int:
         """Erase every entry meant that the caller may write to; returns how many."""
@@ -186,7 +186,7 @@ class Intents:
         if not found:
             return 0
         ids = frozenset(record.id for record in found)
-        [outcome] = self._store.apply([Delete(where=self._writing.where(scopes, ids=ids), emit=Happened.DELETED)])
+        [outcome] = self._store.apply([Delete(where=self._writing.where(scopes, ids=ids), emit=EventKind.DELETED)])
         return len(outcome.gone)
 
     # Reading
@@ -205,7 +205,7 @@ class Intents:
 
     def entry(self, caller: Caller, id: str) -> Entry:
         """An entry by its id."""
-        record = self._seen(caller, id)
+        record = self._visible_entry(caller, id)
         self._touch([record])
         return entry_of(record)
 
@@ -235,7 +235,7 @@ class Intents:
         scopes = self._scopes(caller, where)
         if not scopes:
             return []
-        found = self._ranked(scopes, where, ALL if brief else wanted)
+        found = self._search(scopes, where, ALL if brief else wanted)
         shown = [record for record in found if not (brief and entry_of(record).sensitivity in GUARDED)][:wanted]
         self._touch(shown)
         return [entry_of(record) for record in shown]
@@ -274,7 +274,7 @@ class Intents:
             tasks=tuple(sorted(task for task in tasks if task is not None)), episodic_count=kept.count,
             episodic_bytes=kept.bytes, capacity=self._capacity,
             pinned_count=self._store.measure(episodic.replace(pinned=True)).count, oldest=oldest, newest=newest,
-            namespaces=tuple(self._access.shared(agent)),
+            namespaces=tuple(self._access.shared_namespaces(agent)),
         )  # fmt: skip
 
     def events(self, caller: Caller, *, after: int = 0, limit: int = 100, agent: str | None = None) -> list[Event]:
@@ -285,31 +285,31 @@ class Intents:
         if reader is None:
             scopes = [scope for scope in self._store.scopes() if scope.segments[0][0] in ("agent", "namespace")]
         else:
-            shared = [shared_scope(name) for name in self._access.shared(reader)]
+            shared = [shared_scope(name) for name in self._access.shared_namespaces(reader)]
             scopes = [*self._store.scopes(agent_scope(reader)), *shared]
         return self._store.events(scopes, after=after, limit=_within(limit)) if scopes else []
 
     def events_floor(self) -> int:
-        """The number up to which events were erased for their age, but for archives.
+        """Return the number up to which old events were erased, except archives.
 
-        Whoever goes on after a number below it may have missed some.
+        A client that resumes after a lower number may have missed some.
         """
         return self._store.events_floor()
 
     def wait_for_event(self, *, after: int, seconds: float) -> int:
-        """The number of the last event of all, whoever may hear of it; not before there is a newer one, or in time."""
+        """Return the newest event number; block until one is newer than ``after`` or the time is over."""
         return self._store.wait_for_event(after=after, seconds=seconds)
 
     # Namespaces
 
     def namespaces(self, caller: Caller, agent: str | None = None) -> list[str]:
-        """The shared namespaces that a caller, or the agent that an operator acts for, may read."""
+        """Return the shared namespaces that the caller, or the agent that an operator acts for, may read."""
         if agent is not None and caller.agent not in (None, agent):
             return []
-        return self._access.shared(agent if caller.agent is None else caller.agent)
+        return self._access.shared_namespaces(agent if caller.agent is None else caller.agent)
 
     def permissions(self, caller: Caller, namespace: str) -> Permissions:
-        """Who may do what in a namespace; only those who may read there know it."""
+        """Return the permissions of a namespace; only its administrators may see them."""
         found = self._access.permissions(namespace_named(namespace))
         if found is None or (caller.agent is not None and not found[0].allows(caller.agent, "read")):
             raise NotFound(f"there is no namespace {namespace!r}")
@@ -318,7 +318,7 @@ class Intents:
         return found[0]
 
     def permit(self, caller: Caller, namespace: str, permissions: Permissions) -> Permissions:
-        """Say who may do what in a namespace; one that nobody has written to becomes the caller's."""
+        """Set the permissions of a namespace; a new one is created and administered by the caller."""
         name = namespace_named(namespace)
         for agent in permissions.allow:
             agent_scope(agent)  # refuses what cannot name an agent
@@ -357,19 +357,19 @@ class Intents:
         return self._tasks.finish(caller, task, outcome)
 
     def task(self, caller: Caller, task: str) -> Task:
-        """A task, for those who have to do with it."""
+        """Return a task; only its agents, its coordinator and operators may see it."""
         return self._tasks.get(caller, task)
 
     def archive(self, caller: Caller, task: str) -> list[Event]:
-        """What the working memory of a task held at its end: one event for each agent that kept something."""
-        return self._tasks.archived(caller, task)
+        """Return the archived working memory of a task: one event for each agent that stored something."""
+        return self._tasks.archive_events(caller, task)
 
     def erase(self, caller: Caller, task: str) -> None:
-        """Erase a task with its working memory, its archive and everything that was told of it."""
+        """Erase a task with its working memory, its archive and its events."""
         self._tasks.erase(caller, task)
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Close the store."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -383,7 +383,7 @@ class Intents:
     def _found(
         self, caller: Caller, agent: str, key: str, *, namespace: str | None, tier: str | None, task: str | None
     ) -> Record:
-        """The nearest entry with a key, of those that the caller may see."""
+        """Return the nearest entry with a key that the caller may see."""
         tiers = tuple(TIERS) if tier is None else (tier_named(tier),)
         where = namespace_named(namespace)
         places = self._places(caller, agent, tiers, where, task)
@@ -403,7 +403,7 @@ class Intents:
     def _places(
         self, caller: Caller, agent: str, tiers: Sequence[str], namespace: str, task: str | None
     ) -> list[tuple[Scope, Kind]]:
-        """Where an entry with a key can be, nearest first."""
+        """Return the scopes and kinds in which an entry with a key can be, nearest first."""
         reader = self._access.reading(caller, agent)
         places: list[tuple[Scope, Kind]] = []
         if "working" in tiers and task is not None:
@@ -418,7 +418,7 @@ class Intents:
         rest = [tier for tier in ("episodic", "semantic") if tier in tiers]
         return places + [(scope_of(tier, agent, task=None, namespace=namespace), TIERS[tier]) for tier in rest]
 
-    def _seen(self, caller: Caller, id: str) -> Record:
+    def _visible_entry(self, caller: Caller, id: str) -> Record:
         record = self._store.get(id) if is_id(id) else None
         known = record is not None and record.category == ENTRY and record.kind.value in TIERS
         if record is None or not known or record.state(self._clock()) is not State.LIVE:
@@ -428,14 +428,14 @@ class Intents:
         return record
 
     def _scopes(self, caller: Caller, where: EntryFilter, *, access: str = "read") -> list[Scope]:
-        """Where the entries meant can be; nothing is where the caller sees nothing."""
+        """Return the scopes of a filter that the caller may use."""
         if where.tier is not None:
             tier_named(where.tier)
         if where.agent is not None:
             agent_scope(where.agent)
         anybody = caller.agent is None and where.agent is None and where.task is None
         if anybody and where.tier in ("working", "episodic"):
-            raise InvalidInput(f"say whose {where.tier} entries are meant: agent")
+            raise InvalidInput(f"name the agent whose {where.tier} entries are meant")
         return self._access.scopes(caller, where, access=access)
 
     def _filter(self, scopes: Iterable[Scope], where: EntryFilter) -> Filter:
@@ -445,13 +445,13 @@ class Intents:
         return self._writing.where(scopes, kinds=kinds, keys=keys, tags=tags, pinned=where.pinned)
 
     def _matching(self, scopes: Iterable[Scope], where: EntryFilter) -> list[Record]:
-        """Everything meant, in its order."""
-        found = self._ranked(scopes, where, ALL)
+        """Return all entries that match, in order."""
+        found = self._search(scopes, where, ALL)
         wanted = where.replace(tags_any=tuple(self._writing.name(tag) for tag in where.tags_any))
         return [record for record in found if _is_meant(entry_of(record), wanted)]
 
-    def _ranked(self, scopes: Iterable[Scope], where: EntryFilter, limit: int) -> list[Record]:
-        """Two entries with different keys are two entries, so none is dropped for saying the same as another."""
+    def _search(self, scopes: Iterable[Scope], where: EntryFilter, limit: int) -> list[Record]:
+        """Return entries by rank, or by date without a query; equal texts under different keys are all kept."""
         asked, found = self._filter(scopes, where), None
         if where.query is not None:
             candidates = min(max(CANDIDATES, 2 * limit), CANDIDATES_MOST)
@@ -463,13 +463,13 @@ class Intents:
         return [hit.record for hit in found if hit.record]
 
     def _touch(self, records: Sequence[Record]) -> None:
-        """Reading keeps episodic memory from eviction; a store that can only be read still answers."""
+        """Count a read of episodic entries, which protects them from eviction; a read-only store still answers."""
         count_use(self._store, [record.id for record in records if record.kind is Kind.EPISODIC], self._clock())
 
     def _erase(self, caller: Caller, record: Record) -> None:
         self._access.check_owner(caller, record)
         where = self._writing.where([record.scope], ids=frozenset({record.id}))
-        self._store.apply([Delete(where=where, emit=Happened.DELETED)])
+        self._store.apply([Delete(where=where, emit=EventKind.DELETED)])
 
 
 def _administers(caller: Caller, permissions: Permissions) -> bool:
@@ -483,13 +483,13 @@ def _within(limit: int) -> int:
 
 
 def _is_plain(where: EntryFilter) -> bool:
-    """Whether the store can answer a filter by itself."""
+    """Tell whether the store can answer a filter alone."""
     further = (where.tags_any, where.intent, where.updated_after, where.updated_before)
     return not any(further) and (where.task is None or where.tier == "working")
 
 
 def _is_meant(entry: Entry, where: EntryFilter) -> bool:
-    """What the store does not know."""
+    """Check the conditions that the store cannot."""
     return (
         (not where.tags_any or not set(where.tags_any).isdisjoint(entry.tags))
         and (where.intent is None or entry.intent == where.intent)

@@ -14,7 +14,7 @@ from commonplace.agents.tool import Tool
 from commonplace.engine.rendering import fence
 from commonplace.intents.agent_memory import AgentMemory, Rules
 from commonplace.intents.assignments import Intent
-from commonplace.intents.decorators import AGENT, Described, memory_here, on_assignment
+from commonplace.intents.decorators import AGENT, AgentDeclaration, memory_here, on_assignment
 from commonplace.intents.entries import Entry
 from commonplace.intents.verbs import Tier
 from commonplace.intents.workflow_dialect import AgentBlock
@@ -33,7 +33,7 @@ class ModelAgent:
 
     def __init__(self, block: AgentBlock, *, env: Mapping[str, str]) -> None:
         """Find the model, its address and its key, so that nothing runs if one is missing."""
-        setattr(self, AGENT, Described(id=block.name, rules=Rules()))
+        setattr(self, AGENT, AgentDeclaration(id=block.name, rules=Rules()))
         self._block = block
         self._model = load_model(block.model or "", base_url=block.base_url, api_key_env=block.api_key_env, env=env)
 
@@ -46,16 +46,16 @@ class ModelAgent:
             tools=tools(memory),
         )  # fmt: skip
         reply = await loop.run(_prompt(intent, await memory.handed_over(limit=HANDED_OVER)))
-        if reply.truncated:  # other phases would go on with half of it
-            raise ProviderError(f"agent {name!r}: the model used up its tokens before it had said everything")
+        if reply.truncated:  # other phases would work with half of it
+            raise ProviderError(f"agent {name!r}: the model used up its tokens before its answer was complete")
         return reply.output
 
 
 def _prompt(intent: Intent, handed_over: list[Entry]) -> str:
     """Return the prompt; what other agents left stands between marks that no text inside can close."""
-    asked = [intent.title, intent.description, *(f"{name}: {_shown(value)}" for name, value in intent.inputs.items())]
-    left = [f"Result of {name}: {_shown(result)}" for name, result in intent.results.items()]
-    left += [f"{one.key} (kept by {one.agent}): {_cut(_shown(one.value))}" for one in handed_over]
+    asked = [intent.title, intent.description, *(f"{name}: {_render(value)}" for name, value in intent.inputs.items())]
+    left = [f"Result of {name}: {_render(result)}" for name, result in intent.results.items()]
+    left += [f"{one.key} (kept by {one.agent}): {_cut(_render(one.value))}" for one in handed_over]
     if left:
         asked.append(fence([STANDING, *left], os.urandom(16)))
     return "\n\n".join(part for part in asked if part)
@@ -65,7 +65,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} ... (cut; recall it by its key)"
 
 
-def _shown(value: Any) -> str:
+def _render(value: Any) -> str:
     """Return a text as it is, anything else as JSON, and as Python shows it where JSON cannot."""
     if isinstance(value, str):
         return value
@@ -76,7 +76,7 @@ def _shown(value: Any) -> str:
 
 
 @verb(
-    guide="Keep a value under a key; the same key again replaces it. `working` lasts as long as this task, `episodic` "
+    guide="Store a value under a key; the same key again replaces it. `working` lasts as long as this task, `episodic` "
     "is your own and stays, `semantic` is shared with other agents. No secrets."
 )
 async def remember(
@@ -87,16 +87,16 @@ async def remember(
     return {"stored": stored.key, "tier": stored.tier, "version": stored.version}
 
 
-@verb(guide="Find what was kept: by words, by tags (all of them), by key; with none of these, the newest.")
+@verb(guide="Find stored entries by words, by tags (all of them) or by key; with none of these, the newest.")
 async def recall(
     memory: AgentMemory, query: str = "", tags: list[str] | None = None, key: str = "", limit: int = 5
 ) -> dict[str, Any]:
     """Find entries."""
     found = await memory.recall(query or None, tags=tags, key=key or None, limit=limit)
-    return {"memories": [_shown_entry(one) for one in found]}
+    return {"memories": [_entry_json(one) for one in found]}
 
 
-@verb(guide="Erase what you kept under a key, for good.")
+@verb(guide="Erase your entry with a key, irreversibly.")
 async def forget(memory: AgentMemory, key: str) -> dict[str, Any]:
     """Erase an entry."""
     await memory.forget(key)
@@ -120,5 +120,5 @@ async def _answer(called: Verb[AgentMemory, ..., Any], memory: AgentMemory, /, *
     return answer
 
 
-def _shown_entry(one: Entry) -> dict[str, Any]:
+def _entry_json(one: Entry) -> dict[str, Any]:
     return {"key": one.key, "value": one.value, "tags": list(one.tags), "tier": one.tier, "kept_by": one.agent}

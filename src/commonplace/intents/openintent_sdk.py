@@ -69,12 +69,12 @@ def equip(
 
     ``task`` is the task whose working memory it may use; without one it has none.
     """
-    name, said = getattr(agent, "agent_id", None), getattr(agent, "_config", None)
-    if not isinstance(name, str) or said is None:
+    name, config = getattr(agent, "agent_id", None), getattr(agent, "_config", None)
+    if not isinstance(name, str) or config is None:
         raise InvalidInput(f"{type(agent).__name__} is no agent of the openintent package")
     rules = Rules(
-        namespace=namespace or getattr(said, "memory_namespace", None),
-        tier=tier or getattr(said, "memory", None) or "episodic",
+        namespace=namespace or getattr(config, "memory_namespace", None),
+        tier=tier or getattr(config, "memory", None) or "episodic",
     )
     memory = SdkMemory(AgentMemory(work.intents, name, rules=rules, task=task))
     agent._memory_proxy = memory  # noqa: SLF001 - the one place where that package lets a memory in

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -147,7 +148,7 @@ class FilterPage(Filter):
     offset: Offset = 0
 
 
-class PublicEntry(Public):
+class PublicEntry(Public, kw_only=False):
     """An entry in an answer: all seventeen fields, always."""
 
     id: str
@@ -218,16 +219,18 @@ class PublicEvents(Public):
     events_floor: int  #: up to this number only archives are stored: an ``after`` below it may have missed events
 
 
-_ENTRY_FIELDS = tuple(name for name in PublicEntry.__struct_fields__ if name in Entry.fields)
-_TIMES = ("created_at", "updated_at", "expires_at")
+#: The fields of an entry in the order of ``PublicEntry``; its scope, made of two, is filled in afterwards.
+_read_fields = attrgetter(*("task" if name == "scope" else name for name in PublicEntry.__struct_fields__))
 
 
 def public_entry(entry: Entry) -> PublicEntry:
     """Return an entry in the public format."""
-    fields: dict[str, Any] = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
-    fields |= {name: iso_time(fields[name]) for name in _TIMES if fields[name] is not None}
+    shown = PublicEntry(*_read_fields(entry))
     scoped = entry.task is not None or entry.intent is not None
-    return PublicEntry(scope=EntryScope(task=entry.task, intent=entry.intent) if scoped else None, **fields)
+    shown.scope = EntryScope(task=entry.task, intent=entry.intent) if scoped else None
+    shown.created_at, shown.updated_at = iso_time(entry.created_at), iso_time(entry.updated_at)
+    shown.expires_at = iso_time(entry.expires_at) if entry.expires_at else None
+    return shown
 
 
 def public_entries(entries: Iterable[Entry]) -> list[PublicEntry]:

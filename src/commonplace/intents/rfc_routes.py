@@ -61,7 +61,7 @@ class Namespaces(Public):
     namespaces: list[str]
 
 
-class ForAgent(Public):
+class AgentQuery(Public):
     """The agent that an operator asks for."""
 
     agent_id: Name | None = None
@@ -184,7 +184,7 @@ RFC_ROUTES = (
     ),
     Route(
         method="GET", path="/api/v1/memory/namespaces", summary="List the namespaces that you may read.",
-        handle=namespaces, query=ForAgent, answers=Namespaces, problems=(403,), tag="namespaces",
+        handle=namespaces, query=AgentQuery, answers=Namespaces, problems=(403,), tag="namespaces",
     ),
     Route(
         method="GET", path="/api/v1/memory/namespaces/{namespace}", summary="Return who may do what in a namespace.",

@@ -22,16 +22,16 @@ from commonplace.intents.public_format import (
     public_entry,
 )
 from commonplace.intents.verbs import IntentAccess
-from commonplace.routes import Answer, Call, Route
+from commonplace.routes import Call, Route, RouteAnswer
 
 
-def create(access: IntentAccess, call: Call) -> Answer:
+def create(access: IntentAccess, call: Call) -> RouteAnswer:
     """Create an entry; a key that is taken is a conflict, never a second entry and never an overwrite."""
     given: NewEntry = call.body
     return _with_etag(verbs.store(access, **given.arguments(), fresh=True))
 
 
-def get(access: IntentAccess, call: Call) -> Answer:
+def get(access: IntentAccess, call: Call) -> RouteAnswer:
     """Return an entry by its id."""
     return _with_etag(verbs.entry(access, call.path["id"]))
 
@@ -43,7 +43,7 @@ def list_of_agent(access: IntentAccess, call: Call) -> list[PublicEntry]:
     return public_entries(verbs.list_(access, call.path["agent"], **given))
 
 
-def update(access: IntentAccess, call: Call) -> Answer:
+def update(access: IntentAccess, call: Call) -> RouteAnswer:
     """Change an entry that is at the version in If-Match."""
     change: EntryChange = call.body
     return _with_etag(verbs.update(access, call.path["id"], call.required_version, **change.arguments()))
@@ -55,25 +55,25 @@ def delete(access: IntentAccess, call: Call) -> Deleted:
     return Deleted(entry_id=call.path["id"])
 
 
-def put_key(access: IntentAccess, call: Call) -> Answer:
+def put_key(access: IntentAccess, call: Call) -> RouteAnswer:
     """Store the value of a key; If-Match makes it conditional."""
     given: KeyValue = call.body
     where: EntryTier = call.query
     entry = verbs.store(
-        access, **_named(call), value=given.value, tier=where.tier or given.tier, tags=given.tags,
+        access, **_path_names(call), value=given.value, tier=where.tier or given.tier, tags=given.tags,
         ttl=given.ttl_seconds, task=where.task, version=call.version,
     )  # fmt: skip
     return _with_etag(entry)
 
 
-def get_key(access: IntentAccess, call: Call) -> Answer:
+def get_key(access: IntentAccess, call: Call) -> RouteAnswer:
     """Return the entry of a key."""
-    return _with_etag(verbs.get(access, **_named(call), **call.query.arguments()))
+    return _with_etag(verbs.get(access, **_path_names(call), **call.query.arguments()))
 
 
 def delete_key(access: IntentAccess, call: Call) -> Deleted:
     """Erase the entry of a key."""
-    verbs.forget(access, **_named(call), **call.query.arguments())
+    verbs.forget(access, **_path_names(call), **call.query.arguments())
     return Deleted()
 
 
@@ -84,14 +84,14 @@ def list_of_namespace(access: IntentAccess, call: Call) -> list[PublicEntry]:
     return public_entries(found)
 
 
-def _named(call: Call) -> dict[str, Any]:
+def _path_names(call: Call) -> dict[str, Any]:
     """Return the names in the path as verbs take them."""
     return {"agent_id": call.path["agent"], "namespace": call.path["namespace"], "key": call.path["key"]}
 
 
-def _with_etag(entry: Entry) -> Answer:
+def _with_etag(entry: Entry) -> RouteAnswer:
     """Return an entry with its version as ETag, which If-Match takes as it is."""
-    return Answer(content=public_entry(entry), headers={"ETag": f'"{entry.version}"'})
+    return RouteAnswer(content=public_entry(entry), headers={"ETag": f'"{entry.version}"'})
 
 
 _ID, _AGENT = "/api/v1/memory/{id}", "/api/v1/agents/{agent}/memory"

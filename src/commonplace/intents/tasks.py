@@ -1,7 +1,7 @@
-"""Tasks: begun for an agent, handed to another, ended; at the end their working memory is archived and erased.
+"""Tasks: begin, assign, finish and erase; at the end their working memory is archived and erased.
 
-Whoever may not have to do with a task does not see that there is one.  Only an operator gives work to another agent:
-else anybody could make themselves coordinator of whatever an agent notes for a task of that name.
+Only a task's agents, its coordinator and operators see it.  Only an operator assigns work to another agent: otherwise
+any agent could become coordinator of the entries that another one stores for a task of that name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from commonplace.intents.access import (
     ENDED,
     TASK,
     Access,
-    known,
     task_scope,
     task_value,
+    visible_task,
 )
 from commonplace.intents.entries import (
     OUTCOMES,
@@ -32,14 +32,14 @@ from commonplace.intents.entries import (
 from commonplace.intents.writing import Writing
 from commonplace.model.changes import Change, Delete, DropScope, Emit, Require, versions_digest
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.model.events import Event, Happened
+from commonplace.model.events import Event, EventKind
 from commonplace.model.queries import ANY_STATE, Order
 from commonplace.model.records import Json, Record
 from commonplace.model.scopes import Scope
 
 
-class Tasks:
-    """What can be done with a task."""
+class TaskManager:
+    """Begins, assigns, finishes and erases tasks."""
 
     def __init__(self, writer: Writer, access: Access, writing: Writing) -> None:
         self._writer = writer
@@ -48,11 +48,11 @@ class Tasks:
         self._writing = writing
 
     def get(self, caller: Caller, id: str) -> Task:
-        """A task, for those who have to do with it."""
+        """Return a task; only its agents, its coordinator and operators may see it."""
         found = self._access.task(id)
         if found is None:
             raise NotFound(f"there is no task {id!r}")
-        return known(caller, found[0])
+        return visible_task(caller, found[0])
 
     def begin(
         self,
@@ -79,8 +79,8 @@ class Tasks:
         return task
 
     def assign(self, caller: Caller, id: str, agent: str) -> Task:
-        """Hand a task to another agent, which may read what those before it kept."""
-        self.get(caller, id)  # who may not see it is not told that it is there
+        """Assign a task to another agent, which may read the working memory of those before it."""
+        self.get(caller, id)  # callers who may not see it get NotFound
         if caller.agent is not None:
             raise Forbidden(f"{caller.agent!r} may not assign the task {id!r}: only an operator may")
         agent_scope(agent)
@@ -115,17 +115,17 @@ class Tasks:
         self._archive(task)
         return task
 
-    def archived(self, caller: Caller, id: str) -> list[Event]:
-        """What the working memory of a task held at its end: one event for each agent that kept something."""
+    def archive_events(self, caller: Caller, id: str) -> list[Event]:
+        """Return the archived working memory of a task: one event for each agent that stored something."""
         task = self.get(caller, id)
         all_of_it = caller.agent is None or task.is_open_to(caller.agent)
         owners = task.agents if all_of_it else tuple(name for name in task.agents if name == caller.agent)
         scopes = [agent_scope(owner, task=id) for owner in owners]
         events = self._store.events(scopes, limit=ALL) if scopes else []
-        return [event for event in events if event.what is Happened.ARCHIVED]
+        return [event for event in events if event.what is EventKind.ARCHIVED]
 
     def erase(self, caller: Caller, id: str) -> None:
-        """Erase a task with its working memory, its archive and everything that was told of it."""
+        """Erase a task with its working memory, its archive and its events."""
         task, _ = self._found(caller, id)
         if caller.agent not in (None, task.coordinator) and (caller.agent,) != task.agents:
             raise Forbidden(f"{caller.agent!r} may not erase the task {id!r}")
@@ -142,14 +142,14 @@ class Tasks:
         found = self._access.task(id)
         if found is None:
             raise NotFound(f"there is no task {id!r}")
-        return known(caller, found[0]), found[1]
+        return visible_task(caller, found[0]), found[1]
 
     def _put(self, task: Task, held: Record | None) -> Change:
         category = ACTIVE if task.status == ACTIVE else ENDED
         return self._writing.own_record(task_scope(task.id), TASK, task_value(task), held, category=category)
 
     def _archive(self, task: Task) -> None:
-        """Snapshot and erase what each agent stored, in one transaction; nobody writes there now, but may forget."""
+        """Snapshot and erase what each agent stored, in one transaction; a concurrent forget makes it plan again."""
 
         def plan() -> tuple[list[Change], None]:
             return [change for owner in task.agents for change in self._ending(task, owner)], None
@@ -167,7 +167,7 @@ class Tasks:
         if not held:
             return []
         if not task.policy.archive_on_completion:
-            return [Delete(where=where, emit=Happened.DELETED)]
+            return [Delete(where=where, emit=EventKind.DELETED)]
         return [
             Require(where=where, digest=versions_digest((record.id, record.version) for record in held)),
             Emit(event=_snapshot(root, live, task, where.at)),
@@ -188,7 +188,7 @@ def _snapshot(scope: Scope, records: Sequence[Record], task: Task, at: Any) -> E
     detail: dict[str, Json] = {
         "task": task.id, "outcome": task.status, "entries_archived": len(shown), "snapshot": shown,
     }  # fmt: skip
-    return Event(what=Happened.ARCHIVED, at=at, scope=scope, detail=detail)
+    return Event(what=EventKind.ARCHIVED, at=at, scope=scope, detail=detail)
 
 
 def _policy(given: Policy | Mapping[str, Any] | None) -> Policy:

@@ -131,7 +131,7 @@ def batch(
     """
     if isinstance(items, str | Mapping) or not isinstance(items, Sequence):
         raise InvalidInput(f"a batch must be a list of mappings, not {items!r}")
-    return access.intents.batch(access.caller, [draft_of(_checked(item)) for item in items])
+    return access.intents.batch(access.caller, [draft_of(_check_item(item)) for item in items])
 
 
 @verb(reads=True, title="Read an entry", offers=_BY_KEY, text=entry_text)
@@ -523,7 +523,7 @@ def draft_of(arguments: Mapping[str, Any]) -> EntryDraft:
     return EntryDraft(agent=agent, tags=tags, **named)
 
 
-def _checked(item: object) -> dict[str, Any]:
+def _check_item(item: object) -> dict[str, Any]:
     """Return one item of a batch, which may hold JSON or Python values."""
     if not isinstance(item, Mapping):
         raise InvalidInput(f"an item of a batch must be a mapping of what store takes, not {item!r}")

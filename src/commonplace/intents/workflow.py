@@ -18,11 +18,11 @@ from typing import Any
 from commonplace.agents.loop import ignore
 from commonplace.agents.scheduler import CANCELLED, COMPLETED, FAILED, SKIPPED, Schedule, StepEnd
 from commonplace.agents.tolerance import log
-from commonplace.intents.agent_memory import NOTHING_SAID, HandedOver, Kept, Rules
+from commonplace.intents.agent_memory import NO_LIMITS, HandedOver, Rules, TierLimits
 from commonplace.intents.assignments import Intent, Runner
-from commonplace.intents.decorators import described
-from commonplace.intents.workflow_agents import Cast
-from commonplace.intents.workflow_dialect import TIER, MemoryBlock, Phase, Policy, Workflow
+from commonplace.intents.decorators import declaration_of
+from commonplace.intents.workflow_agents import WorkflowAgents
+from commonplace.intents.workflow_dialect import TIER, Phase, PolicyBlock, Workflow, WorkflowMemoryBlock
 from commonplace.intents.workflow_progress import Progress, begin_run, resume_run
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.records import EMPTY
@@ -80,44 +80,48 @@ async def run_workflow(
     resume: str | None = None,
     started: Callable[[RunStart], None] = ignore,
 ) -> WorkflowOutcome:
-    """Run every phase; ``agents`` are classes with ``@Agent`` or instances, beside those that the file names.
+    """Run every phase; ``agents`` are classes with ``@Agent`` or instances, in addition to those that the file names.
 
     Nothing runs if an agent cannot be found.  ``watch`` gets every phase as it starts, and what came of it.
     ``resume`` is the id of a run that did not complete (empty: the newest one); phases that completed do not run
     again.  ``started`` gets the id of the run.
     """
-    cast = Cast(workflow, agents, env=env)
+    cast = WorkflowAgents(workflow, agents, env=env)
     begin = begin_run if resume is None else functools.partial(resume_run, run=resume)
     progress = await asyncio.to_thread(begin, runner.intents, workflow, inputs=inputs)
-    return await _Run(workflow, runner, cast, progress, watch=watch).run(started)
+    return await _WorkflowRun(workflow, runner, cast, progress, watch=watch).run(started)
 
 
 def rules_of(workflow: Workflow, phase: Phase, declared: Rules) -> Rules:
     """Return the rules of a phase's memory: its own, else the workflow's, else those that the agent declares."""
     top, own, agent = workflow.memory, phase.memory, workflow.agent(phase)
     tier = own.tier or top.tier or declared.tier
-    kept = dict(declared.kept)
-    _lay(kept, "episodic", MemoryBlock(max_entries=agent.capacity or workflow.capacity))
-    _lay(kept, top.tier or TIER, top)
-    _lay(kept, tier, MemoryBlock(ttl=own.ttl or top.ttl, max_entries=own.max_entries or top.max_entries))
+    limits = dict(declared.limits)
+    _apply_block(limits, "episodic", WorkflowMemoryBlock(max_entries=agent.capacity or workflow.capacity))
+    _apply_block(limits, top.tier or TIER, top)
+    _apply_block(
+        limits, tier, WorkflowMemoryBlock(ttl=own.ttl or top.ttl, max_entries=own.max_entries or top.max_entries)
+    )
     return declared.replace(
         namespace=own.namespace or top.namespace or declared.namespace,
         tier=tier,
-        kept=kept,
+        limits=limits,
         pinned_namespaces=declared.pinned_namespaces | set(agent.pinned_namespaces),
         semantic_namespaces=workflow.semantic_namespaces,
     )
 
 
-def policy_of(workflow: Workflow, phase: Phase) -> Policy:
+def policy_of(workflow: Workflow, phase: Phase) -> PolicyBlock:
     """Return the policy of a phase's task."""
     return phase.policy.over(workflow.policy)
 
 
-class _Run:
+class _WorkflowRun:
     """One run, while it lasts."""
 
-    def __init__(self, workflow: Workflow, runner: Runner, cast: Cast, progress: Progress, *, watch: Watch) -> None:
+    def __init__(
+        self, workflow: Workflow, runner: Runner, cast: WorkflowAgents, progress: Progress, *, watch: Watch
+    ) -> None:
         self._workflow = workflow
         self._runner = runner
         self._cast = cast
@@ -137,7 +141,7 @@ class _Run:
             await Schedule(needs, self._attend, done=done, ended=self._end, checkpoint=self._archive).run()
         finally:
             try:
-                await self._archive(whatever=True)
+                await self._archive(every=True)
             finally:
                 completed = len(self._ended) == len(names) and outcome.completed
                 await asyncio.to_thread(self._progress.close, completed=completed)
@@ -147,7 +151,7 @@ class _Run:
         """Return the results of phases that completed before the run was resumed."""
         if self._progress.attempt == 1:
             return {}
-        done = await asyncio.to_thread(self._progress.done)
+        done = await asyncio.to_thread(self._progress.completed_results)
         for name, result in done.items():
             if await asyncio.to_thread(self._progress.is_open, self._workflow.phase(name)):
                 self._open[name] = COMPLETED
@@ -168,14 +172,14 @@ class _Run:
         ]
         memory = await self._runner.begin(
             agent, intent, policy=policy_of(self._workflow, phase).to_dict(), coordinator=coordinator,
-            rules=rules_of(self._workflow, phase, described(agent).rules), handed_over=handed_over,
+            rules=rules_of(self._workflow, phase, declaration_of(agent).rules), handed_over=handed_over,
         )  # fmt: skip
         self._open[name] = CANCELLED  # unless it comes to an end of its own
         try:
             result = await self._runner.attend(agent, intent, memory)
         except SystemExit as error:  # the phase's end, not everybody's
             raise InvalidInput(f"it called sys.exit({error.code!r})") from error
-        await asyncio.to_thread(self._progress.keep, phase, result)
+        await asyncio.to_thread(self._progress.save_result, phase, result)
         return result
 
     def _end(self, end: StepEnd) -> None:
@@ -198,9 +202,9 @@ class _Run:
             self._open[name] = outcome
         self._watch(ended)
 
-    async def _archive(self, *, whatever: bool = False) -> None:
+    async def _archive(self, *, every: bool = False) -> None:
         """Finish the tasks of phases that have ended, but for those whose working memory others may still read."""
-        over = [name for name in self._open if (whatever or name in self._ended) and not self._handed_over(name)]
+        over = [name for name in self._open if (every or name in self._ended) and not self._handed_over(name)]
         if over:
             await asyncio.to_thread(self._progress.check)  # else they are another process's
         for name in over:
@@ -222,8 +226,8 @@ def _sentence(error: BaseException | None) -> str:
     return text if isinstance(error, CommonplaceError) else f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
-def _lay(kept: dict[str, Kept], tier: str, block: MemoryBlock) -> None:
-    """Apply a block to a tier; shared knowledge is never evicted, whatever a default says."""
-    before = kept.get(tier, NOTHING_SAID)
+def _apply_block(limits: dict[str, TierLimits], tier: str, block: WorkflowMemoryBlock) -> None:
+    """Apply a block to a tier; shared knowledge is never evicted, so it ignores ``max_entries``."""
+    before = limits.get(tier, NO_LIMITS)
     most = None if tier == "semantic" else block.max_entries or before.max_entries
-    kept[tier] = Kept(ttl=block.ttl or before.ttl, max_entries=most)
+    limits[tier] = TierLimits(ttl=block.ttl or before.ttl, max_entries=most)

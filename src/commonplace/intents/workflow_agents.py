@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
 from commonplace.agents.tolerance import tolerate
-from commonplace.intents.decorators import AGENT, described, handler
+from commonplace.intents.decorators import AGENT, declaration_of, handler
 from commonplace.intents.model_agent import ModelAgent
 from commonplace.intents.workflow_dialect import Phase, Workflow
 from commonplace.model.errors import ConfigError, InvalidInput
 
 
-class Cast:
+class WorkflowAgents:
     """The agents of a workflow, by phase."""
 
     def __init__(
@@ -43,15 +43,15 @@ class Cast:
             if block.model:
                 return ModelAgent(block, env=self._env)
             if block.use:
-                return self._imported(block.use)
+                return self._import_agent(block.use)
         except InvalidInput as error:
             raise self._error(phase, str(error)) from error
-        reason = f"there is no agent {phase.assign!r}: say what it is under `agents`, or give its module with --agents"
+        reason = f"there is no agent {phase.assign!r}: declare it under `agents`, or give its module with --agents"
         raise self._error(phase, reason)
 
-    def _imported(self, path: str) -> object:
+    def _import_agent(self, path: str) -> object:
         module, _, name = path.partition(":")
-        found = getattr(imported(module, beside=self._workflow.file), name, None)
+        found = getattr(import_near(module, workflow_file=self._workflow.file), name, None)
         if not isinstance(found, type) or AGENT not in dir(found):
             raise InvalidInput(f"{path!r} is no class with @Agent")
         handler(found)
@@ -66,8 +66,8 @@ def _by_id(given: Iterable[object]) -> dict[str, object]:
     found: dict[str, object] = {}
     for one in given:
         handler(one)
-        if found.setdefault(described(one).id, one) is not one:
-            raise InvalidInput(f"there are two agents {described(one).id!r}")
+        if found.setdefault(declaration_of(one).id, one) is not one:
+            raise InvalidInput(f"there are two agents {declaration_of(one).id!r}")
     return found
 
 
@@ -83,19 +83,19 @@ def _instance(found: object, phase: Phase) -> object:
 # Modules
 
 
-def agents_in(name: str, *, beside: str) -> list[type]:
+def agents_in(name: str, *, workflow_file: str) -> list[type]:
     """Return the classes with ``@Agent`` of a module, by its name or by the path of its file."""
     _look_in(os.getcwd())
-    module = _from_file(name) if name.endswith(".py") else imported(name, beside=beside)
+    module = _from_file(name) if name.endswith(".py") else import_near(name, workflow_file=workflow_file)
     found = [one for one in vars(module).values() if isinstance(one, type) and AGENT in vars(one)]
     if not found:
         raise InvalidInput(f"{name!r} has no class with @Agent")
     return found
 
 
-def imported(name: str, *, beside: str) -> ModuleType:
-    """Import a module that is installed, else one beside the workflow's file; any error in it is one sentence."""
-    _look_in(os.path.dirname(os.path.abspath(beside)))
+def import_near(name: str, *, workflow_file: str) -> ModuleType:
+    """Import an installed module, else one in the folder of the workflow's file; errors become one sentence."""
+    _look_in(os.path.dirname(os.path.abspath(workflow_file)))
     return _load(name, lambda: importlib.import_module(name))
 
 

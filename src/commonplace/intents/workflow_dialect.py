@@ -45,13 +45,13 @@ class _Memory(Block):
             _check_namespace(self.namespace, "namespace")
 
 
-class MemoryBlock(_Memory):
+class WorkflowMemoryBlock(_Memory):
     """A ``memory`` block of a phase; that of a whole workflow hands nothing on."""
 
     handoff: bool = False  #: the phases that depend on this one may read its working memory
 
 
-class Policy(Block):
+class PolicyBlock(Block):
     """What holds for the working memory of a task; None: the workflow's policy decides."""
 
     archive_on_completion: bool | None = None
@@ -59,9 +59,9 @@ class Policy(Block):
     max_entries: Entries | None = None
     max_total_size_kb: Kilobytes | None = None
 
-    def over(self, other: Policy) -> Policy:
+    def over(self, other: PolicyBlock) -> PolicyBlock:
         """This one, and where it is silent, the other."""
-        return Policy(**other.to_dict() | self.to_dict())
+        return PolicyBlock(**other.to_dict() | self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that are set."""
@@ -97,14 +97,14 @@ class WorkflowMemory(_Memory):
             _check_namespace(name, f"semantic_namespaces[{number}]")
 
 
-class AgentMemory(Block):
+class AgentMemoryFile(Block):
     """The ``episodic_memory`` of an agent."""
 
     capacity: Entries | None = None
     pinned_namespaces: tuple[str, ...] = ()
 
 
-class AgentFile(Block):
+class WorkflowAgentFile(Block):
     """An agent, as the file describes it; the last three keys are carried, not acted on."""
 
     use: ImportPath | None = None
@@ -112,7 +112,7 @@ class AgentFile(Block):
     prompt: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
-    episodic_memory: AgentMemory = AgentMemory()
+    episodic_memory: AgentMemoryFile = AgentMemoryFile()
     description: str | None = None
     capabilities: tuple[str, ...] = ()
     permissions: str | None = None
@@ -123,7 +123,7 @@ class AgentFile(Block):
             raise Misfit("", "should have `use` or `model`, not both: a class brings its own")
         for name in ("prompt", "base_url", "api_key_env"):
             if not self.model and getattr(self, name) is not None:
-                raise Misfit(name, "needs a `model` beside it")
+                raise Misfit(name, "needs a `model`")
 
 
 class AgentBlock(Value):
@@ -146,8 +146,8 @@ class PhaseFile(Block):
     description: str = ""
     assign: Required
     depends_on: tuple[str, ...] = ()
-    memory: MemoryBlock = MemoryBlock()
-    policy: Policy = field(name="memory_policy", default=Policy())
+    memory: WorkflowMemoryBlock = WorkflowMemoryBlock()
+    policy: PolicyBlock = field(name="memory_policy", default=PolicyBlock())
     outputs: tuple[str, ...] = ()  #: carried, not acted on
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ class WorkflowFile(Block):
     version: str | None = None
     description: str | None = None
     memory: WorkflowMemory = WorkflowMemory()
-    agents: Mapping[str, ImportPath | AgentFile | None] = {}
+    agents: Mapping[str, ImportPath | WorkflowAgentFile | None] = {}
     workflow: Annotated[Mapping[str, PhaseFile], Meta(description=PHASES)] | None = None
     plan: tuple[TaskFile, ...] | None = None
 
@@ -208,8 +208,8 @@ class Workflow(Value):
     name: str
     file: str
     phases: tuple[Phase, ...]
-    memory: MemoryBlock = MemoryBlock()
-    policy: Policy = Policy()  #: of every phase that says nothing else
+    memory: WorkflowMemoryBlock = WorkflowMemoryBlock()
+    policy: PolicyBlock = PolicyBlock()  #: of every phase that says nothing else
     capacity: int | None = None  #: episodic entries of every agent that says nothing else
     semantic_namespaces: tuple[str, ...] | None = None  #: the shared ones that may be used; None: any
     agents: Mapping[str, AgentBlock] = {}
@@ -259,8 +259,8 @@ def parse(data: Any, *, file: str) -> Workflow:
             name=_name(described, file),
             file=file,
             phases=_phases(described),
-            memory=MemoryBlock(**{name: getattr(memory, name) for name in _Memory.__struct_fields__}),
-            policy=Policy(**{name: getattr(working, name) for name in working.__struct_fields__}),
+            memory=WorkflowMemoryBlock(**{name: getattr(memory, name) for name in _Memory.__struct_fields__}),
+            policy=PolicyBlock(**{name: getattr(working, name) for name in working.__struct_fields__}),
             capacity=memory.episodic_memory.capacity,
             semantic_namespaces=memory.semantic_namespaces,
             agents={name: _agent(name, agent) for name, agent in described.agents.items()},
@@ -300,7 +300,7 @@ def _phase(name: str, path: str, block: PhaseFile) -> Phase:
 
 
 def _check_order(workflow: Workflow) -> None:
-    """Refuse dependencies that are unknown or said twice, and circles."""
+    """Refuse dependencies that are unknown, repeated or circular."""
     paths = {phase.name: f"{phase.path}.depends_on" for phase in workflow.phases}
     for phase in workflow.phases:
         for number, other in enumerate(phase.depends_on):
@@ -308,12 +308,12 @@ def _check_order(workflow: Workflow) -> None:
             if other not in paths:
                 raise Misfit(path, f"there is no phase {other!r}; there are {', '.join(paths)}")
             if other in phase.depends_on[:number]:
-                raise Misfit(path, f"says {other!r} twice")
+                raise Misfit(path, f"names {other!r} twice")
     try:
         workflow.order()
     except CycleError as error:
         circle = error.args[1][::-1]  # from a phase to what it depends on
-        raise Misfit(paths[circle[0]], f"goes round in a circle: {' -> '.join(circle)}") from error
+        raise Misfit(paths[circle[0]], f"is circular: {' -> '.join(circle)}") from error
 
 
 def _check_namespace(name: str, path: str) -> None:
@@ -323,11 +323,11 @@ def _check_namespace(name: str, path: str) -> None:
         raise Misfit(path, f"{name!r} cannot name a namespace: a star stands for the rest of a name")
 
 
-def _agent(name: str, given: str | AgentFile | None) -> AgentBlock:
+def _agent(name: str, given: str | WorkflowAgentFile | None) -> AgentBlock:
     check_name("agent", name, f"agents.{name}")
     if isinstance(given, str):
         return AgentBlock(name=name, use=given)
-    described = given or AgentFile()
+    described = given or WorkflowAgentFile()
     return AgentBlock(
         name=name,
         use=described.use,

@@ -64,30 +64,30 @@ class Progress:
         """Return whether a phase's working memory exists."""
         return self._status(self.task(phase)) == ACTIVE
 
-    def keep(self, phase: Phase, result: Any) -> None:
+    def save_result(self, phase: Phase, result: Any) -> None:
         """Store the result of a phase that completed; that it cannot be stored matters when it is needed."""
-        said = self._definitions[phase.name]
+        definition = self._definitions[phase.name]
         plain = _plain(result)
         if plain is None and result is not None:
-            self._write(phase, {"phase": said, "unkept": "its result is not JSON"})
+            self._write(phase, {"phase": definition, "unkept": "its result is not JSON"})
             return
         try:
-            entry = self._write(phase, {"phase": said, "result": plain})
+            entry = self._write(phase, {"phase": definition, "result": plain})
         except InvalidInput as error:
-            self._write(phase, {"phase": said, "unkept": f"its result could not be kept: {error}"})
+            self._write(phase, {"phase": definition, "unkept": f"its result could not be kept: {error}"})
             return
-        if entry.value != {"phase": said, "result": plain}:
-            self._write(phase, {"phase": said, "unkept": "its result held a secret, which is not kept"})
+        if entry.value != {"phase": definition, "result": plain}:
+            self._write(phase, {"phase": definition, "unkept": "its result held a secret, which is not kept"})
 
-    def done(self) -> dict[str, Any]:
+    def completed_results(self) -> dict[str, Any]:
         """Return the phases that need not run again, each with its result.
 
         A phase whose definition in the file changed runs again, and so does what depends on it; one whose result or
         working memory is gone, if a phase that still has to run needs it.
         """
         where = EntryFilter(agent=self.coordinator, tier=TIER)
-        said = map(_value, self._intents.page(OPERATOR, where, limit=PAGE_MOST))
-        kept = {value["phase"]: value for value in said}
+        values = map(_value, self._intents.page(OPERATOR, where, limit=PAGE_MOST))
+        kept = {value["phase"]: value for value in values}
         found: dict[str, Any] = {}
         phases = [self._workflow.phase(name) for wave in self._workflow.order() for name in wave]
         for phase in phases:
@@ -118,7 +118,7 @@ class Progress:
 
     def cancel(self) -> None:
         """Cancel the run: open tasks end, those of completed phases as completed."""
-        done = self.done()
+        done = self.completed_results()
         for phase in self._workflow.phases:
             if self.is_open(phase):
                 came_to = "completed" if phase.name in done else "cancelled"
@@ -156,7 +156,7 @@ class Progress:
         return rest[0] if rest else self._held
 
     def _lost(self) -> Conflict:
-        return Conflict(f"the run {self.run!r} was resumed by another process, which goes on with it")
+        return Conflict(f"the run {self.run!r} was resumed by another process")
 
 
 def begin_run(intents: Intents, workflow: Workflow, *, inputs: Mapping[str, Any]) -> Progress:
@@ -268,8 +268,8 @@ def _definitions(workflow: Workflow) -> dict[str, str]:
     found: dict[str, str] = {}
     for phase in (workflow.phase(name) for wave in workflow.order() for name in wave):
         before = [(name, found[name]) for name in phase.depends_on]
-        said = json.dumps([phase.name, phase.title, phase.description, phase.assign, before])
-        found[phase.name] = sha256(said.encode()).hexdigest()[:16]
+        definition = json.dumps([phase.name, phase.title, phase.description, phase.assign, before])
+        found[phase.name] = sha256(definition.encode()).hexdigest()[:16]
     return found
 
 
@@ -292,7 +292,7 @@ def _without_tuples(value: Any) -> Any:
 
 
 def _current_process() -> dict[str, Any]:
-    return {"host": platform.node(), "pid": os.getpid(), "started": _started(os.getpid())}
+    return {"host": platform.node(), "pid": os.getpid(), "started": _start_time(os.getpid())}
 
 
 def _is_running(process: Mapping[str, Any] | None) -> bool:
@@ -305,14 +305,14 @@ def _is_running(process: Mapping[str, Any] | None) -> bool:
         return False
     except PermissionError:  # it is there, and another user's
         pass
-    return bool(_started(process["pid"]) == process["started"])
+    return bool(_start_time(process["pid"]) == process["started"])
 
 
-def _started(pid: int) -> str | None:
+def _start_time(pid: int) -> str | None:
     """Return when a process started, if the system says so: its number may be reused.  Empty: it has ended."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as said:
-            state, *fields = said.read().rpartition(")")[2].split()
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            state, *fields = file.read().rpartition(")")[2].split()
     except OSError:
         return None
     return "" if state == "Z" else fields[18]

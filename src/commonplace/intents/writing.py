@@ -37,7 +37,7 @@ from commonplace.intents.retention import Retention
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Cap, Change, Delete, Put, Require, Trim
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.model.events import Happened
+from commonplace.model.events import EventKind
 from commonplace.model.queries import Filter, Order, State
 from commonplace.model.records import EMPTY, Channel, Draft, Json, Kind, Record
 from commonplace.model.scopes import Scope
@@ -48,7 +48,7 @@ BATCH_MOST = 1000
 KIBIBYTE = 1024
 
 
-class Planned(Value):
+class PlannedWrite(Value):
     """One entry on its way into the store."""
 
     put: Put
@@ -67,7 +67,7 @@ class Planned(Value):
 
 
 class Writing:
-    """Makes changes of drafts, and writes them."""
+    """Turns drafts into changes, and writes them."""
 
     def __init__(self, writer: Writer, access: Access, *, capacity: int, retention: Retention) -> None:
         self._writer = writer
@@ -81,28 +81,28 @@ class Writing:
         """Store all of these or none."""
         if len(drafts) > BATCH_MOST:
             raise InvalidInput(f"a batch of {len(drafts)} entries is too long; {BATCH_MOST} are the most")
-        return self._write(lambda: self._drafted(caller, drafts))
+        return self._write(lambda: self._plan_drafts(caller, drafts))
 
     def update(self, caller: Caller, record: Record, version: int | None, fields: Mapping[str, Any]) -> Record:
-        """Put the next version of an entry; without a version on whatever is there by then."""
+        """Put the next version of an entry; without a version, on the current one."""
         known = [record]  # it was read just now; the database says if that is not what is there
 
-        def plan() -> tuple[list[Change], list[Planned]]:
+        def plan() -> tuple[list[Change], list[PlannedWrite]]:
             held = known.pop() if known else self._store.get(record.id)
             if held is None or held.state(self._clock()) is not State.LIVE:
                 raise NotFound(f"there is no entry {record.id!r}")
             if version is not None and held.version != version:
                 raise stale(held, version)
             task = self._access.check_write(caller, held)
-            return [], [Planned(put=self._put(self._changed(caller, held, fields), held), task=task)]
+            return [], [PlannedWrite(put=self._put(self._with_changes(caller, held, fields), held), task=task)]
 
         [changed] = self._write(plan)
         return changed
 
-    def _write(self, plan: Callable[[], tuple[list[Change], list[Planned]]]) -> list[Record]:
-        """Plan on what is there, and again if it changed meanwhile; a plan refuses what its caller did not expect."""
+    def _write(self, plan: Callable[[], tuple[list[Change], list[PlannedWrite]]]) -> list[Record]:
+        """Plan on the stored state, and again if it changed meanwhile; plans refuse versions that are not expected."""
 
-        def changes() -> tuple[list[Change], list[Planned]]:
+        def changes() -> tuple[list[Change], list[PlannedWrite]]:
             before, planned = plan()
             return [*before, *self._changes(planned)], planned
 
@@ -115,18 +115,18 @@ class Writing:
 
     # From drafts to puts
 
-    def _drafted(self, caller: Caller, drafts: Sequence[EntryDraft]) -> tuple[list[Change], list[Planned]]:
+    def _plan_drafts(self, caller: Caller, drafts: Sequence[EntryDraft]) -> tuple[list[Change], list[PlannedWrite]]:
         claims: dict[str, tuple[str, Change]] = {}
-        planned: dict[tuple[Scope, Kind, str | None], Planned] = {}
+        planned: dict[tuple[Scope, Kind, str | None], PlannedWrite] = {}
         for draft in drafts:
-            one = self._planned(caller, draft, claims)
+            one = self._plan_draft(caller, draft, claims)
             name = (one.record.scope, one.record.kind, one.record.key)
             if name in planned:
                 raise InvalidInput(f"the key {draft.key!r} is in this batch twice")
             planned[name] = one
         return [claim for _, claim in claims.values()], list(planned.values())
 
-    def _planned(self, caller: Caller, draft: EntryDraft, claims: dict[str, tuple[str, Change]]) -> Planned:
+    def _plan_draft(self, caller: Caller, draft: EntryDraft, claims: dict[str, tuple[str, Change]]) -> PlannedWrite:
         tier, namespace = tier_named(draft.tier), namespace_named(draft.namespace)
         agent = self._access.acting(caller, draft.agent)
         scope_of("working", agent, task=draft.task, namespace=namespace)  # refuses what can name nothing
@@ -136,32 +136,32 @@ class Writing:
         if tier == "working" and draft.task is not None:
             task = self._access.writable_task(agent, draft.task)
         scope = scope_of(tier, agent, task=draft.task, namespace=namespace)
-        held = self.held(scope, TIERS[tier], draft.key)
-        _expected(draft, held)
+        held = self.live_entry(scope, TIERS[tier], draft.key)
+        _check_version(draft, held)
         kept = held.metadata if held else EMPTY
-        beside: dict[str, Json] = {
+        metadata: dict[str, Json] = {
             "agent": (kept.get("agent") or agent) if tier == "semantic" else None, "task": draft.task,
             "intent": draft.intent, "ttl": draft.ttl,
             "priority": draft.priority or kept.get("priority"),
             "sensitivity": draft.sensitivity or kept.get("sensitivity"),
         }  # fmt: skip
-        admitted = self._admitted(
+        admitted = self._admit_entry(
             scope, TIERS[tier], draft.key, draft.value, tags=draft.tags,
-            metadata=_beside(beside, tier=tier, writer=agent),
+            metadata=_metadata(metadata, tier=tier, writer=agent),
             pinned=draft.pinned if draft.pinned is not None else bool(held and held.pinned),
             expires_at=self._end(draft, tier),
         )  # fmt: skip
-        return Planned(put=self._put(admitted, held), task=task, max_entries=draft.max_entries)
+        return PlannedWrite(put=self._put(admitted, held), task=task, max_entries=draft.max_entries)
 
-    def _changed(self, caller: Caller, held: Record, fields: Mapping[str, Any]) -> Admitted:
+    def _with_changes(self, caller: Caller, held: Record, fields: Mapping[str, Any]) -> Admitted:
         """An entry with some fields changed passes the gate like a new one."""
         tier = held.kind.value
-        beside = dict(held.metadata) | {name: fields[name] for name in ("priority", "ttl") if name in fields}
-        writer = caller.agent or str(beside.get("curated_by") or agent_of(held.scope))
+        metadata = dict(held.metadata) | {name: fields[name] for name in ("priority", "ttl") if name in fields}
+        writer = caller.agent or str(metadata.get("curated_by") or agent_of(held.scope))
         expires_at = self._expiry(fields["ttl"], tier) if "ttl" in fields else held.expires_at
-        return self._admitted(
+        return self._admit_entry(
             held.scope, held.kind, held.key or held.id, fields.get("value", held.value),
-            tags=texts_listed(fields.get("tags", held.tags)), metadata=_beside(beside, tier=tier, writer=writer),
+            tags=texts_listed(fields.get("tags", held.tags)), metadata=_metadata(metadata, tier=tier, writer=writer),
             pinned=fields.get("pinned", held.pinned), expires_at=expires_at,
         )  # fmt: skip
 
@@ -185,14 +185,14 @@ class Writing:
         """The change that stores a record of intent memory's own."""
         draft = Draft(key=key, value=value, kind=kind, category=category)
         put = self._put(self._admit(draft, scope, kind), held, emit=False)
-        return put.replace(terms=())  # nobody searches for it
+        return put.replace(terms=())  # not searchable
 
-    def _admitted(
+    def _admit_entry(
         self, scope: Scope, kind: Kind, key: str, value: Json, *, tags: Iterable[str], metadata: Mapping[str, Json],
         pinned: bool, expires_at: datetime | None,
     ) -> Admitted:  # fmt: skip
         draft = Draft(
-            content=_said(value), category=ENTRY, kind=kind, key=key, value=value, tags=frozenset(tags),
+            content=_searchable_text(value), category=ENTRY, kind=kind, key=key, value=value, tags=frozenset(tags),
             metadata=metadata, pinned=pinned, expires_at=expires_at,
         )  # fmt: skip
         admitted = self._admit(draft, scope, kind)
@@ -208,10 +208,10 @@ class Writing:
         return self._writer.admit(draft, binding)
 
     def _end(self, draft: EntryDraft, tier: str) -> datetime | None:
-        """When an entry ends: the moment that is said, else after its ttl; each must be one that keeps it."""
+        """Return when an entry expires: at ``expires_at``, else after its ttl; both must be in the future."""
         after = self._expiry(draft.ttl, tier)
         if draft.expires_at is not None and draft.expires_at <= self._clock():
-            raise InvalidInput(f"an entry that ends at {draft.expires_at} would keep nothing")
+            raise InvalidInput(f"an entry that ends at {draft.expires_at} would expire at once")
         return draft.expires_at or after
 
     def _expiry(self, ttl: Ttl, tier: str) -> datetime | None:
@@ -229,44 +229,44 @@ class Writing:
             record = record.replace(id=held.id, created_at=held.created_at)
         return Put(record=record, terms=admitted.terms, expect=held.version if held else 0, emit=emit)
 
-    def held(self, scope: Scope, kind: Kind, key: str) -> Record | None:
-        """The live entry with a key."""
+    def live_entry(self, scope: Scope, kind: Kind, key: str) -> Record | None:
+        """Return the live entry with a key."""
         where = self.where([scope], kinds=frozenset({kind}), keys=frozenset({self.name(key)}))
         return next(iter(self._store.find(where, order=Order.NEWEST, limit=1)), None)
 
     def name(self, key: str) -> str:
-        """A key as it is stored: cleaned, and without secrets."""
+        """Return a key as it is stored: cleaned, and without secrets."""
         return Gate(self._writer.secret()).text(key, what="the key")
 
     def where(self, scopes: Iterable[Scope], **fields: Any) -> Filter:
-        """Entries, and nothing else that may lie there."""
+        """Return a filter for the entries of some scopes."""
         return Filter(scopes=frozenset(scopes), at=self._clock(), categories=frozenset({ENTRY}), **fields)
 
     # From puts to one transaction
 
-    def _changes(self, planned: Sequence[Planned]) -> list[Change]:
+    def _changes(self, planned: Sequence[PlannedWrite]) -> list[Change]:
         expired = self.where({one.record.scope for one in planned}, states=frozenset({State.EXPIRED}))
         open_tasks = {one.task.id: one.task for one in planned if one.task}
         return [
             *(self._open(task) for task in open_tasks),
-            Delete(where=expired, emit=Happened.EXPIRED),
+            Delete(where=expired, emit=EventKind.EXPIRED),
             *(one.put for one in planned),
             *self._room(planned),
             *(cap for task in open_tasks.values() for cap in self._within(task, planned)),
         ]
 
     def _open(self, task: str) -> Require:
-        """Whatever is written to a task's working memory was written before the task ended."""
+        """Require that the task is active, so that nothing is written to its working memory after its end."""
         where = Filter(scopes=frozenset({task_scope(task)}), at=self._clock(), categories=frozenset({ACTIVE}))
         return Require(where=where, count=1)
 
-    def _room(self, planned: Sequence[Planned]) -> Iterable[Change]:
-        """Episodic memory makes room, others do not; of what was just written nothing goes."""
+    def _room(self, planned: Sequence[PlannedWrite]) -> Iterable[Change]:
+        """Trim episodic memory to its limit, but for what was just written; other tiers have a cap instead."""
         new = [one for one in planned if one.is_new]
         for scope, kind in dict.fromkeys((one.record.scope, one.record.kind) for one in new):
             here = [one for one in new if (one.record.scope, one.record.kind) == (scope, kind)]
-            said = [one.max_entries for one in here if one.max_entries is not None]
-            most = min(said) if said else self._capacity if kind is Kind.EPISODIC else None
+            limits = [one.max_entries for one in here if one.max_entries is not None]
+            most = min(limits) if limits else self._capacity if kind is Kind.EPISODIC else None
             if most is None:
                 continue
             where = self.where([scope], kinds=frozenset({kind}))
@@ -275,8 +275,8 @@ class Writing:
                 yield Trim(where=where, keep=most, order=Order.EXPENDABLE, spare=spare, emit=True)
             yield Cap(where=where, most=most)
 
-    def _within(self, task: Task, planned: Sequence[Planned]) -> Iterable[Cap]:
-        """The limits of a task, over all who work on it."""
+    def _within(self, task: Task, planned: Sequence[PlannedWrite]) -> Iterable[Cap]:
+        """Return the limits of a task, over all its agents."""
         policy = task.policy
         if policy.max_entries is None and policy.max_total_size_kb is None:
             return
@@ -288,13 +288,13 @@ class Writing:
 
 
 def stale(held: Record, version: int) -> Conflict:
-    """What is said to whoever knows an earlier version."""
+    """Return the error for a caller that expects an earlier version."""
     message = f"the entry {held.key!r} is at version {held.version}, not {version}: it was changed meanwhile"
     return Conflict(message, current=held.version, holder=held.id)
 
 
-def _expected(draft: EntryDraft, held: Record | None) -> None:
-    """Refuse a draft that expects another version than is there."""
+def _check_version(draft: EntryDraft, held: Record | None) -> None:
+    """Refuse a draft that expects another version than the stored one."""
     if draft.version is not None and draft.version < 0:
         raise InvalidInput(f"{draft.version} is not a version")
     if held is None:
@@ -307,8 +307,8 @@ def _expected(draft: EntryDraft, held: Record | None) -> None:
         raise stale(held, draft.version)
 
 
-def _beside(fields: Mapping[str, Json], *, tier: str, writer: str) -> dict[str, Json]:
-    """What stands beside an entry's value; of shared knowledge also who wrote it last."""
+def _metadata(fields: Mapping[str, Json], *, tier: str, writer: str) -> dict[str, Json]:
+    """Return the metadata of an entry; for shared knowledge with its last writer."""
     for name, words in {"priority": PRIORITIES, "sensitivity": SENSITIVITIES}.items():
         if fields.get(name) is not None:
             one_of(str(fields[name]), words, f"a {name}")
@@ -316,8 +316,8 @@ def _beside(fields: Mapping[str, Json], *, tier: str, writer: str) -> dict[str, 
     return {name: value for name, value in (dict(fields) | curated).items() if value is not None}
 
 
-def _said(value: Json) -> str:
-    """What an entry is found by and shown as: a text as it is, anything else as JSON, made at the gate."""
+def _searchable_text(value: Json) -> str:
+    """Return the text that an entry is found by and shown as; empty for other JSON, which the gate renders."""
     if value is None:
         return "null"
     return value if isinstance(value, str) and value.strip() else ""

@@ -11,13 +11,16 @@ TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.learning.addresses import ROOT, SCHEME, Addresses, Page, read_page
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
-    from commonplace.learning.brief_layout import ITEM_CHARS, balanced, shown_items
+    from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
+    from commonplace.learning.consolidate import consolidate_memory
     from commonplace.learning.execution import Execution
-    from commonplace.learning.extract_prompt import extraction_prompt
+    from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
+    from commonplace.learning.extract_gate import worthless_reason
+    from commonplace.learning.extract_host import extraction_prompt
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
     from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
     from commonplace.learning.status import learning_notes, learning_status, learning_status_text
-    from commonplace.learning.workspace import Workplace
+    from commonplace.learning.workspace import Workspace
 
 COMMANDS = {
     "brief": ("commands.brief:brief", "Print the brief for a session that is about to start."),
@@ -34,17 +37,21 @@ __getattr__ = lazy_names(
     {
         "addresses": "ROOT SCHEME Addresses Page read_page",
         "brief": "Injection inject injection_json rules_in",
-        "brief_layout": "ITEM_CHARS balanced shown_items",
+        "brief_layout": "ITEM_CHARS limit_external shown_items",
+        "consolidate": "consolidate_memory",
         "execution": "Execution",
-        "extract_prompt": "extraction_prompt",
+        "extract": "EXTRACT_JOB extract_sessions session_watermark",
+        "extract_gate": "worthless_reason",
+        "extract_host": "extraction_prompt",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "save_brief_receipt save_recall_receipt save_receipt",
         "status": "learning_notes learning_status learning_status_text",
-        "workspace": "Workplace",
+        "workspace": "Workspace",
     },
 )
 
 __all__ = [
+    "EXTRACT_JOB",
     "ITEM_CHARS",
     "ROOT",
     "SCHEME",
@@ -52,15 +59,17 @@ __all__ = [
     "Execution",
     "Injection",
     "Page",
-    "Workplace",
+    "Workspace",
     "addresses_of",
-    "balanced",
+    "consolidate_memory",
+    "extract_sessions",
     "extraction_prompt",
     "inject",
     "injection_json",
     "learning_notes",
     "learning_status",
     "learning_status_text",
+    "limit_external",
     "open_learning_workspace",
     "open_workspace",
     "read_page",
@@ -69,5 +78,7 @@ __all__ = [
     "save_recall_receipt",
     "save_receipt",
     "session_brief",
+    "session_watermark",
     "shown_items",
+    "worthless_reason",
 ]

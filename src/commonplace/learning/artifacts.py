@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping
 
 from commonplace.engine.admission import Gate
 from commonplace.files import artifacts as disk
-from commonplace.learning.consolidate_text import Edits, edited, woven
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.hand_edits import Edits, find_edits, merge_edits
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, PutFiles
 from commonplace.model.documents import Document, FileState
 from commonplace.model.records import Json
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.blocks import Owned, blocks
+from commonplace.text.blocks import OwnedBlock, blocks
 
 
-class Held(Value):
+class Artifact(Value):
     """One artifact as it is by now."""
 
     name: str
@@ -39,7 +39,7 @@ class Held(Value):
         return self.whole or bool(self.edits.owned)
 
 
-def present(place: Workplace, earlier: Iterable[str] = ()) -> dict[str, Held]:
+def load_artifacts(place: Workspace, earlier: Iterable[str] = ()) -> dict[str, Artifact]:
     """Every artifact with the hand edits of its file; ``earlier`` are texts that files may still have."""
     kept = {name: one for name, one in disk.stored_artifacts(place).items() if name != disk.LEARNED}
     noted = disk.noted_files(place)
@@ -49,19 +49,19 @@ def present(place: Workplace, earlier: Iterable[str] = ()) -> dict[str, Held]:
     return {one.name: one for one in held if one is not None}
 
 
-def _on_disk(place: Workplace) -> list[str]:
+def _on_disk(place: Workspace) -> list[str]:
     if place.folder is None or not os.path.isdir(place.folder):
         return []
     return [*disk.WOVEN, *disk.found(place.folder, under=disk.SKILLS)]
 
 
 def _held(
-    place: Workplace, name: str, document: Document | None, noted: FileState | None, olds: Mapping[str, str]
-) -> Held | None:
+    place: Workspace, name: str, document: Document | None, noted: FileState | None, olds: Mapping[str, str]
+) -> Artifact | None:
     known = document.content or "" if document else None
     metadata = dict(document.metadata) if document else {}
     edits, whole = edits_in(metadata), metadata.get("by_hand") is True
-    unchanged = Held(name=name, stored=known, text=known or "", edits=edits, whole=whole, metadata=metadata)
+    unchanged = Artifact(name=name, stored=known, text=known or "", edits=edits, whole=whole, metadata=metadata)
     data = disk.read(place.folder, name) if place.folder and _is_read(name) else None
     if data is None or disk.is_noted(data, noted) or (known is not None and data == disk.as_bytes(known)):
         return unchanged if document else None
@@ -83,7 +83,7 @@ def _is_read(name: str) -> bool:
     return name in disk.WOVEN or name.startswith(f"{disk.SKILLS}/")
 
 
-def _changed(place: Workplace, held: Held, data: bytes, base: str | None) -> Held | None:
+def _changed(place: Workspace, held: Artifact, data: bytes, base: str | None) -> Artifact | None:
     """An artifact with what a person did to its file; None if it is no text, or nobody's."""
     gate = Gate(place.secret())
     try:
@@ -96,13 +96,13 @@ def _changed(place: Workplace, held: Held, data: bytes, base: str | None) -> Hel
     told = held.replace(edited=True, findings=tuple(gate.findings), seen=disk.digest_of(data))
     if held.name not in disk.WOVEN:
         return told.replace(text=file, whole=True)
-    edits = edited(held.text if base is None else base, file, held.edits, strike=base is not None)
+    edits = find_edits(held.text if base is None else base, file, held.edits, strike=base is not None)
     if edits == held.edits:  # blank lines only
         return same
-    return told.replace(text=woven(ours(held.text, held.edits), edits), edits=edits)
+    return told.replace(text=merge_edits(own_text(held.text, held.edits), edits), edits=edits)
 
 
-def taken_in(place: Workplace, held: Iterable[Held]) -> list[Change]:
+def note_edits(place: Workspace, held: Iterable[Artifact]) -> list[Change]:
     """Note the files whose edits are being stored: from then on they may be written over."""
     states = tuple(
         FileState(path=one.name, record=one.name, version=0, digest=one.seen, stamp=0) for one in held if one.seen
@@ -110,7 +110,7 @@ def taken_in(place: Workplace, held: Iterable[Held]) -> list[Change]:
     return [PutFiles(folder=disk.folder_key(place.folder), files=states)] if place.folder and states else []
 
 
-def ours(text: str, edits: Edits) -> str:
+def own_text(text: str, edits: Edits) -> str:
     """A text without a person's blocks."""
     theirs = set(edits.texts)
     kept = [block for block in blocks(text, edits.owned) if block.text not in theirs]
@@ -129,10 +129,10 @@ def edits_in(metadata: Mapping[str, Json]) -> Edits:
     return Edits(owned=tuple(found), struck=digests)
 
 
-def _owned(told: Mapping[str, Json]) -> Owned:
+def _owned(told: Mapping[str, Json]) -> OwnedBlock:
     path = told.get("path")
     under = tuple(str(line) for line in path) if isinstance(path, list) else ()
-    return Owned(path=under, after=str(told.get("after", "")), text=str(told.get("text", "")))
+    return OwnedBlock(path=under, after=str(told.get("after", "")), text=str(told.get("text", "")))
 
 
 def edits_json(edits: Edits) -> dict[str, Json]:

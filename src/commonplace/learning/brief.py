@@ -12,11 +12,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from commonplace.engine.admission import Gate
-from commonplace.files import disk as files
 from commonplace.files.folders import RecallAnswer
 from commonplace.learning.addresses import SCHEME, SUMMARY, Addresses, Page, artifact
-from commonplace.learning.brief_layout import OUTSIDE_PARTS, PROCEDURES, Guidance, Material, Text, balanced, guidance
+from commonplace.learning.brief_layout import (
+    OUTSIDE_PARTS,
+    PROCEDURES,
+    BriefMaterial,
+    RenderedBrief,
+    ShownText,
+    limit_external,
+    render_brief,
+)
 from commonplace.learning.brief_layout import SUMMARY as PLACE
+from commonplace.learning.model_prompts import PROMPTS, prompt_files
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, StoreError
 from commonplace.model.queries import Hit
 from commonplace.model.records import Channel, Kind, Record, Trust
@@ -24,10 +32,8 @@ from commonplace.model.values import Value
 from commonplace.text.words import plan
 
 RULES = "read_path.md"
-PROMPTS = "prompts"
 LESSONS = "learned.md"
 QUERY_CHARS = 4000  # of a task; the planner takes the first words of it that say something
-RULES_BYTES = 65_536
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 
 _FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -38,7 +44,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 class Injection(Value):
     """The block for one session, and what it was made from."""
 
-    guidance: Guidance
+    guidance: RenderedBrief
     query: str  #: what memory was asked
     budget: int | None = None
     texts: tuple[Page, ...] = ()  #: the artifacts that are in it
@@ -70,15 +76,15 @@ def inject(
     query = task.strip()[:QUERY_CHARS]
     found = recall(query, limit=limit * DEEPER, budget=recall_budget, count=False)
     others = [hit for hit in found.hits if not _is_of(hit, session)]
-    hits, passed = balanced(others, limit=limit)
+    hits, passed = limit_external(others, limit=limit)
     procedures = _procedures(addresses, hits)
     pages, troubles = _artifacts(addresses)
-    material = Material(
+    material = BriefMaterial(
         rules=rules, summary=_shown(pages.get(SUMMARY)), lessons=_shown(pages.get(LESSONS)),
         procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
         references=_references(hits, procedures),
     )  # fmt: skip
-    block = guidance(material, secret=addresses.secret(), budget=budget, summary_budget=summary_budget)
+    block = render_brief(material, secret=addresses.secret(), budget=budget, summary_budget=summary_budget)
     in_it = {text.url for text in block.texts}
     return Injection(
         guidance=block, query=query, budget=budget,
@@ -88,19 +94,14 @@ def inject(
 
 
 def rules_in(folder: str | None, *, secret: bytes = b"") -> str:
-    """The rules of the block: the project's own ``prompts/read_path.md`` before ours."""
-    own = _own_rules(folder) if folder else None
-    if own is None:
-        with open(os.path.join(os.path.dirname(__file__), PROMPTS, RULES), encoding="utf-8") as file:
-            return file.read()
-    file_name = os.path.join(folder or "", PROMPTS, RULES)
-    try:
-        text = own[:RULES_BYTES].decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"is not UTF-8 at byte {error.start}", file=file_name) from None
+    """The rules of the brief: the project's own ``prompts/read_path.md`` before ours."""
+    text = prompt_files(folder)(RULES)
+    if folder is None:
+        return text
+    own = os.path.join(folder, PROMPTS, RULES)
     if PLACE not in text:
-        raise ConfigError(f"has no place for the summary: {PLACE} is missing", file=file_name)
-    return Gate(secret).text(text, what=file_name)
+        raise ConfigError(f"has no place for the summary: {PLACE} is missing", file=own)
+    return Gate(secret).text(text, what=own)
 
 
 def ticket_task(text: str) -> str:
@@ -109,16 +110,6 @@ def ticket_task(text: str) -> str:
     title = _TITLE.search(front[1]) if front else None
     body = _COMMENT.sub("", text[front.end() :] if front else text)
     return "\n".join(part.strip() for part in (title[1].strip("\"'") if title else "", body) if part.strip())
-
-
-def _own_rules(folder: str) -> bytes | None:
-    path = os.path.join(PROMPTS, RULES)
-    try:
-        return files.read(folder, path)[0]
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(f"{os.path.join(folder, path)!r} cannot be read: {error.strerror}") from error
 
 
 def _is_of(hit: Hit, session: str | None) -> bool:
@@ -149,12 +140,12 @@ def _artifacts(addresses: Addresses) -> tuple[dict[str, Page], list[str]]:
     return pages, notes
 
 
-def _shown(page: Page | None) -> Text | None:
+def _shown(page: Page | None) -> ShownText | None:
     if page is None:
         return None
     trust = Trust.EXTERNAL if page.trust is None else page.trust
     by = page.channel or Channel.IMPORT
-    return Text(url=page.url, text=page.text, updated_at=page.updated_at, by=by.value, trust=trust)
+    return ShownText(url=page.url, text=page.text, updated_at=page.updated_at, by=by.value, trust=trust)
 
 
 def _references(hits: Sequence[Hit], procedures: Sequence[Record]) -> dict[str, str]:
@@ -185,6 +176,6 @@ def injection_json(injection: Injection) -> dict[str, Any]:
     }
 
 
-def _parts(block: Guidance) -> list[tuple[str, list[Record]]]:
+def _parts(block: RenderedBrief) -> list[tuple[str, list[Record]]]:
     recalled = [hit.record for hit in block.hits if hit.record]
     return [("procedures", list(block.procedures)), ("recalled", recalled)]

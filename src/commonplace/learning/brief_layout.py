@@ -33,7 +33,7 @@ NEWEST_HEAD = "Newest notes:"
 T = TypeVar("T")
 
 
-class Text(Value):
+class ShownText(Value):
     """An artifact, as it is shown."""
 
     url: str  #: where the whole of it is
@@ -43,12 +43,12 @@ class Text(Value):
     trust: Trust
 
 
-class Material(Value):
+class BriefMaterial(Value):
     """Everything that may be shown."""
 
     rules: str  #: with a place for the summary
-    summary: Text | None = None
-    lessons: Text | None = None
+    summary: ShownText | None = None
+    lessons: ShownText | None = None
     procedures: tuple[Record, ...] = ()  #: newest first
     hits: tuple[Hit, ...] = ()  #: best first
     asked: bool = True  #: the hits answer a question; else they are the newest
@@ -60,18 +60,18 @@ class Material(Value):
         return not (self.summary or self.lessons or self.procedures or self.hits)
 
 
-class Guidance(Value):
+class RenderedBrief(Value):
     """The block, and what of the material is in it."""
 
     text: str = ""  #: empty: there was nothing to say
     tokens: int = 0  #: about so many
-    texts: tuple[Text, ...] = ()
+    texts: tuple[ShownText, ...] = ()
     procedures: tuple[Record, ...] = ()
     hits: tuple[Hit, ...] = ()
     notes: tuple[str, ...] = ()  #: what was cut or left out, as sentences
 
 
-def guidance(material: Material, *, secret: bytes, budget: int | None, summary_budget: int) -> Guidance:
+def render_brief(material: BriefMaterial, *, secret: bytes, budget: int | None, summary_budget: int) -> RenderedBrief:
     """Build the block within a budget of tokens; the summary and the lessons share one of their own.
 
     Raises ``InvalidInput`` if not even the rules fit.
@@ -79,7 +79,7 @@ def guidance(material: Material, *, secret: bytes, budget: int | None, summary_b
     if SUMMARY not in material.rules:
         raise InvalidInput(f"the rules have no place for the summary: {SUMMARY} is missing")
     if material.is_empty:
-        return Guidance()
+        return RenderedBrief()
     room = _room(material, budget)
     hits = _fitting(
         material.hits, lambda hit: hit_line(hit, material.references, most=ITEM_CHARS), _share(room, RECALLED_SHARE)
@@ -93,14 +93,14 @@ def guidance(material: Material, *, secret: bytes, budget: int | None, summary_b
     told, texts, notes = _told(material, left)
     body = _body(material, told, [line for _, line in procedures], [line for _, line in hits])
     block = fence([body], secret)
-    return Guidance(
+    return RenderedBrief(
         text=block, tokens=estimate_tokens(block), texts=texts,
         procedures=tuple(record for record, _ in procedures), hits=tuple(hit for hit, _ in hits),
         notes=(*notes, *_left_out(material, hits, procedures)),
     )  # fmt: skip
 
 
-def balanced(hits: Sequence[Hit], *, limit: int) -> tuple[list[Hit], int]:
+def limit_external(hits: Sequence[Hit], *, limit: int) -> tuple[list[Hit], int]:
     """The best hits, of which at most a third come from outside; and how many of those were passed over."""
     chosen = list(hits[:limit])
     inside = [hit for hit in hits if not _from_outside(hit)]
@@ -128,7 +128,7 @@ def shown_items(query: str, hits: Sequence[Hit], *, secret: bytes, tokens: int) 
     }
 
 
-def cut(text: str, tokens: int, mark: str) -> tuple[str, bool]:
+def cut_to_tokens(text: str, tokens: int, mark: str) -> tuple[str, bool]:
     """The beginning of a text that fits, with the mark where it ends; and whether it was cut.
 
     It ends at a line, else between two words, else between two characters as people see them.  Where not even the mark
@@ -151,7 +151,7 @@ def _from_outside(hit: Hit) -> bool:
     return found is None or found.trust is Trust.EXTERNAL
 
 
-def _room(material: Material, budget: int | None) -> int | None:
+def _room(material: BriefMaterial, budget: int | None) -> int | None:
     """What is left of a budget beside everything that is always there."""
     if budget is None:
         return None
@@ -182,13 +182,13 @@ def _cost(lines: Sequence[tuple[object, str]]) -> int:
     return sum(estimate_tokens(f"{line}\n") for _, line in lines)
 
 
-def _told(material: Material, tokens: int) -> tuple[str, tuple[Text, ...], tuple[str, ...]]:
+def _told(material: BriefMaterial, tokens: int) -> tuple[str, tuple[ShownText, ...], tuple[str, ...]]:
     """The summary, then the lessons, within one budget; what of them is there; and what was cut."""
     told, shown, notes = [], [], []
     for head, text in (("", material.summary), (LESSONS, material.lessons)):
         if text is None:
             continue
-        said, was_cut = cut(_quotation(text), tokens, f"[cut here; all of it: {text.url}]")
+        said, was_cut = cut_to_tokens(_quotation(text), tokens, f"[cut here; all of it: {text.url}]")
         if was_cut:
             notes.append(f"{text.url} was {'cut' if said else 'left out'}: it does not fit")
         if said:
@@ -198,13 +198,13 @@ def _told(material: Material, tokens: int) -> tuple[str, tuple[Text, ...], tuple
     return "\n".join(told) or NOTHING, tuple(shown), tuple(notes)
 
 
-def _quotation(text: Text) -> str:
+def _quotation(text: ShownText) -> str:
     when = f"{text.updated_at:%Y-%m-%d}" if text.updated_at else "undated"
     head = f"[{text.url}, {when}, from {text.by}, trust {text.trust.name.lower()}]"
     return f"{quoted_line(head)}\n{quoted_lines(text.text)}"
 
 
-def _body(material: Material, told: str, procedures: Sequence[str], hits: Sequence[str]) -> str:
+def _body(material: BriefMaterial, told: str, procedures: Sequence[str], hits: Sequence[str]) -> str:
     """The rules with the summary in its place, once: what the summary says is not searched for places."""
     before, _, after = material.rules.strip().partition(SUMMARY)
     parts = [f"{before}{told}{after}"]
@@ -215,6 +215,6 @@ def _body(material: Material, told: str, procedures: Sequence[str], hits: Sequen
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts))
 
 
-def _left_out(material: Material, hits: Sequence[object], procedures: Sequence[object]) -> list[str]:
+def _left_out(material: BriefMaterial, hits: Sequence[object], procedures: Sequence[object]) -> list[str]:
     left = len(material.hits) - len(hits) + len(material.procedures) - len(procedures)
     return [f"{left} of the notes did not fit into the budget"] if left else []

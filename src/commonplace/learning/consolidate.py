@@ -16,43 +16,50 @@ from commonplace.engine.admission import Gate
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files.artifacts import MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import Held, edits_json, ours, present, taken_in
-from commonplace.learning.consolidate_checks import Dropped, Reply, facts_of, reply_of, settled, shortened
+from commonplace.learning.artifacts import Artifact, edits_json, load_artifacts, note_edits, own_text
+from commonplace.learning.consolidate_checks import (
+    Dropped,
+    Reply,
+    check_proposal,
+    cut_summary,
+    fact_blocks,
+    parse_proposal,
+)
 from commonplace.learning.consolidate_model import (
     PROMPT,
-    Asked,
+    ModelProposal,
     Part,
-    Thought,
-    asked,
-    parts_of,
-    room_of,
-    thought,
-    together,
+    Question,
+    ask_model,
+    build_question,
+    merge_replies,
+    split_into_parts,
+    token_limits,
 )
 from commonplace.learning.consolidate_rules import (
     Line,
     Supersession,
-    lines_of,
+    fact_date,
+    find_supersessions,
+    group_lines,
+    line_text,
     memory_md,
     raw_memories_md,
     rollout_summaries,
-    said_at,
     skills_of,
     summary_md,
-    superseded,
-    written,
 )
-from commonplace.learning.consolidate_text import Edits, digest, harmless, said, woven
-from commonplace.learning.workspace import Workplace
-from commonplace.model.changes import Change, Consolidated, Enqueue, Finish, PutDocument, Supersede
+from commonplace.learning.hand_edits import Edits, block_digest, content_digest, merge_edits
+from commonplace.learning.workspace import Workspace
+from commonplace.model.changes import Change, Enqueue, Finish, MarkConsolidated, PutDocument, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Reason, Skipped
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Json, Kind, Record, Trust
 from commonplace.model.values import Value
-from commonplace.text.blocks import references
+from commonplace.text.blocks import escape_tags, references
 from commonplace.text.cleaning import estimate_tokens
 
 TRIES = 3  # of a run whose records others change between the look and the commit
@@ -90,19 +97,19 @@ class ConsolidateReport(Value):
 class _Inputs(Value):
     """Everything that is read."""
 
-    held: Mapping[str, Held]
+    held: Mapping[str, Artifact]
     records: Sequence[Record]  #: live
     every: Mapping[str, Record]  #: in whatever state, by the beginnings of their ids
     extractions: Sequence[Document]
     receipts: Sequence[Document]
 
     @property
-    def memory(self) -> Held:
-        return self.held.get(MEMORY) or Held(name=MEMORY, stored=None, text="")
+    def memory(self) -> Artifact:
+        return self.held.get(MEMORY) or Artifact(name=MEMORY, stored=None, text="")
 
     @property
-    def summary(self) -> Held:
-        return self.held.get(SUMMARY) or Held(name=SUMMARY, stored=None, text="")
+    def summary(self) -> Artifact:
+        return self.held.get(SUMMARY) or Artifact(name=SUMMARY, stored=None, text="")
 
 
 class _Outcome(Value):
@@ -116,8 +123,8 @@ class _Outcome(Value):
     trust: Trust
 
 
-def consolidate(
-    place: Workplace, *, dry_run: bool = False, force: bool = False, tell: Tell = silent
+def consolidate_memory(
+    place: Workspace, *, dry_run: bool = False, force: bool = False, tell: ProgressCallback = no_progress
 ) -> ConsolidateReport:
     """Consolidate if there is anything new, or with ``force`` in any case; with ``dry_run`` only say what would be."""
     mode = place.learning.mode
@@ -131,7 +138,7 @@ def consolidate(
     return _run(place, think, mode, force=force)
 
 
-def _run(place: Workplace, think: Think, mode: str, *, force: bool) -> ConsolidateReport:
+def _run(place: Workspace, think: Think, mode: str, *, force: bool) -> ConsolidateReport:
     claim = _claim(place, force=force)
     if isinstance(claim, Skipped):
         reason = claim.reason.value + (f": {claim.error}" if claim.error else "")
@@ -139,29 +146,31 @@ def _run(place: Workplace, think: Think, mode: str, *, force: bool) -> Consolida
     return _work(place, claim, think, mode)
 
 
-def _claim(place: Workplace, *, force: bool) -> Claim | Skipped:
+def _claim(place: Workspace, *, force: bool) -> Claim | Skipped:
     """Claim the job if it was requested, or if its inputs have changed since the last receipt."""
     lease = timedelta(seconds=place.learning.phase2_lease_seconds)
-    claim = jobs.claim(place.store, ledger.job(place), lease=lease, clock=place.clock, force=force)
+    claim = jobs.claim(place.store, ledger.consolidate_job(place), lease=lease, clock=place.clock, force=force)
     if isinstance(claim, Claim) or claim.reason is not Reason.UP_TO_DATE or not is_dirty(place):
         return claim
     states = place.store.jobs([place.scope], now=place.clock())
     done = next((one.done or 0 for one in states if one.job.kind == ledger.KIND), 0)
-    place.store.apply([Enqueue(job=ledger.job(place, done + 1))])  # two processes ask for the same: it is done once
-    return jobs.claim(place.store, ledger.job(place), lease=lease, clock=place.clock)
+    place.store.apply(
+        [Enqueue(job=ledger.consolidate_job(place, done + 1))]
+    )  # two processes ask for the same: it is done once
+    return jobs.claim(place.store, ledger.consolidate_job(place), lease=lease, clock=place.clock)
 
 
-def is_dirty(place: Workplace) -> bool:
+def is_dirty(place: Workspace) -> bool:
     """Whether there is anything that the last consolidation has not seen."""
-    found = ledger.receipts(place)
-    if any(one.edited for one in present(place, ledger.before_texts(found)).values()):
+    found = ledger.consolidation_receipts(place)
+    if any(one.edited for one in load_artifacts(place, ledger.before_texts(found)).values()):
         return True
     if not found:
         return bool(ledger.records_of(place) or ledger.extractions_of(place) or stored_artifacts(place))
     return found[0].metadata.get("fingerprint") != ledger.input_digest(place)
 
 
-def _work(place: Workplace, claim: Claim, think: Think, mode: str) -> ConsolidateReport:
+def _work(place: Workspace, claim: Claim, think: Think, mode: str) -> ConsolidateReport:
     began, learning = time.monotonic(), place.learning
 
     def plan() -> tuple[Sequence[Change], ConsolidateReport]:
@@ -183,10 +192,10 @@ def _work(place: Workplace, claim: Claim, think: Think, mode: str) -> Consolidat
 # Reading
 
 
-def _read(place: Workplace) -> _Inputs:
-    found, every, now = ledger.receipts(place), ledger.all_records(place), place.clock()
+def _read(place: Workspace) -> _Inputs:
+    found, every, now = ledger.consolidation_receipts(place), ledger.all_records(place), place.clock()
     return _Inputs(
-        held=present(place, ledger.before_texts(found)), every=every, receipts=found,
+        held=load_artifacts(place, ledger.before_texts(found)), every=every, receipts=found,
         records=[one for one in every.values() if one.state(now) is State.LIVE],
         extractions=ledger.extractions_of(place),
     )  # fmt: skip
@@ -194,24 +203,24 @@ def _read(place: Workplace) -> _Inputs:
 
 # Thinking
 
-Think = Callable[[Workplace, _Inputs, Sequence[Line], Sequence[Document]], Thought | None]
+Think = Callable[[Workspace, _Inputs, Sequence[Line], Sequence[Document]], ModelProposal | None]
 
 
-def _by_rules(_place: Workplace, _inputs: _Inputs, _lines: Sequence[Line], _prose: Sequence[Document]) -> None:
+def _by_rules(_place: Workspace, _inputs: _Inputs, _lines: Sequence[Line], _prose: Sequence[Document]) -> None:
     """Rules need no model."""
 
 
-def _by_model(place: Workplace, tell: Tell) -> Think:
-    def think(_place: Workplace, inputs: _Inputs, lines: Sequence[Line], _prose: Sequence[Document]) -> Thought:
+def _by_model(place: Workspace, tell: ProgressCallback) -> Think:
+    def think(_place: Workspace, inputs: _Inputs, lines: Sequence[Line], _prose: Sequence[Document]) -> ModelProposal:
         model, template = place.model("smol"), place.prompt(PROMPT)
-        summary = ours(inputs.summary.text, inputs.summary.edits)
-        room, answer = room_of(model, template, summary, place.learning)
+        summary = own_text(inputs.summary.text, inputs.summary.edits)
+        room, answer = token_limits(model, template, summary, place.learning)
         parts = _parts(inputs, lines, room=room, answer=answer)
 
-        def questions(present_summary: str) -> list[Asked]:
+        def questions(present_summary: str) -> list[Question]:
             return _questions(place, inputs, parts, template=template, summary=present_summary, answer=answer)
 
-        return thought(model, questions, len(parts), summary=summary, tell=tell)
+        return ask_model(model, questions, len(parts), summary=summary, tell=tell)
 
     return think
 
@@ -220,20 +229,20 @@ def _parts(inputs: _Inputs, lines: Sequence[Line], *, room: int, answer: int) ->
     live = {record.short for line in lines for record in line.records}
     facts = [
         fact
-        for fact in facts_of(inputs.memory.text, inputs.memory.edits)
+        for fact in fact_blocks(inputs.memory.text, inputs.memory.edits)
         if not (names := references(fact.text)) or names & live
     ]
     named = references(inputs.memory.text)
     new = [line for line in lines if not {record.short for record in line.records} & named]
-    return parts_of(facts, new, inputs.extractions, room=room, answer=answer)
+    return split_into_parts(facts, new, inputs.extractions, room=room, answer=answer)
 
 
 def _questions(
-    place: Workplace, inputs: _Inputs, parts: Sequence[Part], *, template: str, summary: str, answer: int
-) -> list[Asked]:
+    place: Workspace, inputs: _Inputs, parts: Sequence[Part], *, template: str, summary: str, answer: int
+) -> list[Question]:
     skills = sorted({name.split("/")[1] for name in inputs.held if name.startswith(f"{SKILLS}/")})
     return [
-        asked(
+        build_question(
             part, number=number, of=len(parts), template=template, summary=summary, skills=skills,
             learning=place.learning, most=answer, secret=place.secret(),
         )
@@ -241,28 +250,28 @@ def _questions(
     ]  # fmt: skip
 
 
-def prepare_questions(place: Workplace) -> tuple[str, list[Asked]]:
+def prepare_questions(place: Workspace) -> tuple[str, list[Question]]:
     """The work for a host's agent: a digest of what it was made from, and one question for each part."""
     inputs = _read(place)
     template = place.prompt(PROMPT)
     lines, _prose, _replaced, _disputed = _lines(inputs, ())
     parts = _parts(inputs, lines, room=HOST_TOKENS, answer=HOST_ANSWER)
-    summary = ours(inputs.summary.text, inputs.summary.edits)
+    summary = own_text(inputs.summary.text, inputs.summary.edits)
     return ledger.input_digest(place), _questions(
         place, inputs, parts, template=template, summary=summary, answer=HOST_ANSWER
     )
 
 
 def commit_answers(
-    place: Workplace, answers: Sequence[str], *, made_from: str, by: str, dry_run: bool
+    place: Workspace, answers: Sequence[str], *, made_from: str, by: str, dry_run: bool
 ) -> ConsolidateReport:
     """Take a host's answers through the same checks; raises ``InvalidInput`` if they are unreadable or out of date."""
-    reply = together([reply_of(text) for text in answers])
+    reply = merge_replies([parse_proposal(text) for text in answers])
     if made_from != ledger.input_digest(place):
         raise InvalidInput("what is stored has changed since the work was prepared; prepare it again")
-    answer = Thought(reply=reply, model=by)
+    answer = ModelProposal(reply=reply, model=by)
 
-    def think(*_given: object) -> Thought:
+    def think(*_given: object) -> ModelProposal:
         return answer
 
     return _dry_run(place, think, HOST) if dry_run else _run(place, think, HOST, force=True)
@@ -278,16 +287,16 @@ def _lines(
     records = [record for record in inputs.records if record.kind is not Kind.WORKING]
     by_name = {record.short: record for record in records}
     pairs = [(by_name[old], by_name[new]) for old, new in further if old in by_name and new in by_name]
-    replaced, disputed = superseded(records, pairs)
+    replaced, disputed = find_supersessions(records, pairs)
     closed = {one.old.id for one in replaced}
     ended = closed | {record.id for record in inputs.every.values() if record.superseded_by}
     left = [record for record in records if record.id not in closed]
     stale = {one.id: one.source.parents for one in left if one.source.parents and set(one.source.parents) <= ended}
-    lines = lines_of(left, stale=stale, disputed=disputed)
+    lines = group_lines(left, stale=stale, disputed=disputed)
     struck = inputs.memory.edits.struck
     told = {record.id for record in records}
     prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & told]
-    left_in = [line for line in lines if said(written(line)) not in struck] if struck else lines
+    left_in = [line for line in lines if content_digest(line_text(line)) not in struck] if struck else lines
     return left_in, prose, replaced, disputed
 
 
@@ -296,14 +305,14 @@ def _ids(extraction: Document) -> set[str]:
     return {str(name) for name in found} if isinstance(found, list) else set()
 
 
-def _think(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Outcome:
+def _think(place: Workspace, inputs: _Inputs, think: Think, mode: str) -> _Outcome:
     lines, prose, replaced, disputed = _lines(inputs, ())
     answer = think(place, inputs, lines, prose) if lines or prose or inputs.extractions else None
     if answer and answer.reply.superseded:
         lines, prose, replaced, disputed = _lines(inputs, answer.reply.superseded)
     memory = inputs.memory
     reply = answer.reply if answer else _reply_by_rules(lines, prose)
-    whole = settled(
+    whole = check_proposal(
         reply, old=memory.text, edits=memory.edits,
         records=_close_records(inputs.every, replaced), lines=lines, prose=prose,
         left_out=_left_out(memory) if answer else {}, limit=place.learning.max_loss_percent if answer else None,
@@ -325,7 +334,7 @@ def _think(place: Workplace, inputs: _Inputs, think: Think, mode: str) -> _Outco
 def _close_records(every: Mapping[str, Record], replaced: Sequence[Supersession]) -> dict[str, Record]:
     """The records as they will be when the replaced ones are closed."""
     closed = {
-        one.old.short: one.old.replace(superseded_by=one.new.id, archived_at=said_at(one.new)) for one in replaced
+        one.old.short: one.old.replace(superseded_by=one.new.id, archived_at=fact_date(one.new)) for one in replaced
     }
     return {**every, **closed}
 
@@ -334,17 +343,17 @@ def _reply_by_rules(lines: Sequence[Line], prose: Sequence[Document]) -> Reply:
     return Reply(memory=memory_md(lines, prose), summary="")
 
 
-def _left_out(memory: Held) -> dict[str, str]:
+def _left_out(memory: Artifact) -> dict[str, str]:
     told = memory.metadata.get("left_out")
     return {name: str(what) for name, what in told.items()} if isinstance(told, dict) else {}
 
 
 def _outcome(
-    place: Workplace, inputs: _Inputs, lines: Sequence[Line], answer: Thought | None, *, memory: str,
+    place: Workspace, inputs: _Inputs, lines: Sequence[Line], answer: ModelProposal | None, *, memory: str,
     report: ConsolidateReport,
 ) -> _Outcome:  # fmt: skip
     edits, summary_edits = inputs.memory.edits, inputs.summary.edits
-    texts = {MEMORY: woven(memory, edits), SUMMARY: _summary(place, lines, answer, summary_edits)}
+    texts = {MEMORY: merge_edits(memory, edits), SUMMARY: _summary(place, lines, answer, summary_edits)}
     metadata: dict[str, Mapping[str, Json]] = {MEMORY: edits_json(edits), SUMMARY: edits_json(summary_edits)}
     if answer and (out := _now_left_out(inputs, lines, report.dropped)):
         metadata[MEMORY] = {**metadata[MEMORY], "left_out": out}
@@ -366,22 +375,22 @@ def _outcome(
     )  # fmt: skip
 
 
-def _summary(place: Workplace, lines: Sequence[Line], answer: Thought | None, edits: Edits) -> str:
+def _summary(place: Workspace, lines: Sequence[Line], answer: ModelProposal | None, edits: Edits) -> str:
     """The summary with a person's own lines in it, which are never cut; ours take the room that they leave."""
     room = place.learning.summary_injection_token_limit - sum(estimate_tokens(text) + 1 for text in edits.texts)
-    made = harmless(answer.reply.summary) if answer else summary_md(lines, most=max(0, room))
-    return woven(shortened(made, most=max(1, room)) if made and room > 0 else "", edits)
+    made = escape_tags(answer.reply.summary) if answer else summary_md(lines, most=max(0, room))
+    return merge_edits(cut_summary(made, most=max(1, room)) if made and room > 0 else "", edits)
 
 
 def _now_left_out(inputs: _Inputs, lines: Sequence[Line], dropped: Sequence[Dropped]) -> dict[str, Json]:
     """Records that a model left out with a reason, now or earlier, as long as they say the same."""
     names = {name for one in dropped if one.by == "model" for name in references(one.text)}
     earlier = _left_out(inputs.memory)
-    content = {record.short: digest(record.content) for line in lines for record in line.records}
+    content = {record.short: block_digest(record.content) for line in lines for record in line.records}
     return {name: what for name, what in sorted(content.items()) if name in names or earlier.get(name) == what}
 
 
-def _kept_skills(inputs: _Inputs, theirs: Mapping[str, Held], texts: Mapping[str, str]) -> dict[str, str]:
+def _kept_skills(inputs: _Inputs, theirs: Mapping[str, Artifact], texts: Mapping[str, str]) -> dict[str, str]:
     """Files of ours in a skill that a person works on: it is not taken apart under their hands."""
     names = {name.split("/")[1] for name in theirs}
     return {
@@ -395,20 +404,20 @@ def _kept_skills(inputs: _Inputs, theirs: Mapping[str, Held], texts: Mapping[str
 
 
 def _changes(
-    place: Workplace, inputs: _Inputs, outcome: _Outcome, claim: Claim, seconds: float
+    place: Workspace, inputs: _Inputs, outcome: _Outcome, claim: Claim, seconds: float
 ) -> tuple[Sequence[Change], ConsolidateReport]:
     """The changes that finish a consolidation, and its report."""
     now = place.clock()
     puts = _puts(place, inputs, outcome)
     names = tuple(put.document.name for put in puts)
     changes: list[Change] = [ledger.require_present(place, inputs.every.values())]
-    changes += [Supersede(id=one.old.id, by=one.new.id, at=said_at(one.new), now=now) for one in outcome.replaced]
+    changes += [Supersede(id=one.old.id, by=one.new.id, at=fact_date(one.new), now=now) for one in outcome.replaced]
     closed = {one.old.id for one in outcome.replaced}
     fresh = tuple(one.id for one in inputs.records if one.consolidated_at is None and one.id not in closed)
-    changes += [Consolidated(ids=fresh, at=now)] if fresh else []
+    changes += [MarkConsolidated(ids=fresh, at=now)] if fresh else []
     changes += puts
     changes += [ledger.delete_artifacts(place, outcome.removed)] if outcome.removed else []
-    changes += taken_in(place, inputs.held.values())
+    changes += note_edits(place, inputs.held.values())
     quiet = not (names or outcome.removed or outcome.replaced)
     report = outcome.report.replace(
         status="unchanged" if quiet else "consolidated", written=names, removed=outcome.removed, seconds=seconds
@@ -423,7 +432,7 @@ def _changes(
     return [*changes, *receipt, Finish(claim=claim, at=now)], report.replace(receipt=name)
 
 
-def _puts(place: Workplace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocument]:
+def _puts(place: Workspace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocument]:
     """The artifacts that differ from what is stored, as trusted as the least of what they were made from."""
     puts: list[PutDocument] = []
     for name, text in sorted(outcome.texts.items()):
@@ -437,7 +446,7 @@ def _puts(place: Workplace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocum
     return puts
 
 
-def _clean_receipt(place: Workplace, inputs: _Inputs, report: ConsolidateReport) -> dict[str, Json]:
+def _clean_receipt(place: Workspace, inputs: _Inputs, report: ConsolidateReport) -> dict[str, Json]:
     """What went in, and what it takes to take it back: ids, names and texts that came from the store."""
     gate = Gate(place.secret())  # but the names of people's files, which have passed none
     return {
@@ -489,7 +498,7 @@ def describe(report: ConsolidateReport) -> str:
 # Only looking
 
 
-def _dry_run(place: Workplace, think: Think, mode: str) -> ConsolidateReport:
+def _dry_run(place: Workspace, think: Think, mode: str) -> ConsolidateReport:
     try:
         inputs = _read(place)
         outcome = _think(place, inputs, think, mode)

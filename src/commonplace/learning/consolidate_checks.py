@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -13,18 +12,19 @@ from commonplace.learning.consolidate_rules import (
     Line,
     frontmatter,
     heading,
+    line_text,
     same_bag,
     same_meaning,
     skill_name,
-    written,
 )
-from commonplace.learning.consolidate_text import Edits, digest, harmless, woven
+from commonplace.learning.hand_edits import Edits, block_digest, merge_edits
+from commonplace.learning.model_prompts import BadReply, load_reply
 from commonplace.model.documents import Document
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import SHORT
 from commonplace.model.records import Record
 from commonplace.model.values import Value
-from commonplace.text.blocks import INTRO, Block, Owned, blocks, references, unreferenced
+from commonplace.text.blocks import INTRO, Block, OwnedBlock, blocks, escape_tags, references, strip_reference
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.words import terms
 
@@ -57,7 +57,7 @@ class Reply(Value):
     superseded: tuple[tuple[str, str], ...] = ()  #: old and new, by the beginnings of their ids
 
 
-class Settled(Value):
+class CheckedMemory(Value):
     """A MEMORY.md that may be kept, before a person's blocks are woven in."""
 
     text: str
@@ -68,9 +68,11 @@ class Settled(Value):
 # The form
 
 
-def reply_of(text: str) -> Reply:
+def parse_proposal(text: str) -> Reply:
     """Read an answer strictly; one rescue: the JSON object inside of other words."""
-    said = _loaded(text)
+    said = load_reply(text)
+    if not isinstance(said, dict):
+        raise BadReply("the answer is not a JSON object")
     unknown, missing = said.keys() - REQUIRED - OPTIONAL, REQUIRED - said.keys()
     if unknown or missing:
         what = f"the unknown key {min(unknown)[:40]!r}" if unknown else f"no {min(missing)!r}"
@@ -85,19 +87,6 @@ def reply_of(text: str) -> Reply:
         dropped=tuple(_dropped(one) for one in _list(said, "dropped")),
         superseded=tuple(_pair(one) for one in _list(said, "superseded")),
     )  # fmt: skip
-
-
-def _loaded(text: str) -> dict[str, Any]:
-    whole = text.strip()
-    start, end = whole.find("{"), whole.rfind("}")
-    for attempt in (whole, whole[start : end + 1] if 0 <= start < end else ""):
-        try:
-            said = json.loads(attempt)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(said, dict):
-            return said
-    raise InvalidInput("the answer is empty" if not whole else "the answer is not a JSON object")
 
 
 def _text(said: Mapping[str, Any], key: str) -> str:
@@ -164,7 +153,7 @@ def _files(name: str, skill: Mapping[str, Any]) -> dict[str, str]:
 def _limited(text: str, what: str) -> str:
     if len(text.encode()) > FILE_BYTES:
         raise InvalidInput(f"{what!r} of the answer has more than {FILE_BYTES} bytes")
-    return harmless(text)
+    return escape_tags(text)
 
 
 def with_frontmatter(name: str, content: str) -> str:
@@ -179,19 +168,19 @@ def with_frontmatter(name: str, content: str) -> str:
 # Nothing vanishes
 
 
-def settled(
+def check_proposal(
     reply: Reply, *, old: str, edits: Edits, records: Mapping[str, Record], lines: Sequence[Line],
     left_out: Mapping[str, str], limit: int | None, prose: Sequence[Document] = (),
-) -> Settled:  # fmt: skip
+) -> CheckedMemory:  # fmt: skip
     """Make a proposal whole, or refuse it.
 
     ``old`` is the present MEMORY.md, ``records`` are all of the project by the beginnings of their ids, ``lines`` what
     is live.  ``limit`` is the share of old facts in percent that a proposal may drop with a reason; what it only forgot
     is put back.
     """
-    text = known_only(titled(harmless(reply.memory)), records)
+    text = without_unknown_references(with_title(escape_tags(reply.memory)), records)
     made = _Made(text)
-    facts = facts_of(old, edits)
+    facts = fact_blocks(old, edits)
     live = {record.short for line in lines for record in line.records}
     gone: list[Dropped] = []
     forgotten: list[Block] = []
@@ -203,38 +192,38 @@ def settled(
             forgotten += [] if said else [fact]
     _within(limit, sum(one.by == "model" for one in gone), len(facts))
     back = tuple(_put_back(fact) for fact in forgotten)
-    text = woven(text, Edits(owned=back))
+    text = merge_edits(text, Edits(owned=back))
     made = _Made(text) if back else made
     told = {name for one in gone for name in references(one.text)}
-    unsaid = [line for line in lines if line.records[0].short not in told and not made.tells(written(line))]
+    unsaid = [line for line in lines if line.records[0].short not in told and not made.tells(line_text(line))]
     dropped_new = _dropped_lines(unsaid, reply.dropped)
     added = tuple(
         _added(line)
         for line in unsaid
         if line.records[0].short not in dropped_new
-        and left_out.get(line.records[0].short) != digest(line.records[0].content)
+        and left_out.get(line.records[0].short) != block_digest(line.records[0].content)
     )
-    return Settled(
-        text=woven(text, Edits(owned=added)), dropped=(*gone, *dropped_new.values()),
+    return CheckedMemory(
+        text=merge_edits(text, Edits(owned=added)), dropped=(*gone, *dropped_new.values()),
         carried=tuple(one.text for one in (*back, *added)),
     )  # fmt: skip
 
 
-def titled(text: str) -> str:
+def with_title(text: str) -> str:
     """A MEMORY.md with our title and our first sentence."""
     found = blocks(text)
     rest = [block.text for block in found if block.level != 1 and block.text != INTRO]
     return "\n\n".join([TITLE, INTRO, *rest]) if rest else ""
 
 
-def known_only(text: str, records: Mapping[str, Record]) -> str:
+def without_unknown_references(text: str, records: Mapping[str, Record]) -> str:
     """A text without references to records that are not this project's."""
     for name in sorted(references(text) - records.keys()):
         text = re.sub(rf"record {name}(?:; ?)?", "", text)
     return text.replace(" ()", "")
 
 
-def facts_of(text: str, edits: Edits) -> list[Block]:
+def fact_blocks(text: str, edits: Edits) -> list[Block]:
     """The blocks of ours that say something."""
     theirs = set(edits.texts)
     return [
@@ -250,17 +239,17 @@ class _Made:
     def __init__(self, text: str) -> None:
         said = [block.text for block in blocks(text) if not block.level]
         self.named = {name for one in said for name in references(one)}
-        self.words = {digest(unreferenced(one)) for one in said}
-        self.bags = [frozenset(terms(unreferenced(one))) for one in said]
+        self.words = {block_digest(strip_reference(one)) for one in said}
+        self.bags = [frozenset(terms(strip_reference(one))) for one in said]
 
     def tells(self, fact: str) -> bool:
         """Whether a fact is still there: every record that it names, or its words."""
         names = references(fact)
         if names and names <= self.named:
             return True
-        own = unreferenced(fact)
+        own = strip_reference(fact)
         bag = frozenset(terms(own))
-        return digest(own) in self.words or any(same_bag(bag, other) for other in self.bags)
+        return block_digest(own) in self.words or any(same_bag(bag, other) for other in self.bags)
 
 
 def _ended(
@@ -290,10 +279,10 @@ def _why(record: Record | None) -> str:
 
 
 def _said(fact: Block, dropped: Sequence[Dropped]) -> Dropped | None:
-    names, own = references(fact.text), unreferenced(fact.text)
+    names, own = references(fact.text), strip_reference(fact.text)
     for one in dropped:
         by_name = names and (references(one.text) | {one.text[:SHORT]}) & names
-        if by_name or same_meaning(own, unreferenced(one.text)):
+        if by_name or same_meaning(own, strip_reference(one.text)):
             return one.replace(text=fact.text)
     return None
 
@@ -302,7 +291,7 @@ def _dropped_lines(lines: Sequence[Line], dropped: Sequence[Dropped]) -> dict[st
     """Records that a proposal leaves out of MEMORY.md with a reason; in the store they stay."""
     found: dict[str, Dropped] = {}
     for line in lines:
-        item = written(line)
+        item = line_text(line)
         if said := _said(Block(path=(), text=item), dropped):
             found[line.records[0].short] = said.replace(text=item)
     return found
@@ -318,15 +307,15 @@ def _within(limit: int | None, dropped: int, facts: int) -> None:
 _END = "\0"  # no block says this: what is put after it comes last
 
 
-def _put_back(fact: Block) -> Owned:
-    return Owned(path=fact.path, after=_END, text=fact.text)
+def _put_back(fact: Block) -> OwnedBlock:
+    return OwnedBlock(path=fact.path, after=_END, text=fact.text)
 
 
-def _added(line: Line) -> Owned:
-    return Owned(path=(TITLE, f"## {heading(line.records[0].category)}"), after=_END, text=written(line))
+def _added(line: Line) -> OwnedBlock:
+    return OwnedBlock(path=(TITLE, f"## {heading(line.records[0].category)}"), after=_END, text=line_text(line))
 
 
-def shortened(text: str, *, most: int) -> str:
+def cut_summary(text: str, *, most: int) -> str:
     """A summary within its limit of tokens, cut at the end of a block and marked."""
     if estimate_tokens(text) <= most:
         return text

@@ -7,17 +7,18 @@ the facts that were shown can be lost by an answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from commonplace.config.learning import Learning
 from commonplace.engine.rendering import fence
-from commonplace.learning.consolidate_checks import Dropped, Reply, reply_of, titled
-from commonplace.learning.consolidate_rules import TITLE, Line, heading, written
-from commonplace.learning.consolidate_text import Edits, harmless, woven
+from commonplace.learning.consolidate_checks import Dropped, Reply, parse_proposal, with_title
+from commonplace.learning.consolidate_rules import TITLE, Line, heading, line_text
+from commonplace.learning.hand_edits import Edits, merge_edits
+from commonplace.learning.model_prompts import fill_template
 from commonplace.model.documents import Document
-from commonplace.model.ports import Answer, Model, Tell
+from commonplace.model.ports import Model, ModelAnswer, ProgressCallback
 from commonplace.model.values import Value
-from commonplace.text.blocks import Block, Owned, blocks, joined
+from commonplace.text.blocks import Block, OwnedBlock, blocks, escape_tags, join_blocks
 from commonplace.text.cleaning import chunks, estimate_tokens, plain_line
 
 PROMPT = "consolidation.md"
@@ -26,7 +27,6 @@ INPUT_TOKENS = 20_000  # of one part
 LEAST_WINDOW = 2048
 REPEATED = 0.6  # of an answer: the share for MEMORY.md, which has to hold what was shown of it
 _BREAK = re.compile(r"^---\s*$", re.MULTILINE)
-_VARIABLE = re.compile(r"\{\{(\w+)\}\}")
 _END = "\0"
 
 
@@ -40,7 +40,7 @@ class Part(Value):
     tokens: int = 0  #: of all
 
 
-class Asked(Value):
+class Question(Value):
     """One question, ready to be put."""
 
     system: str
@@ -48,7 +48,7 @@ class Asked(Value):
     most: int  #: tokens of the answer
 
 
-class Thought(Value):
+class ModelProposal(Value):
     """What came of asking."""
 
     reply: Reply
@@ -57,7 +57,7 @@ class Thought(Value):
     tokens_out: int = 0
 
 
-def parts_of(
+def split_into_parts(
     facts: Sequence[Block], new: Sequence[Line], extractions: Sequence[Document], *, room: int, answer: int
 ) -> list[Part]:
     """Cut all there is into parts, related facts side by side; nothing is left out, however much there is."""
@@ -84,7 +84,7 @@ def _with(part: Part, what: Block | tuple[str, str, str]) -> Part:
 def _items(
     facts: Sequence[Block], new: Sequence[Line], extractions: Sequence[Document], *, most: int
 ) -> Iterator[Block | tuple[str, str, str]]:
-    fresh = [Block(path=(TITLE, f"## {heading(line.records[0].category)}"), text=written(line)) for line in new]
+    fresh = [Block(path=(TITLE, f"## {heading(line.records[0].category)}"), text=line_text(line)) for line in new]
     order = list(dict.fromkeys(block.path for block in (*facts, *fresh)))
     yield from sorted((*facts, *fresh), key=lambda block: order.index(block.path))
     for one in extractions:
@@ -94,10 +94,10 @@ def _items(
                 yield field, one.name, piece
 
 
-def asked(
+def build_question(
     part: Part, *, number: int, of: int, template: str, summary: str, skills: Sequence[str], learning: Learning,
     most: int, secret: bytes,
-) -> Asked:  # fmt: skip
+) -> Question:  # fmt: skip
     """Put a part into the words of the prompt file: above its line of dashes for the system, below it the question."""
     values = {
         "part": str(number),
@@ -111,12 +111,7 @@ def asked(
     }
     head, *rest = _BREAK.split(template, maxsplit=1)
     system, body = (head, rest[0]) if rest else ("", head)
-    return Asked(system=_filled(system, values), prompt=_filled(body, values), most=most)
-
-
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Every variable once: what stands in a value is no variable."""
-    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text).strip()
+    return Question(system=fill_template(system, values).strip(), prompt=fill_template(body, values).strip(), most=most)
 
 
 def _data(text: str, secret: bytes) -> str:
@@ -124,15 +119,15 @@ def _data(text: str, secret: bytes) -> str:
 
 
 def _shown(facts: Sequence[Block]) -> str:
-    owned = tuple(Owned(path=fact.path, after=_END, text=fact.text) for fact in facts)
-    return woven("", Edits(owned=owned))
+    owned = tuple(OwnedBlock(path=fact.path, after=_END, text=fact.text) for fact in facts)
+    return merge_edits("", Edits(owned=owned))
 
 
 def _by_session(texts: Sequence[tuple[str, str]]) -> str:
-    return "\n\n".join(f"## {plain_line(name)}\n\n{harmless(text)}" for name, text in texts)
+    return "\n\n".join(f"## {plain_line(name)}\n\n{escape_tags(text)}" for name, text in texts)
 
 
-def room_of(model: Model, template: str, summary: str, learning: Learning) -> tuple[int, int]:
+def token_limits(model: Model, template: str, summary: str, learning: Learning) -> tuple[int, int]:
     """How many tokens a part may show, and how many an answer may have."""
     window = max(LEAST_WINDOW, model.window or learning.fallback_token_limit)
     answer = min(OUTPUT_TOKENS, max(512, window // 4))
@@ -140,35 +135,37 @@ def room_of(model: Model, template: str, summary: str, learning: Learning) -> tu
     return max(256, min(INPUT_TOKENS, int(window * learning.rollout_payload_percent) - around)), answer
 
 
-def thought(model: Model, questions: Callable[[str], list[Asked]], parts: int, *, summary: str, tell: Tell) -> Thought:
+def ask_model(
+    model: Model, questions: Callable[[str], list[Question]], parts: int, *, summary: str, tell: ProgressCallback
+) -> ModelProposal:
     """Ask part after part, each with the summary that the one before has left."""
     replies: list[Reply] = []
-    answers: list[Answer] = []
+    answers: list[ModelAnswer] = []
     for number in range(parts):
         tell(number, parts)
         question = questions(replies[-1].summary if replies else summary)[number]
         answers.append(model.ask(question.system, question.prompt, most=question.most, effort="medium"))
-        replies.append(reply_of(answers[-1].text))
+        replies.append(parse_proposal(answers[-1].text))
     tell(parts, parts)
-    return Thought(
-        reply=together(replies), model=answers[-1].model, tokens_in=sum(one.tokens_in for one in answers),
+    return ModelProposal(
+        reply=merge_replies(replies), model=answers[-1].model, tokens_in=sum(one.tokens_in for one in answers),
         tokens_out=sum(one.tokens_out for one in answers),
     )  # fmt: skip
 
 
-def together(replies: Sequence[Reply]) -> Reply:
+def merge_replies(replies: Sequence[Reply]) -> Reply:
     """One proposal of several: sections of one name become one, the last summary holds."""
     first, *others = replies
     if not others:
         return first
-    memory = titled(first.memory)
+    memory = with_title(first.memory)
     seen = {block.text for block in blocks(memory)}
-    added: list[Owned] = []
+    added: list[OwnedBlock] = []
     for reply in others:
-        for block in blocks(titled(reply.memory)):
+        for block in blocks(with_title(reply.memory)):
             if not block.level and block.text not in seen:
                 seen.add(block.text)
-                added.append(Owned(path=block.path[:2], after=_END, text=block.text))
+                added.append(OwnedBlock(path=block.path[:2], after=_END, text=block.text))
     skills = {path: text for reply in replies for path, text in reply.skills.items()}
     dropped: list[Dropped] = [one for reply in replies for one in reply.dropped]
     return Reply(
@@ -177,7 +174,7 @@ def together(replies: Sequence[Reply]) -> Reply:
     )  # fmt: skip
 
 
-def _combined(text: str, added: Sequence[Owned]) -> str:
+def _combined(text: str, added: Sequence[OwnedBlock]) -> str:
     """Not woven as a person's blocks are: what names the same record twice is kept twice."""
     merged: dict[tuple[str, ...], list[Block]] = {}
     for block in blocks(text):
@@ -193,4 +190,4 @@ def _combined(text: str, added: Sequence[Owned]) -> str:
                 said.add(path[: depth + 1])
                 shown.append(Block(path=path[:depth], text=line))
         shown += inside
-    return joined(shown)
+    return join_blocks(shown)

@@ -10,14 +10,14 @@ from typing import Any
 
 from commonplace.engine import jobs
 from commonplace.files.artifacts import EVERYTHING, publish
-from commonplace.learning.artifacts import Held, edits_in, edits_json, ours, present, taken_in
-from commonplace.learning.consolidate_text import woven
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.artifacts import Artifact, edits_in, edits_json, load_artifacts, note_edits, own_text
+from commonplace.learning.hand_edits import merge_edits
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import (
     Change,
-    Consolidated,
     DeleteDocuments,
     Finish,
+    MarkConsolidated,
     PutDocument,
     Require,
     Restore,
@@ -29,7 +29,7 @@ from commonplace.model.jobs import Claim, Job
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import EMPTY, Channel, Json, Record
 from commonplace.model.values import Value
-from commonplace.text.blocks import blocks, joined, references
+from commonplace.text.blocks import blocks, join_blocks, references
 
 PREFIX = "consolidation/"
 KIND, KEY = "consolidate", "memory"  # the job of a project
@@ -37,7 +37,7 @@ TRIES = 3  # of an undo whose records others erase between the look and the comm
 KEEP = 20  # receipts: so many consolidations can be looked at; only the last can be taken back
 
 
-class Undone(Value):
+class UndoReport(Value):
     """The result of an undo."""
 
     receipt: str  #: of the consolidation that was taken back
@@ -48,12 +48,12 @@ class Undone(Value):
     theirs: tuple[str, ...] = ()  #: artifacts in which a person's words stay
 
 
-def job(place: Workplace, watermark: int = 0) -> Job:
+def consolidate_job(place: Workspace, watermark: int = 0) -> Job:
     """The one job of consolidation in the project."""
     return Job(scope=place.scope, kind=KIND, key=KEY, watermark=watermark)
 
 
-def receipts(place: Workplace) -> list[Document]:
+def consolidation_receipts(place: Workspace) -> list[Document]:
     """The receipts of consolidations, newest first."""
     where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.RECEIPT.value}))
     found = [one for one in place.store.documents(where, limit=EVERYTHING) if one.name.startswith(PREFIX)]
@@ -61,7 +61,7 @@ def receipts(place: Workplace) -> list[Document]:
 
 
 def receipt_changes(
-    place: Workplace,
+    place: Workspace,
     text: str,
     told: Mapping[str, Json],
     earlier: Sequence[Document],
@@ -76,16 +76,16 @@ def receipt_changes(
     return changes + ([DeleteDocuments(where=_filter(place, DocumentKind.RECEIPT, stale))] if stale else [])
 
 
-def _filter(place: Workplace, kind: DocumentKind, names: Collection[str]) -> DocumentFilter:
+def _filter(place: Workspace, kind: DocumentKind, names: Collection[str]) -> DocumentFilter:
     return DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({kind.value}), names=frozenset(names))
 
 
-def delete_artifacts(place: Workplace, names: Collection[str]) -> DeleteDocuments:
+def delete_artifacts(place: Workspace, names: Collection[str]) -> DeleteDocuments:
     """The change that erases these artifacts."""
     return DeleteDocuments(where=_filter(place, DocumentKind.ARTIFACT, names))
 
 
-def require_present(place: Workplace, records: Collection[Record]) -> Require:
+def require_present(place: Workspace, records: Collection[Record]) -> Require:
     """Refuse the transaction if one of these records was erased meanwhile."""
     ids = frozenset(one.id for one in records)
     where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)
@@ -98,14 +98,14 @@ def before_texts(found: Iterable[Document]) -> list[str]:
     return [was["text"] for before in told if isinstance(before, dict) for was in before.values() if was]
 
 
-def before_json(held: Held | None, known: Collection[str]) -> Json:
+def before_json(held: Artifact | None, known: Collection[str]) -> Json:
     """An artifact as it was in the store, to be put back; without what names a record that was erased."""
     if held is None or held.stored is None:
         return None
     return {"text": _less(held.stored, known), "metadata": dict(held.metadata)}
 
 
-def scrub_changes(place: Workplace, found: Sequence[Document], known: Collection[str]) -> list[Change]:
+def scrub_changes(place: Workspace, found: Sequence[Document], known: Collection[str]) -> list[Change]:
     """Receipts without what names a record that was erased: forgotten means gone from here, too."""
     changes: list[Change] = []
     for one in found:
@@ -123,22 +123,22 @@ def scrub_changes(place: Workplace, found: Sequence[Document], known: Collection
 def _less(text: str, known: Collection[str]) -> str:
     if references(text) <= set(known):
         return text
-    return joined([block for block in blocks(text) if references(block.text) <= set(known)])
+    return join_blocks([block for block in blocks(text) if references(block.text) <= set(known)])
 
 
 # Taking back
 
 
-def undo(place: Workplace, *, force: bool = False) -> Undone:
+def undo_consolidation(place: Workspace, *, force: bool = False) -> UndoReport:
     """Take the last consolidation back: artifacts as they were, replaced records live again, the others unmarked.
 
     What a person has written into artifacts stays, also what that consolidation has taken in.  Leaves its own receipt.
 
     Raises ``NotFound`` if there is none, ``Conflict`` if a person has edited since or another process is at work.
     """
-    found = receipts(place)
+    found = consolidation_receipts(place)
     last = _last(found)
-    held = present(place, before_texts(found))
+    held = load_artifacts(place, before_texts(found))
     changed = tuple(name for name, one in held.items() if one.edited)
     if changed and not force:
         raise Conflict(f"{', '.join(changed)} was edited since; --force takes the consolidation back all the same")
@@ -152,8 +152,8 @@ def undo(place: Workplace, *, force: bool = False) -> Undone:
 
 
 def _undo_changes(
-    place: Workplace, last: Document, held: Mapping[str, Held], found: Sequence[Document], claim: Claim
-) -> tuple[Sequence[Change], Undone]:
+    place: Workspace, last: Document, held: Mapping[str, Artifact], found: Sequence[Document], claim: Claim
+) -> tuple[Sequence[Change], UndoReport]:
     told: Any = last.metadata
     back = {name: _before_edits(was, held.get(name)) for name, was in told["before"].items()}
     put = {name: was for name, was in back.items() if was is not None}
@@ -161,12 +161,12 @@ def _undo_changes(
     again, marked = _still_replaced(place, told["superseded"]), _still_marked(place, told.get("marked"))
     changes: list[Change] = [_restore_artifact(place, name, was) for name, was in sorted(put.items())]
     changes += [delete_artifacts(place, gone)] if gone else []
-    changes += [Consolidated(ids=marked, at=None)] if marked else []
-    changes += [*_restore_changes(place, again), *taken_in(place, held.values())]
+    changes += [MarkConsolidated(ids=marked, at=None)] if marked else []
+    changes += [*_restore_changes(place, again), *note_edits(place, held.values())]
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
     receipt |= {"fingerprint": input_digest(place, restored=again), "restored": [record.id for record in again]}
     text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
-    done = Undone(
+    done = UndoReport(
         receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
         restored=tuple(record.id for record in again), unmarked=marked,
         theirs=tuple(name for name in sorted(put) if name in held and held[name].by_hand),
@@ -174,14 +174,14 @@ def _undo_changes(
     return [*changes, *receipt_changes(place, text, receipt, found), Finish(claim=claim, at=place.clock())], done
 
 
-def _before_edits(was: Mapping[str, Any] | None, held: Held | None) -> Mapping[str, Any] | None:
+def _before_edits(was: Mapping[str, Any] | None, held: Artifact | None) -> Mapping[str, Any] | None:
     """An artifact as it was before, with what a person has written in it by now; None: it was not there."""
     if held is None or not (held.by_hand or held.edits.struck):
         return was
     if held.whole:
         return {"text": held.text, "metadata": {"by_hand": True}}
     before = was or {"text": "", "metadata": {}}
-    text = woven(ours(before["text"], edits_in(before["metadata"])), held.edits)
+    text = merge_edits(own_text(before["text"], edits_in(before["metadata"])), held.edits)
     beside = {name: value for name, value in before["metadata"].items() if name not in ("owned", "struck")}
     return {"text": text, "metadata": beside | edits_json(held.edits)} if text else None
 
@@ -195,29 +195,29 @@ def _last(found: Sequence[Document]) -> Document:
 
 
 @contextmanager
-def hold_job(place: Workplace) -> Iterator[Claim]:
+def hold_job(place: Workspace) -> Iterator[Claim]:
     """Hold the job of consolidation, so that none can publish what is changed here."""
     if any(one.leased for one in place.store.jobs([place.scope], now=place.clock()) if one.job.kind == KIND):
         raise Conflict("a consolidation of this project is running; try again when it has ended")
     lease = timedelta(seconds=place.learning.phase2_lease_seconds)
-    claim = jobs.claim(place.store, job(place), lease=lease, clock=place.clock, force=True)
+    claim = jobs.claim(place.store, consolidate_job(place), lease=lease, clock=place.clock, force=True)
     if not isinstance(claim, Claim):
         raise Conflict(f"the consolidation of this project is {claim.reason.value}; try again when it has ended")
     with place.hold(claim, lease=lease):
         yield claim
 
 
-def _restore_artifact(place: Workplace, name: str, was: Mapping[str, Any]) -> PutDocument:
+def _restore_artifact(place: Workspace, name: str, was: Mapping[str, Any]) -> PutDocument:
     return place.document(DocumentKind.ARTIFACT, name, was["text"], Channel.CONSOLIDATION, was["metadata"])
 
 
-def _still_replaced(place: Workplace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
+def _still_replaced(place: Workspace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
     """Of the records that were replaced those that still are, by the same one."""
     pairs = [(place.store.get(one["old"]), one["new"]) for one in superseded]
     return [record for record, by in pairs if record is not None and record.superseded_by == by]
 
 
-def _still_marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _still_marked(place: Workspace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Of the records that were marked those that still bear this mark: what changed since has lost it by itself."""
     if told is None or not told["ids"]:  # a receipt from before marks were told
         return ()
@@ -226,7 +226,7 @@ def _still_marked(place: Workplace, told: Mapping[str, Any] | None) -> tuple[str
     return tuple(one.id for one in found if one.consolidated_at and one.consolidated_at.isoformat() == told["at"])
 
 
-def _restore_changes(place: Workplace, records: Sequence[Record]) -> list[Change]:
+def _restore_changes(place: Workspace, records: Sequence[Record]) -> list[Change]:
     if not records:
         return []
     ids = frozenset(record.id for record in records)
@@ -237,7 +237,7 @@ def _restore_changes(place: Workplace, records: Sequence[Record]) -> list[Change
 # What was there
 
 
-def input_digest(place: Workplace, *, restored: Sequence[Record] = ()) -> str:
+def input_digest(place: Workspace, *, restored: Sequence[Record] = ()) -> str:
     """A digest of everything that consolidation reads, as it will be when these records are back."""
     return fingerprint(records_of(place), extractions_of(place), restored=restored)
 
@@ -253,19 +253,19 @@ def fingerprint(
     return sha256("\n".join([*sorted(live), "", *sorted(told)]).encode()).hexdigest()
 
 
-def records_of(place: Workplace) -> list[Record]:
+def records_of(place: Workspace) -> list[Record]:
     """The live records of the project, and of nothing else."""
     where = Filter(scopes=frozenset({place.scope}), at=place.clock())
     return place.store.find(where, order=Order.ID, limit=EVERYTHING)
 
 
-def extractions_of(place: Workplace) -> list[Document]:
+def extractions_of(place: Workspace) -> list[Document]:
     """What was made of sessions, newest first, as many as one consolidation reads."""
     where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION.value}))
     return place.store.documents(where, limit=place.learning.max_raw_memories_for_global)
 
 
-def all_records(place: Workplace) -> dict[str, Record]:
+def all_records(place: Workspace) -> dict[str, Record]:
     """Every record of the project in whatever state, by the beginning of its id."""
     where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE)
     return {one.id[:SHORT]: one for one in place.store.find(where, order=Order.ID, limit=EVERYTHING)}

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from commonplace.engine.rendering import iso
-from commonplace.learning.consolidate_text import harmless
 from commonplace.model.documents import Document
 from commonplace.model.ids import SHORT
 from commonplace.model.records import Kind, Record
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
-from commonplace.text.blocks import INTRO
+from commonplace.text.blocks import INTRO, escape_tags
 from commonplace.text.cleaning import estimate_tokens, one_line, plain_line
 from commonplace.text.words import terms
 
@@ -67,7 +66,7 @@ class Line(Value):
 
 def decide_supersession(old: Record, new: Record) -> Supersession | None:
     """Whether the new record replaces the old one: same subject or key, later, and not trusted less."""
-    if not _about_the_same(old, new) or said_at(new) <= said_at(old) or new.trust < old.trust or old.pinned:
+    if not _about_the_same(old, new) or fact_date(new) <= fact_date(old) or new.trust < old.trust or old.pinned:
         return None
     what = "key" if old.key is not None and old.key == new.key else "subject"
     return Supersession(old=old, new=new, why=f"a later fact has the same {what}")
@@ -80,7 +79,7 @@ def _about_the_same(old: Record, new: Record) -> bool:
     return same_key or (subject(old) is not None and subject(old) == subject(new) and old.category == new.category)
 
 
-def said_at(record: Record) -> datetime:
+def fact_date(record: Record) -> datetime:
     """When it was true or happened, as far as is known."""
     return record.occurred_at or record.created_at
 
@@ -91,7 +90,7 @@ def subject(record: Record) -> str | None:
     return said if isinstance(said, str) and said else None
 
 
-def proposed(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+def propose_supersessions(records: Sequence[Record]) -> list[tuple[Record, Record]]:
     """Pairs of which the second seems to replace the first: by key, or by subject and likeness."""
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
@@ -101,7 +100,7 @@ def proposed(records: Sequence[Record]) -> list[tuple[Record, Record]]:
             groups.setdefault(("subject", record.category, about), []).append(record)
     pairs: list[tuple[Record, Record]] = []
     for (what, *_), group in sorted(groups.items()):
-        ordered = sorted(group, key=lambda one: (said_at(one), one.id))
+        ordered = sorted(group, key=lambda one: (fact_date(one), one.id))
         pairs += [
             (old, new)
             for number, old in enumerate(ordered)
@@ -115,20 +114,20 @@ def _seems_to_replace(old: Record, new: Record) -> bool:
     """A decision about a subject ends the one before; other facts have to look like it, or speak of a change."""
     if old.category == "decisions" or _CHANGE.search(new.content):
         return True
-    return likeness(old.content, new.content) >= ALIKE
+    return similarity(old.content, new.content) >= ALIKE
 
 
-def superseded(
+def find_supersessions(
     records: Sequence[Record], further: Iterable[tuple[Record, Record]] = ()
 ) -> tuple[list[Supersession], list[tuple[Record, Record]]]:
     """What replaces what, each old record by the latest one; and proposals that were turned down for lack of trust."""
     decided: dict[str, Supersession] = {}
     disputed: list[tuple[Record, Record]] = []
-    for old, new in [*proposed(records), *further]:
+    for old, new in [*propose_supersessions(records), *further]:
         found = decide_supersession(old, new)
         if found is not None:
             held = decided.get(old.id)
-            if held is None or (said_at(new), new.id) > (said_at(held.new), held.new.id):
+            if held is None or (fact_date(new), new.id) > (fact_date(held.new), held.new.id):
                 decided[old.id] = found
         elif _about_the_same(old, new) and new.trust < old.trust:
             disputed.append((old, new))
@@ -138,7 +137,7 @@ def superseded(
 # Likeness
 
 
-def likeness(one: str, other: str) -> float:
+def similarity(one: str, other: str) -> float:
     """How alike two texts are: terms in common, of all terms of both; 0..1."""
     return _jaccard(frozenset(terms(one)), frozenset(terms(other)))
 
@@ -180,12 +179,12 @@ def same_bag(one: frozenset[str], other: frozenset[str]) -> bool:
 # Lines
 
 
-def lines_of(
+def group_lines(
     records: Sequence[Record], *, stale: Mapping[str, Sequence[str]], disputed: Iterable[tuple[Record, Record]]
 ) -> list[Line]:
     """One line for what is said in the same words within a category; near ones know of each other."""
     same: dict[tuple[str, str], list[Record]] = {}
-    for record in sorted(records, key=lambda one: (said_at(one), one.id)):
+    for record in sorted(records, key=lambda one: (fact_date(one), one.id)):
         same.setdefault((record.category, record.content), []).append(record)
     lines = [Line(records=tuple(group)) for group in same.values()]
     near: dict[int, list[str]] = {}
@@ -205,9 +204,9 @@ def lines_of(
     ]
 
 
-def written(line: Line) -> str:
+def line_text(line: Line) -> str:
     """A line as an item of a list: the words whole, then where they come from."""
-    said = [harmless(part) for part in _indented(line.records[0].content)]
+    said = [escape_tags(part) for part in _indented(line.records[0].content)]
     beside = f"({'; '.join(_beside(line))})"
     if len(said) == 1:
         return f"- {said[0]} {beside}"
@@ -228,8 +227,8 @@ def _beside(line: Line) -> Iterator[str]:
     first = line.records[0]
     yield from (f"record {record.short}" for record in line.records)
     evidence = [ref for record in line.records for ref in evidence_of(record)]
-    yield from (harmless(one_line(ref).replace("(", "").replace(")", "")) for ref in evidence[:SHOWN_EVIDENCE])
-    yield f"{said_at(first):%Y-%m-%d}"
+    yield from (escape_tags(one_line(ref).replace("(", "").replace(")", "")) for ref in evidence[:SHOWN_EVIDENCE])
+    yield f"{fact_date(first):%Y-%m-%d}"
     yield f"trust {first.trust.name.lower()}"
     if line.near:
         yield "nearly the same as " + ", ".join(f"{name}" for name in line.near)
@@ -279,14 +278,14 @@ def _by_subject(lines: Sequence[Line]) -> Iterator[str]:
     shared = sorted(name for name, group in groups.items() if name and len(group) > 1)
     loose = [line for line in lines if plain_line(subject(line.records[0]) or "") not in shared]
     if loose:
-        yield "\n".join(written(line) for line in loose)
+        yield "\n".join(line_text(line) for line in loose)
     for name in shared:
-        yield f"### {harmless(name)}"
-        yield "\n".join(written(line) for line in groups[name])
+        yield f"### {escape_tags(name)}"
+        yield "\n".join(line_text(line) for line in groups[name])
 
 
 def _prose(extraction: Document) -> str:
-    parts = [harmless(part) for part in _indented((extraction.content or "").strip())]
+    parts = [escape_tags(part) for part in _indented((extraction.content or "").strip())]
     reference = f"(session:{plain_line(extraction.name).replace('(', '').replace(')', '')})"
     return "\n".join([f"- {parts[0]}", *(f"  {part}" if part else "" for part in parts[1:]), f"  {reference}"])
 
@@ -308,12 +307,12 @@ def summary_md(lines: Sequence[Line], *, most: int) -> str:
 def _worth(line: Line) -> tuple[bool, int, float, str]:
     pinned = any(record.pinned for record in line.records)
     used = sum(record.usage.recalls for record in line.records)
-    newest = max(line.records, key=lambda record: (said_at(record), record.id))
-    return not pinned, -used, -said_at(newest).timestamp(), newest.id
+    newest = max(line.records, key=lambda record: (fact_date(record), record.id))
+    return not pinned, -used, -fact_date(newest).timestamp(), newest.id
 
 
 def _summary_item(record: Record) -> str:
-    text = harmless(plain_line(record.content))
+    text = escape_tags(plain_line(record.content))
     cut = text if len(text) <= SUMMARY_CHARS else f"{text[:SUMMARY_CHARS].rstrip()} [cut; MEMORY.md has the whole]"
     return f"- {record.category}: {cut} (record {record.short})"
 
@@ -356,7 +355,7 @@ def _free_name(name: str, taken: Mapping[str, str]) -> str:
 
 def _skill(name: str, record: Record) -> str:
     beside = "; ".join(_beside(Line(records=(record,))))
-    body = "\n".join(harmless(part) for part in _indented(record.content))
+    body = "\n".join(escape_tags(part) for part in _indented(record.content))
     return f"{frontmatter(name, record.content)}\n{body}\n\nSource: {beside}"
 
 
@@ -372,7 +371,7 @@ def frontmatter(name: str, description: str) -> str:
 def raw_memories_md(extractions: Sequence[Document]) -> str:
     """What was made of each session, one after the other."""
     parts = [
-        f"## {plain_line(one.name)}\n\n{harmless((one.content or '').strip()) or 'Nothing.'}" for one in extractions
+        f"## {plain_line(one.name)}\n\n{escape_tags((one.content or '').strip()) or 'Nothing.'}" for one in extractions
     ]
     return "\n\n".join(["# Raw Memories", *(parts or ["No raw memories yet."])])
 
@@ -383,7 +382,7 @@ def rollout_summaries(extractions: Sequence[Document]) -> dict[str, str]:
     for one in extractions:
         told = one.metadata.get("summary")
         head = f"thread_id: {plain_line(one.name)}\nupdated_at: {iso(one.updated_at)}"
-        found[_rollout_path(one)] = f"{head}\n\n{harmless(str(told or '').strip())}".rstrip()
+        found[_rollout_path(one)] = f"{head}\n\n{escape_tags(str(told or '').strip())}".rstrip()
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Self
 from commonplace.app import App
 from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transcripts import Turn
-from commonplace.learning.extract import extract
+from commonplace.learning.extract import extract_sessions
 from commonplace.learning.opening import open_workspace, session_brief
 from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.documents import DocumentKind
@@ -69,6 +69,6 @@ class Execution:
     def _extract(self) -> None:
         if not self._turns or self.app.where.learning.mode == "host":
             return
-        report = extract(open_workspace(self.app), only=[self.session])
+        report = extract_sessions(open_workspace(self.app), only=[self.session])
         self.records = report.records
         self.notes += [f"{left.session} was not extracted: {left.reason}" for left in report.failed]

@@ -18,20 +18,20 @@ from commonplace.engine.forgetting import Erasure, without_erased_blocks, withou
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, join_chunks
 from commonplace.learning.extract_gate import Decision, comparable_text, decide
-from commonplace.learning.extractors import Thought, Transcript, by_model, by_rules
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Job, Reason, Skipped
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
 from commonplace.text.cleaning import slug
 
-JOB = "extract"
+EXTRACT_JOB = "extract"
 CONSOLIDATE = ("consolidate", "memory")  # the kind and the key of the job that follows
 PAGE = 1000  # chunks that are read at once
 TOKEN_CHARS = 4  # at most, as tokens are counted here
@@ -41,7 +41,7 @@ OUTSIDE_CHARS = 200
 SLUG_CHARS = 40
 GATE_TRIES = 20  # to judge and write while others write as well; each failure means that somebody else got on
 
-Think: TypeAlias = Callable[[Transcript], Thought]
+Think: TypeAlias = Callable[[Transcript], Extraction]
 
 
 class ExtractedSession(Value):
@@ -88,13 +88,13 @@ class ExtractReport(Value):
         return not self.failed and all(left.reason != Reason.EXHAUSTED for left in self.skipped)
 
 
-def extract(
-    place: Workplace,
+def extract_sessions(
+    place: Workspace,
     *,
     exclude: str | None = None,
     only: Collection[str] | None = None,
     force: bool = False,
-    tell: Tell = silent,
+    tell: ProgressCallback = no_progress,
 ) -> ExtractReport:
     """Make records of sessions that changed since they were last looked at, are at rest and not too old.
 
@@ -102,7 +102,7 @@ def extract(
     up to date.  ``exclude`` is the session that is under way.
     """
     think = choose_extractor(place)
-    run = Run(place, choose_sessions(place, exclude=exclude, only=only, force=force), tell)
+    run = ExtractRun(place, choose_sessions(place, exclude=exclude, only=only, force=force), tell)
     at_once = place.learning.stage1_concurrency if place.learning.mode == "model" else 1
     workers = min(at_once, len(run.waiting)) or 1
     with ThreadPoolExecutor(workers, thread_name_prefix="extract") as pool:
@@ -111,7 +111,7 @@ def extract(
     return run.report()
 
 
-def choose_extractor(place: Workplace) -> Think:
+def choose_extractor(place: Workspace) -> Think:
     """The way to think that the settings choose.  Raises ``ConfigError`` before anything is claimed."""
     learning = place.learning
     if learning.mode == "host":
@@ -122,7 +122,7 @@ def choose_extractor(place: Workplace) -> Think:
     return lambda transcript: by_model(transcript, model, learning, place.prompt)
 
 
-class Choice(Value):
+class SessionChoice(Value):
     """Which sessions a run looks at."""
 
     sessions: tuple[Document, ...]  #: to be claimed, newest first
@@ -131,7 +131,9 @@ class Choice(Value):
     force: bool = False
 
 
-def choose_sessions(place: Workplace, *, exclude: str | None, only: Collection[str] | None, force: bool) -> Choice:
+def choose_sessions(
+    place: Workspace, *, exclude: str | None, only: Collection[str] | None, force: bool
+) -> SessionChoice:
     """The project's newest sessions that are due, and why the others are not."""
     learning = place.learning
     limit = learning.thread_scan_limit if only is None else len(only)
@@ -143,7 +145,7 @@ def choose_sessions(place: Workplace, *, exclude: str | None, only: Collection[s
     done = {
         state.job.key: state.done
         for state in place.store.jobs([place.scope], now=place.clock())
-        if state.job.kind == JOB
+        if state.job.kind == EXTRACT_JOB
     }
     reasons = {
         document.name: _skip_reason(
@@ -152,7 +154,7 @@ def choose_sessions(place: Workplace, *, exclude: str | None, only: Collection[s
         for document in seen[:limit]
     }
     more = (f"only the newest {limit} sessions were looked at",) if len(seen) > limit else ()
-    return Choice(
+    return SessionChoice(
         sessions=tuple(document for document in seen[:limit] if reasons[document.name] is None),
         skipped=tuple(UnfinishedSession(session=name, reason=reason) for name, reason in reasons.items() if reason),
         notes=more, force=force,
@@ -160,12 +162,12 @@ def choose_sessions(place: Workplace, *, exclude: str | None, only: Collection[s
 
 
 def _skip_reason(
-    place: Workplace, document: Document, done: int | None, *, exclude: str | None, named: bool, force: bool
+    place: Workspace, document: Document, done: int | None, *, exclude: str | None, named: bool, force: bool
 ) -> str | None:
     """Why a session is not due; None if it is."""
     if document.name == exclude:
         return "under way"
-    if not force and done is not None and done >= watermark(document):
+    if not force and done is not None and done >= session_watermark(document):
         return Reason.UP_TO_DATE
     if named or force:
         return None
@@ -177,16 +179,16 @@ def _skip_reason(
     return None
 
 
-def watermark(document: Document) -> int:
+def session_watermark(document: Document) -> int:
     """How new a session is: it rises whenever more of it, or something else, is indexed."""
     revision = document.metadata.get("revision")
     return revision if isinstance(revision, int) else int(document.updated_at.timestamp() * 1_000_000)
 
 
-class Run:
+class ExtractRun:
     """One run: what waits, what is claimed, what came of it.  Several threads may work in it."""
 
-    def __init__(self, place: Workplace, choice: Choice, tell: Tell = silent) -> None:
+    def __init__(self, place: Workspace, choice: SessionChoice, tell: ProgressCallback = no_progress) -> None:
         self._place, self._tell, self._force = place, tell, choice.force
         self.waiting = list(choice.sessions)
         self._all = len(self.waiting)
@@ -227,7 +229,7 @@ class Run:
 
     def _claim(self, document: Document, lease: timedelta) -> Claim | Skipped:
         place = self._place
-        job = Job(scope=place.scope, kind=JOB, key=document.name, watermark=watermark(document))
+        job = Job(scope=place.scope, kind=EXTRACT_JOB, key=document.name, watermark=session_watermark(document))
         return jobs.claim(place.store, job, lease=lease, clock=place.clock, force=self._force)
 
     def _one(self, claim: Claim, document: Document, think: Think, lease: timedelta) -> None:
@@ -236,11 +238,11 @@ class Run:
         retry_after = timedelta(seconds=place.learning.stage1_retry_delay_seconds)
         try:
             with place.hold(claim, lease=lease, retry_after=retry_after):
-                self.write(claim, document, think(transcript_of(place, document)))
+                self.write(claim, document, think(load_transcript(place, document)))
         except (LeaseLost, ProviderError, InvalidInput, Conflict, NotFound) as error:
             self.refuse(document.name, place.clean(error))
 
-    def write(self, claim: Claim, document: Document, thought: Thought) -> None:
+    def write(self, claim: Claim, document: Document, thought: Extraction) -> None:
         """Write all results of a session at once; raises ``LeaseLost`` if another worker has taken it over.
 
         If others have written in between, it is judged again by what is there now.
@@ -272,7 +274,7 @@ class Run:
         )  # fmt: skip
 
 
-def transcript_of(place: Workplace, document: Document) -> Transcript:
+def load_transcript(place: Workspace, document: Document) -> Transcript:
     """A session as it was indexed: redacted, filtered, without what memory injected.
 
     Of one that is too long its beginning and its end are held, more of both than a model is ever shown: however long a
@@ -285,7 +287,7 @@ def transcript_of(place: Workplace, document: Document) -> Transcript:
     return Transcript(name=document.name, turns=ends.turns)
 
 
-def _turns(place: Workplace, document: Document) -> Iterator[Turn]:
+def _turns(place: Workspace, document: Document) -> Iterator[Turn]:
     """The turns of a session one by one, read page by page; a turn may begin on one page and end on another."""
     where = DocumentFilter(
         scopes=frozenset({document.scope}), kinds=frozenset({document.kind}), names=frozenset({document.name})
@@ -335,7 +337,7 @@ class _Ends:
 
 
 def changes_of(
-    place: Workplace, claim: Claim, document: Document, thought: Thought
+    place: Workspace, claim: Claim, document: Document, thought: Extraction
 ) -> tuple[Sequence[Change], ExtractedSession | None]:
     """The changes that finish a job, and what they store; None if there is no output."""
     extraction = DocumentFilter(
@@ -361,7 +363,7 @@ def changes_of(
     return [*passed.changes, text, Enqueue(job=due), end], taken
 
 
-def _without_erased(thought: Thought, words: frozenset[str]) -> Thought:
+def _without_erased(thought: Extraction, words: frozenset[str]) -> Extraction:
     """Remove the words of records that a person has erased: the transcript may still have them."""
     if not words:
         return thought
@@ -375,7 +377,7 @@ def _without_erased(thought: Thought, words: frozenset[str]) -> Thought:
 
 
 def _metadata(
-    place: Workplace, claim: Claim, thought: Thought, passed: Decision, earlier: Document | None
+    place: Workspace, claim: Claim, thought: Extraction, passed: Decision, earlier: Document | None
 ) -> Mapping[str, Json]:
     """What is known about an extraction beside its text; digests tell forgotten facts, and nothing else, again."""
     before = earlier.metadata.get("digests") if earlier else None

@@ -13,7 +13,7 @@ from commonplace.engine.admission import Admitted
 from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
 from commonplace.learning.rules import Proposal
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
@@ -52,7 +52,7 @@ class Decision(Value):
 
 
 def decide(
-    place: Workplace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
+    place: Workspace, session: str, proposals: Sequence[Proposal], *, earlier: Document | None = None
 ) -> Decision:
     """Decide what is stored of some proposals; ``earlier`` is the former extraction of this session."""
     gate = _Decider(place, session, earlier)
@@ -78,7 +78,7 @@ def _folded(text: str) -> str:
 class _Known:
     """What is stored already, looked up by its words: only what a proposal can collide with is read."""
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: Workspace) -> None:
         scopes = frozenset({place.scope} | ({place.personal} if place.personal else set()))
         self._store, self._where = place.store, Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
         self.unchanged = Require(where=self._where, digest=place.store.versions_digest(self._where))
@@ -128,7 +128,7 @@ class _Known:
 class _Decider:
     """What comes of each proposal."""
 
-    def __init__(self, place: Workplace, session: str, earlier: Document | None) -> None:
+    def __init__(self, place: Workspace, session: str, earlier: Document | None) -> None:
         self._place, self._session = place, session
         self._known = _Known(place)
         self._erased_digests = _erased_digests(place, earlier)
@@ -242,7 +242,7 @@ def worthless_reason(content: str) -> str | None:
     return None
 
 
-def _erased_digests(place: Workplace, earlier: Document | None) -> frozenset[str]:
+def _erased_digests(place: Workspace, earlier: Document | None) -> frozenset[str]:
     """What was made of this session once and erased by a person since: old transcripts must not bring it back."""
     made = earlier.metadata.get("digests") if earlier else None
     if not isinstance(made, dict):

@@ -1,8 +1,8 @@
 """Extraction without a key: the work is written as files, a coding agent thinks, and its answers pass the same gate.
 
-``prepare`` claims sessions for a day and writes each as a folder with the question; ``commit`` takes the answers.  What
-was prepared is sealed with a key of this machine: work that was altered, or taken over by somebody else meanwhile, is
-refused by name.  Transcripts come from the store, so they are redacted already.
+``prepare_extraction`` claims sessions for a day and writes each as a folder with the question; ``commit_extraction``
+takes the answers.  What was prepared is sealed with a key of this machine: work that was altered, or taken over by
+another process meanwhile, is refused by name.  Transcripts come from the store, so they are redacted already.
 """
 
 from __future__ import annotations
@@ -10,20 +10,30 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from commonplace.app import App
 from commonplace.files import disk as files
-from commonplace.learning.extract import JOB, Choice, ExtractReport, Run, choose_sessions, transcript_of
-from commonplace.learning.extractors import SYSTEM, parsed, question, thought
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.extract import (
+    EXTRACT_JOB,
+    ExtractReport,
+    ExtractRun,
+    SessionChoice,
+    choose_sessions,
+    load_transcript,
+)
+from commonplace.learning.extractors import SYSTEM, parse_reply, session_prompt, to_extraction
+from commonplace.learning.opening import open_learning_workspace
+from commonplace.learning.workspace import Workspace
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from commonplace.model.jobs import Claim, Job
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -43,6 +53,7 @@ Each folder here holds one finished session. For each of them:
 Change no other file. Then run `commonplace extract --commit` with this folder: it checks every answer, keeps what
 passes and names what does not. Work that is not committed within a day is given to others.
 """
+PREPARED = "extract"  # the folder of prepared sessions, in the data folder
 
 
 class Prepared(Value):
@@ -53,18 +64,18 @@ class Prepared(Value):
     report: ExtractReport  #: what was left alone, and why
 
 
-def prepare(
-    place: Workplace,
+def prepare_extraction(
+    place: Workspace,
     folder: str,
     *,
     exclude: str | None = None,
     only: Collection[str] | None = None,
     force: bool = False,
-    tell: Tell = silent,
+    tell: ProgressCallback = no_progress,
 ) -> Prepared:
     """Claim the sessions that are due and write each as a folder; the claim holds for a day."""
     _refuse_strangers(folder)
-    run = Run(place, choose_sessions(place, exclude=exclude, only=only, force=force))
+    run = ExtractRun(place, choose_sessions(place, exclude=exclude, only=only, force=force))
     of = len(run.waiting)
     written: list[str] = []
     while found := run.next(LEASE):
@@ -78,10 +89,10 @@ def prepare(
     return Prepared(folder=folder, sessions=tuple(written), report=run.report())
 
 
-def commit(place: Workplace, folder: str, *, tell: Tell = silent) -> ExtractReport:
+def commit_extraction(place: Workspace, folder: str, *, tell: ProgressCallback = no_progress) -> ExtractReport:
     """Take the answers that are there; what passes is kept and its folder goes, the rest stays and is named."""
     works = list(_works(folder))
-    run = Run(place, Choice(sessions=(), skipped=()))
+    run = ExtractRun(place, SessionChoice(sessions=(), skipped=()))
     for number, (path, work) in enumerate(works, start=1):
         name = str(work.get("session") or os.path.basename(path))
         try:
@@ -101,9 +112,9 @@ def commit(place: Workplace, folder: str, *, tell: Tell = silent) -> ExtractRepo
     return run.report()
 
 
-def _write(place: Workplace, folder: str, claim: Claim, document: Document) -> None:
+def _write(place: Workspace, folder: str, claim: Claim, document: Document) -> None:
     name = f"{slug(document.name)[:40]}-{sha256(document.name.encode()).hexdigest()[:8]}"
-    asked = question(transcript_of(place, document), place.learning, place.prompt)
+    asked = session_prompt(load_transcript(place, document), place.learning, place.prompt)
     prompt = f"{place.prompt(SYSTEM).strip()}\n\n{asked.strip()}\n"
     work = {
         "session": document.name,
@@ -120,13 +131,13 @@ def _write(place: Workplace, folder: str, claim: Claim, document: Document) -> N
     files.replace(folder, os.path.join(name, WORK), f"{sealed}\n".encode())
 
 
-def _seal(place: Workplace, work: Mapping[str, Any]) -> str:
+def _seal(place: Workspace, work: Mapping[str, Any]) -> str:
     """What only this machine can say about a piece of work."""
     said = json.dumps({key: value for key, value in work.items() if key != "seal"}, sort_keys=True)
     return hmac.new(place.secret(), said.encode(), sha256).hexdigest()
 
 
-def _claim(place: Workplace, path: str, work: Mapping[str, Any]) -> Claim:
+def _claim(place: Workspace, path: str, work: Mapping[str, Any]) -> Claim:
     """The claim that a piece of work was prepared under, if nobody has altered it."""
     prompt = _read(path, PROMPT) or b""
     if not hmac.compare_digest(str(work.get("seal", "")), _seal(place, work)):
@@ -135,11 +146,11 @@ def _claim(place: Workplace, path: str, work: Mapping[str, Any]) -> Claim:
         raise InvalidInput(f"{PROMPT} is not as it was prepared; prepare it again")
     if work["scope"] != str(place.scope):
         raise InvalidInput(f"it was prepared for {work['scope']}, and this is {place.scope}")
-    job = Job(scope=Scope.parse(work["scope"]), kind=JOB, key=work["session"], watermark=work["watermark"])
+    job = Job(scope=Scope.parse(work["scope"]), kind=EXTRACT_JOB, key=work["session"], watermark=work["watermark"])
     return Claim(job=job, token=work["token"], until=datetime.fromisoformat(work["until"]))
 
 
-def _take(place: Workplace, run: Run, claim: Claim, answer: bytes) -> None:
+def _take(place: Workspace, run: ExtractRun, claim: Claim, answer: bytes) -> None:
     name = claim.job.key
     where = DocumentFilter(
         scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.SESSION}), names=frozenset({name})
@@ -151,8 +162,8 @@ def _take(place: Workplace, run: Run, claim: Claim, answer: bytes) -> None:
         text = answer.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{ANSWER} is not UTF-8 at byte {error.start}") from error
-    reply = parsed(text)
-    run.write(claim, document, thought(reply, transcript_of(place, document), mode="host"))
+    reply = parse_reply(text)
+    run.write(claim, document, to_extraction(reply, load_transcript(place, document), mode="host"))
 
 
 def _works(folder: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -205,3 +216,26 @@ def _refuse_strangers(folder: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"{folder!r} cannot be made: {error.strerror}") from error
+
+
+# As a prompt of a host
+
+
+def extraction_prompt(app: App, session: str | None) -> str:
+    """Prepare the sessions that are due, or one of them, and return what to ask of a model."""
+    work = open_learning_workspace(app)
+    folder = os.path.join(app.where.home, PREPARED, _folder_name(work.scope))
+    done = prepare_extraction(work, folder, only=[session.removeprefix("session:")] if session else None)
+    if not done.sessions:
+        reasons = sorted({str(skipped.reason) for skipped in done.report.skipped})
+        because = f" ({'; '.join(reasons)})" if reasons else ""
+        return f"No session waits to be extracted{because}. Say so; there is nothing to do."
+    count = f"{len(done.sessions)} finished session{'s' if len(done.sessions) > 1 else ''}"
+    return (
+        f"{count} of this project can be learned from. The work lies in {folder}\n\n{INSTRUCTIONS}\n"
+        f"The last command is: commonplace extract --commit {shlex.quote(folder)}\n"
+    )
+
+
+def _folder_name(scope: Scope) -> str:
+    return f"{slug(scope.name)[:40]}-{sha256(str(scope).encode()).hexdigest()[:8]}"

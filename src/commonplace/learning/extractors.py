@@ -7,20 +7,17 @@ when it was said and how far it can be trusted is decided here, from the words t
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from importlib.resources import files
 from typing import Any
 
 from commonplace.config.learning import Learning
 from commonplace.engine.transcripts import TOOL, Turn
 from commonplace.learning import rules
+from commonplace.learning.model_prompts import BadReply, fill_template, load_reply
 from commonplace.learning.rules import Proposal
 from commonplace.model.documents import DocumentKind
-from commonplace.model.errors import ConfigError, InvalidInput
-from commonplace.model.ports import Answer, Model
+from commonplace.model.ports import Model, ModelAnswer
 from commonplace.model.records import CATEGORIES, CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.text.cleaning import estimate_tokens, one_line
@@ -35,8 +32,6 @@ QUOTE_WORDS = 2  # fewer are in every session, and prove nothing
 SHARED = 0.5  # of a fact's words that the user must have said, if their words are to vouch for it
 KEYS = frozenset({"rollout_summary", "rollout_slug", "raw_memory"})
 RECORD_KEYS = frozenset({"content", "category", "scope", "quote", "turns", "subject"})
-PROMPTS = "prompts"
-PROMPT_BYTES = 262_144
 
 
 class Transcript(Value):
@@ -51,7 +46,7 @@ class Transcript(Value):
         return max((turn.occurred_at for turn in self.turns if turn.occurred_at), default=None)
 
 
-class Thought(Value):
+class Extraction(Value):
     """What was made of a session, before any gate."""
 
     summary: str = ""
@@ -69,20 +64,16 @@ class Thought(Value):
         return not (self.summary.strip() or self.raw.strip() or self.proposals)
 
 
-class BadReply(InvalidInput):
-    """An answer that does not keep to the contract."""
-
-
 # Rules
 
 
-def by_rules(transcript: Transcript, *, most: int) -> Thought:
+def by_rules(transcript: Transcript, *, most: int) -> Extraction:
     """What the rules find: every fact with its quote."""
     found = rules.extract(transcript.turns, most=most)
     if not found:
-        return Thought(mode="rules")
+        return Extraction(mode="rules")
     lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(transcript, one)})" for one in found]
-    return Thought(
+    return Extraction(
         mode="rules", proposals=tuple(found), raw="\n".join(lines), slug=None,
         summary="; ".join(one_line(one.content).rstrip(".") for one in found[:3]),
     )  # fmt: skip
@@ -95,40 +86,40 @@ def _evidence(transcript: Transcript, proposal: Proposal) -> str:
 # A model
 
 
-def by_model(transcript: Transcript, model: Model, learning: Learning, prompt: Callable[[str], str]) -> Thought:
+def by_model(transcript: Transcript, model: Model, learning: Learning, prompt: Callable[[str], str]) -> Extraction:
     """What a model makes of it; an answer that breaks the contract is asked for once more, with the reason.
 
     Raises ``ProviderError`` and ``BadReply``.
     """
     window = max(model.window or learning.fallback_token_limit, WINDOW_LEAST)
     most = int(min(max(window * ANSWER_SHARE, ANSWER_LEAST), ANSWER_MOST))
-    system, asked = prompt(SYSTEM), question(transcript, learning, prompt, window=window)
-    answers: list[Answer] = []
+    system, asked = prompt(SYSTEM), session_prompt(transcript, learning, prompt, window=window)
+    answers: list[ModelAnswer] = []
     for retry in (False, True):
         answers.append(model.ask(system, asked, most=most, effort="low"))
         try:
-            reply = parsed(answers[-1].text)
+            reply = parse_reply(answers[-1].text)
             break
         except BadReply as error:
             if retry:
                 raise
             asked = f"{asked}\n\nYour last answer could not be used: {error}. Answer with the JSON object alone."
-    return thought(reply, transcript, mode="model").replace(
+    return to_extraction(reply, transcript, mode="model").replace(
         model=answers[-1].model, tokens_in=sum(answer.tokens_in for answer in answers),
         tokens_out=sum(answer.tokens_out for answer in answers),
     )  # fmt: skip
 
 
-def question(
+def session_prompt(
     transcript: Transcript, learning: Learning, prompt: Callable[[str], str], *, window: int | None = None
 ) -> str:
     """What a model is asked about a session: the template with as much of the session as fits."""
     room = int(max(window or learning.fallback_token_limit, WINDOW_LEAST) * learning.rollout_payload_percent)
-    shown = truncated(written(transcript), min(room, learning.phase1_input_token_limit))
-    return filled(prompt(INPUT), {"session_id": transcript.name, "transcript": shown})
+    shown = truncate_middle(transcript_text(transcript), min(room, learning.phase1_input_token_limit))
+    return fill_template(prompt(INPUT), {"session_id": transcript.name, "transcript": shown})
 
 
-def written(transcript: Transcript) -> str:
+def transcript_text(transcript: Transcript) -> str:
     """The turns as JSON, one a line: no text can end its line, so none can pose as another turn."""
     return "\n".join(
         json.dumps(
@@ -140,7 +131,7 @@ def written(transcript: Transcript) -> str:
     )
 
 
-def truncated(text: str, tokens: int) -> str:
+def truncate_middle(text: str, tokens: int) -> str:
     """The first 60 and the last 40 percent of what fits, around the mark."""
     size = estimate_tokens(text)
     if size <= tokens:
@@ -155,55 +146,15 @@ def truncated(text: str, tokens: int) -> str:
     return MARK
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with its places filled, in one go: what is filled in is not searched for places."""
-    return re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda place: values.get(place[1], place[0]), template)
-
-
-def prompts_in(folder: str | None) -> Callable[[str], str]:
-    """Prompt files by name: a project's own in ``prompts/`` of its folder before ours."""
-
-    def read(name: str) -> str:
-        path = os.path.join(folder, PROMPTS, name) if folder else ""
-        try:
-            with open(path, "rb") as file:
-                return file.read(PROMPT_BYTES).decode()
-        except FileNotFoundError:
-            return files("commonplace").joinpath("learning", PROMPTS, name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot be read: {error}", file=path) from error
-
-    return read
-
-
 # The contract
 
 
-def parsed(text: str) -> Mapping[str, Any]:
+def parse_reply(text: str) -> Mapping[str, Any]:
     """The object that an answer is, or holds.  Raises ``BadReply`` with what is wrong."""
-    if not text.strip():
-        raise BadReply("the answer is empty")
-    try:
-        reply = json.loads(text)
-    except (ValueError, RecursionError):
-        reply = _rescued(text)
-    return checked(reply)
+    return check_reply(load_reply(text))
 
 
-def _rescued(text: str) -> Any:
-    """The object between the first and the last brace: models like to say something around it."""
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
-        raise BadReply("the answer is not JSON")
-    try:
-        return json.loads(text[start : end + 1])
-    except ValueError as error:
-        raise BadReply(f"the answer is not JSON: {error}") from None
-    except RecursionError:
-        raise BadReply("the answer is nested too deeply") from None
-
-
-def checked(reply: Any) -> Mapping[str, Any]:
+def check_reply(reply: Any) -> Mapping[str, Any]:
     """Refuse whatever has other keys or values than agreed: exactly three keys, and perhaps ``records``."""
     if not isinstance(reply, dict):
         raise BadReply(f"the answer is not an object but {type(reply).__name__}")
@@ -245,9 +196,9 @@ def _unfit(record: Any) -> str | None:
     return next((reason for reason, is_so in wrong.items() if is_so), None)
 
 
-def thought(reply: Mapping[str, Any], transcript: Transcript, *, mode: str) -> Thought:
+def to_extraction(reply: Mapping[str, Any], transcript: Transcript, *, mode: str) -> Extraction:
     """What a checked answer proposes, each fact with the evidence that the session itself gives."""
-    return Thought(
+    return Extraction(
         mode=mode, summary=reply["rollout_summary"], slug=reply["rollout_slug"], raw=reply["raw_memory"],
         proposals=tuple(_proposal(record, transcript) for record in reply.get("records", [])),
     )  # fmt: skip

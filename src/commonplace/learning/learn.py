@@ -11,19 +11,19 @@ from typing import Any
 from commonplace.engine.rendering import iso
 from commonplace.files.artifacts import EVERYTHING, LEARNED, WOVEN, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
-from commonplace.learning.artifacts import Held, edits_json, present, taken_in
-from commonplace.learning.consolidate import ConsolidateReport, consolidate, describe
-from commonplace.learning.consolidate_text import Edits, woven
-from commonplace.learning.extract import ExtractReport, extract
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.artifacts import Artifact, edits_json, load_artifacts, note_edits
+from commonplace.learning.consolidate import ConsolidateReport, consolidate_memory, describe
+from commonplace.learning.extract import ExtractReport, extract_sessions
+from commonplace.learning.hand_edits import Edits, merge_edits
+from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, Delete, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
-from commonplace.text.blocks import Owned, level_of
+from commonplace.text.blocks import OwnedBlock, level_of
 
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
@@ -31,7 +31,7 @@ SUBJECT_LEVEL = 3  # of a heading from which on it is in the words of records
 OFF = "learning is switched off: `memories.enabled: true` in .commonplace/config.yaml switches it on"
 
 
-class Learned(Value):
+class LearnReport(Value):
     """What one run did."""
 
     skipped: str | None = None  #: why nothing was done at all
@@ -47,7 +47,7 @@ class Learned(Value):
         return [*_extract_lines(self.extracted), *_consolidate_lines(self.consolidated)]
 
 
-class Cleared(Value):
+class ClearReport(Value):
     """What was erased."""
 
     records: tuple[str, ...]  #: ids
@@ -56,7 +56,7 @@ class Cleared(Value):
     pending: bool = False  #: a reader still holds old bytes
 
 
-def skip_reason(place: Workplace, *, depth: int, saved: bool) -> str | None:
+def skip_reason(place: Workspace, *, depth: int, saved: bool) -> str | None:
     """Why a start-up learns nothing; None if it does."""
     if not place.learning.enabled:
         return OFF
@@ -65,25 +65,32 @@ def skip_reason(place: Workplace, *, depth: int, saved: bool) -> str | None:
     return None if saved else "this session is not saved"
 
 
-def learn(
-    place: Workplace, *, active: str | None = None, depth: int = 0, saved: bool = True, tell: Tell = silent
-) -> Learned:
+def learn_from_sessions(
+    place: Workspace,
+    *,
+    active: str | None = None,
+    depth: int = 0,
+    saved: bool = True,
+    tell: ProgressCallback = no_progress,
+) -> LearnReport:
     """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
     if reason := skip_reason(place, depth=depth, saved=saved):
-        return Learned(skipped=reason)
+        return LearnReport(skipped=reason)
     if place.learning.mode == "host":
         publish(place)
-        return Learned(skipped="memories.mode is host: the thinking waits for `extract` and `consolidate --prepare`")
+        return LearnReport(
+            skipped="memories.mode is host: the thinking waits for `extract` and `consolidate --prepare`"
+        )
     troubles: list[str] = []
     extracted = None
     try:
-        extracted = extract(place, exclude=active, tell=tell)
+        extracted = extract_sessions(place, exclude=active, tell=tell)
         troubles += [f"session {left.session}: {left.reason}" for left in extracted.failed]
     except (ConfigError, InvalidInput, ProviderError) as error:  # what was extracted before can be consolidated
         troubles.append(f"nothing was extracted: {error}")
-    consolidated = consolidate(place, tell=tell)
+    consolidated = consolidate_memory(place, tell=tell)
     troubles += [f"consolidation: {consolidated.reason}"] if consolidated.status == "failed" else []
-    report = Learned(extracted=extracted, consolidated=consolidated, troubles=tuple(troubles))
+    report = LearnReport(extracted=extracted, consolidated=consolidated, troubles=tuple(troubles))
     place.store.apply(
         [place.document(DocumentKind.RECEIPT, LAST, "\n".join(report.lines), Channel.AGENT, _metadata(place, report))]
     )
@@ -109,7 +116,7 @@ def _consolidate_lines(report: ConsolidateReport | None) -> list[str]:
     return [describe(report)]
 
 
-def _metadata(place: Workplace, report: Learned) -> Mapping[str, Json]:
+def _metadata(place: Workspace, report: LearnReport) -> Mapping[str, Json]:
     skipped = report.extracted.skipped if report.extracted else ()
     return {
         "at": iso(place.clock()),
@@ -119,7 +126,7 @@ def _metadata(place: Workplace, report: Learned) -> Mapping[str, Json]:
     }
 
 
-def last(place: Workplace) -> Mapping[str, Any] | None:
+def last_run(place: Workspace) -> Mapping[str, Any] | None:
     """What the last run left; None if there was none."""
     where = DocumentFilter(
         scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.RECEIPT.value}), names=frozenset({LAST})
@@ -130,32 +137,32 @@ def last(place: Workplace) -> Mapping[str, Any] | None:
 # By hand
 
 
-def enqueue(place: Workplace) -> None:
+def enqueue_consolidation(place: Workspace) -> None:
     """Ask for a consolidation at the next start-up, even if nothing has changed."""
-    place.store.apply([Enqueue(job=ledger.job(place), force=True)])
+    place.store.apply([Enqueue(job=ledger.consolidate_job(place), force=True)])
 
 
-def clear(place: Workplace, *, every: bool = False) -> Cleared:
+def clear_learned(place: Workspace, *, every: bool = False) -> ClearReport:
     """Erase what this project learned: extractions, artifacts, receipts, and the records that were made of sessions.
 
     Records that a person wrote stay unless ``every`` is given, and so do a person's own words in artifacts.  Sessions
     stay indexed and are not extracted again until they change.
     """
-    held = present(place, ledger.before_texts(ledger.receipts(place)))
+    held = load_artifacts(place, ledger.before_texts(ledger.consolidation_receipts(place)))
     theirs = {name: one for name, one in held.items() if one.by_hand}
     with ledger.hold_job(place) as claim:
         ids = _ids(place, every=every)
         erase: list[Change] = [Delete(where=_only(place, ids))] if ids else []
-        end = [*taken_in(place, held.values()), Finish(claim=claim, at=place.clock())]
+        end = [*note_edits(place, held.values()), Finish(claim=claim, at=place.clock())]
         outcomes = place.store.apply([*erase, *_document_changes(place, theirs, every=every), *end])
     publish(place)
     erased = outcomes[0].gone if ids else ()
     documents = sum(len(one.gone) for one in outcomes) - len(erased)
     pending = any(one.erasing for one in outcomes)
-    return Cleared(records=erased, documents=documents, kept=tuple(sorted(theirs)), pending=pending)
+    return ClearReport(records=erased, documents=documents, kept=tuple(sorted(theirs)), pending=pending)
 
 
-def _document_changes(place: Workplace, theirs: Mapping[str, Held], *, every: bool) -> list[Change]:
+def _document_changes(place: Workspace, theirs: Mapping[str, Artifact], *, every: bool) -> list[Change]:
     """The changes that erase what was learned, but for a person's own words."""
     gone = {name for name in stored_artifacts(place) if name not in theirs and (every or name != LEARNED)}
     changes: list[Change] = [ledger.delete_artifacts(place, gone)] if gone else []
@@ -164,13 +171,13 @@ def _document_changes(place: Workplace, theirs: Mapping[str, Held], *, every: bo
         changes.append(DeleteDocuments(where=where))
     for name, one in theirs.items():
         edits = Edits(owned=_without_neighbours(one.edits.owned))
-        text = woven("", edits) if name in WOVEN else one.text
+        text = merge_edits("", edits) if name in WOVEN else one.text
         metadata = edits_json(edits) if name in WOVEN else {"by_hand": True}
         changes.append(place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, metadata))
     return changes
 
 
-def _without_neighbours(owned: Sequence[Owned]) -> tuple[Owned, ...]:
+def _without_neighbours(owned: Sequence[OwnedBlock]) -> tuple[OwnedBlock, ...]:
     """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
     theirs = {one.text for one in owned}
     return tuple(
@@ -182,11 +189,11 @@ def _without_neighbours(owned: Sequence[Owned]) -> tuple[Owned, ...]:
     )
 
 
-def _ids(place: Workplace, *, every: bool) -> frozenset[str]:
+def _ids(place: Workspace, *, every: bool) -> frozenset[str]:
     where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE)
     found = place.store.find(where, order=Order.ID, limit=EVERYTHING)
     return frozenset(one.id for one in found if every or one.source.channel in LEARNED_CHANNELS)
 
 
-def _only(place: Workplace, ids: frozenset[str]) -> Filter:
+def _only(place: Workspace, ids: frozenset[str]) -> Filter:
     return Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=ids)

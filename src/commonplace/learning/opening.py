@@ -10,25 +10,25 @@ from commonplace.config.paths import CONFIG
 from commonplace.config.project import ASSISTANT, PROJECT, Context
 from commonplace.learning.addresses import Addresses
 from commonplace.learning.brief import Injection, inject, rules_in
-from commonplace.learning.extractors import prompts_in
-from commonplace.learning.workspace import Workplace
+from commonplace.learning.model_prompts import prompt_files
+from commonplace.learning.workspace import Workspace
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.ports import Model
 
 
-def open_workspace(app: App) -> Workplace:
+def open_workspace(app: App) -> Workspace:
     """The project as the pipelines that learn see it."""
     where = app.where
     scope = where.scope(PROJECT)
-    return Workplace(
+    return Workspace(
         store=app.store, scope=scope, personal=where.assistant if where.is_enabled(ASSISTANT) else None,
         folder=where.folders.get(scope), bind=where.bind, learning=where.learning, clock=app.clock,
         secret=app.secret, embedder=app.embedder, model=_models(where, app.env),
-        prompt=prompts_in(where.folders.get(scope)),
+        prompt=prompt_files(where.folders.get(scope)),
     )  # fmt: skip
 
 
-def open_learning_workspace(app: App) -> Workplace:
+def open_learning_workspace(app: App) -> Workspace:
     """The same, if learning is switched on; else raises ``Forbidden``."""
     if not app.where.learning.enabled:
         raise Forbidden(

@@ -10,7 +10,7 @@ from typing import Any
 from commonplace.app import App
 from commonplace.config.project import PROJECT
 from commonplace.engine.rendering import iso
-from commonplace.learning.learn import OFF, last
+from commonplace.learning.learn import OFF, last_run
 from commonplace.learning.opening import open_workspace
 from commonplace.model.jobs import JobState, Status
 from commonplace.model.scopes import Scope
@@ -30,7 +30,7 @@ def learning_status(app: App, *, every: bool = False) -> dict[str, Any]:
     project = app.where.project if app.where.is_enabled(PROJECT) else None
     scopes = _scopes(app) if every else [project] if project else []
     states = [_job(app, state) for state in app.store.jobs(scopes, now=app.clock())] if scopes else []
-    run = last(open_workspace(app)) if project else None
+    run = last_run(open_workspace(app)) if project else None
     return {
         "learning": app.where.learning.enabled,
         "mode": app.where.learning.mode,

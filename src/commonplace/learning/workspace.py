@@ -24,7 +24,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 
-class Workplace(Value):
+class Workspace(Value):
     """Where learning happens, and with what."""
 
     store: Store

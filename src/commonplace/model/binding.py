@@ -12,7 +12,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 CONTENT_BYTES = 16_384  # a long runbook fits; a pasted log does not
-CONTENT_BYTES_MOST = 1_048_576  # whatever a configuration asks for
+CONTENT_BYTES_MOST = 1_048_576  # no configuration may exceed it
 
 
 class Limit(Value):
@@ -29,10 +29,10 @@ class Limit(Value):
 class Binding(Value):
     """What one caller may do."""
 
-    channel: Channel  #: how what it writes came in
-    writes: Mapping[Kind, Scope]  #: where each kind goes unless told otherwise; a kind without an entry is off
-    reads: tuple[Scope, ...]  #: what it may see
-    also_writes: frozenset[Scope] = frozenset()  #: where it may write if told to
+    channel: Channel  #: the channel of everything that it writes
+    writes: Mapping[Kind, Scope]  #: default scope of each kind; a kind without an entry is off
+    reads: tuple[Scope, ...]  #: the scopes that it may read
+    also_writes: frozenset[Scope] = frozenset()  #: where else it may write if the caller names the scope
     transcripts: frozenset[Scope] = frozenset()  #: where sessions and tickets may be indexed
     categories: Mapping[str, Kind] | None = None  #: a closed list, with the kind of each; None: any slug
     temporary: frozenset[str] | None = None  #: the categories that may expire; None: any

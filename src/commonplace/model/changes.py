@@ -1,4 +1,4 @@
-"""Everything that can happen to a store, as data.
+"""Every change of a store, as data.
 
 A write is a value before it is an effect: it can be logged, retried and tested.  The union is closed; a store
 matches every case.
@@ -18,8 +18,8 @@ from commonplace.model.records import Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
-if TYPE_CHECKING:  # no recall emits an event
-    from commonplace.model.events import Event, Happened
+if TYPE_CHECKING:  # a recall emits no events
+    from commonplace.model.events import Event, EventKind
 
 Terms: TypeAlias = tuple[str, ...]
 
@@ -28,23 +28,23 @@ class Put(Value):
     """Store a record: a new one, or the next version of one."""
 
     record: Record
-    terms: Terms  #: what it is found by
-    vector: Vector | None = None  #: None: it has none yet and can be given one later
+    terms: Terms  #: its search terms
+    vector: Vector | None = None  #: None: none yet; an embedder may add it later
     expect: int = 0  #: 0: it must be new; n: it must be at version n
-    dedupe: bool = False  #: drop the write if a live record of the same scope and kind has the same content
+    dedupe: bool = False  #: drop the write if a live record of the same scope and kind says the same
     emit: bool = False  #: record an event
 
 
 class Load(Value):
-    """Load a record with its history, exactly as it was elsewhere; one that is as new or newer here stays."""
+    """Import a record with its earlier versions, exactly as they were; a record that is as new already stays."""
 
-    versions: tuple[Record, ...]  #: oldest first; the last one is the present
+    versions: tuple[Record, ...]  #: oldest first; the last one is current
     terms: tuple[Terms, ...]  #: one for each version
     vector: Vector | None = None
 
 
 class Archive(Value):
-    """Archive records: they are no longer recalled, and stay stored."""
+    """Exclude records from recall without deleting them."""
 
     where: Filter
     at: datetime
@@ -58,37 +58,37 @@ class Restore(Value):
 
 
 class Supersede(Value):
-    """Archive a record because another one replaces it."""
+    """End a record's validity because another one replaces it; it stays stored."""
 
     id: str
     by: str
-    at: datetime  #: from when on the other one is valid
+    at: datetime  #: since when the other one is valid
     now: datetime
 
 
 class Require(Value):
-    """Continue only if the records meant are as they were read; else raise ``Conflict``."""
+    """Continue only if the matching records are as they were read; else raise ``Conflict``."""
 
     where: Filter
-    count: int | None = None  #: there are so many, in whatever version
+    count: int | None = None  #: so many must match, in any version
     digest: str | None = None  #: ``versions_digest`` of them: none was added, changed or removed
 
 
 def versions_digest(versions: Iterable[tuple[str, int]]) -> str:
-    """Hash the ids and versions of records, in whatever order they come."""
+    """Hash the ids and versions of records, in any order."""
     from hashlib import sha256  # noqa: PLC0415 - only writes need it; recall must start without
 
     return sha256("\n".join(f"{id_} {version}" for id_, version in sorted(versions)).encode()).hexdigest()
 
 
 class Delete(Value):
-    """Erase records for good: rows, versions, index, vectors, and what was derived from them alone."""
+    """Erase records irreversibly: rows, versions, index, vectors, and what was derived from them alone."""
 
     where: Filter
-    emit: Happened | None = None  #: record this event for each of them
+    emit: EventKind | None = None  #: record this event for each of them
 
 
-class Consolidated(Value):
+class MarkConsolidated(Value):
     """Mark records as consolidated, or remove the mark."""
 
     ids: tuple[str, ...]
@@ -96,29 +96,29 @@ class Consolidated(Value):
 
 
 class Touch(Value):
-    """Count a recall of each record.  No version changes, and a power cut may lose it."""
+    """Count a recall of each record.  No version changes; the count may be lost in a power cut."""
 
     ids: tuple[str, ...]
     at: datetime
 
 
 class Trim(Value):
-    """Evict all but ``keep`` of the records meant, first in ``order`` first.  Pinned ones count and stay."""
+    """Erase all but ``keep`` of the matching records, first in ``order`` first.  Pinned ones count and stay."""
 
     where: Filter
     keep: int
     order: Order
-    spare: tuple[str, ...] = ()  #: ids that count and stay as well: the new record is not what is evicted
+    spare: tuple[str, ...] = ()  #: ids that count and stay as well, such as the records just written
     emit: bool = False  #: record an event for each of them
 
 
 class Cap(Value):
-    """Continue only if the records meant are within a limit; else raise ``CapacityExceeded``."""
+    """Continue only if no more records match than these limits; else raise ``CapacityExceeded``."""
 
     where: Filter
-    below: tuple[Scope, ...] = ()  #: these and all scopes below them are meant too, also those made meanwhile
+    below: tuple[Scope, ...] = ()  #: also count these scopes and all below them, new ones too
     most: int | None = None  #: records
-    most_bytes: int | None = None  #: of their content
+    most_bytes: int | None = None  #: of their contents
 
 
 class Emit(Value):
@@ -128,9 +128,9 @@ class Emit(Value):
 
 
 class TrimEvents(Value):
-    """Erase events from before a moment, earliest first, so many at once; archives stay.
+    """Erase events from before a moment, earliest first, at most ``most`` at once; archives stay.
 
-    Numbers are in the order in which things happened: what comes before an old event is old, whatever its time.
+    The order is that of the event numbers, not of the clocks: an event with a smaller number than an old one is old.
     """
 
     before: datetime
@@ -144,18 +144,18 @@ class DropScope(Value):
 
 
 class SetVectors(Value):
-    """Give texts the vectors that they lack; one that has changed meanwhile, or is gone, gets none.
+    """Store missing vectors; a text that was changed or deleted meanwhile gets none.
 
-    Vectors of the store's embedder fill gaps; a store that has no embedder adopts this one.  Those of another embedder
-    are stored beside the ones in use, and replace what was begun for a third.
+    Vectors of the store's embedder fill gaps; a store without one adopts this one.  Those of another embedder are kept
+    apart from the ones in use, and replace those of a third.
     """
 
     identity: EmbedderIdentity
-    vectors: Mapping[str, Vector]  #: by the reference of what ``Store.unembedded`` listed
+    vectors: Mapping[str, Vector]  #: by ``UnembeddedText.ref``
 
 
 class SwitchEmbedder(Value):
-    """Replace the vectors in use by those that were built beside them.
+    """Replace the vectors in use by those of the new embedder.
 
     Raises ``Conflict`` while any text lacks its vector; then nothing changes.
     """
@@ -164,13 +164,13 @@ class SwitchEmbedder(Value):
 
 
 class AdoptEmbedder(Value):
-    """Set the embedder that the store's vectors come from; the first one stays."""
+    """Set the embedder of the store's vectors; the first one stays."""
 
     identity: EmbedderIdentity
 
 
 class PutDocument(Value):
-    """Store a document with its chunks; replaces the one of the same name."""
+    """Store a document with its chunks; it replaces the one of the same name."""
 
     document: Document
     chunks: tuple[Chunk, ...] = ()
@@ -179,9 +179,9 @@ class PutDocument(Value):
 
 
 class AppendChunks(Value):
-    """Append chunks to a document, and replace its other fields.
+    """Append chunks to a document; ``document`` is its new state.
 
-    Raises ``NotFound`` if there is no such document, ``Conflict`` if it was changed since it was read.
+    Raises ``NotFound`` if there is no such document, ``Conflict`` if it has changed since it was read.
     """
 
     document: Document
@@ -198,14 +198,14 @@ class DeleteDocuments(Value):
 
 
 class TrimDocuments(Value):
-    """Erase all but the newest ``keep`` of the documents meant."""
+    """Erase all but the newest ``keep`` of the matching documents."""
 
     where: DocumentFilter
     keep: int
 
 
 class PutFiles(Value):
-    """Save the state of files in a mirrored folder."""
+    """Record what a mirrored folder now holds."""
 
     folder: str
     files: tuple[FileState, ...]
@@ -219,21 +219,21 @@ class DropFiles(Value):
 
 
 class Enqueue(Value):
-    """Request a job: its watermark rises, its tries start afresh.  It runs when a worker claims it."""
+    """Queue a job: its watermark rises, its tries are reset.  It runs when a worker claims it."""
 
     job: Job
-    force: bool = False  #: also if the watermark is no newer than what was done
+    force: bool = False  #: even if the watermark is not newer than the last success
 
 
 class Finish(Value):
-    """End a claimed job successfully.  A lost claim raises ``LeaseLost`` and undoes the whole ``apply``."""
+    """Mark a claimed job as done.  A lost claim raises ``LeaseLost`` and undoes the whole ``apply``."""
 
     claim: Claim
     at: datetime | None = None  #: when it ended
 
 
 class Fail(Value):
-    """End a claimed job with an error: it may be claimed again from ``retry_at`` on, while tries are left."""
+    """Mark a claimed job as failed: it may be claimed again from ``retry_at`` on, while tries are left."""
 
     claim: Claim
     error: str
@@ -242,7 +242,7 @@ class Fail(Value):
 
 
 class Heartbeat(Value):
-    """Extend a claim."""
+    """Extend the lease of a claim."""
 
     claim: Claim
     until: datetime
@@ -256,7 +256,7 @@ Change: TypeAlias = (
     | Supersede
     | Require
     | Delete
-    | Consolidated
+    | MarkConsolidated
     | Touch
     | Trim
     | Cap
@@ -286,6 +286,6 @@ class Outcome(Value):
         Record, ...
     ] = ()  #: as they are now, of those that changed (for a dropped write: the one that is there)
     gone: tuple[str, ...] = ()  #: ids that were erased
-    deduped: bool = False  #: the write was dropped: a live record has the same content
-    erasing: bool = False  #: erased from every answer, but old bytes are in the log until a reader ends
+    deduped: bool = False  #: the write was dropped: a live record says the same
+    erasing: bool = False  #: no answer holds it any more, but an open reader keeps the old bytes in the log for now
     more: bool = False  #: there may be more of the same to erase

@@ -1,4 +1,4 @@
-"""Documents: what memory is made from or rendered to.  They have chunks; chunks are searchable and never records."""
+"""Documents: the sources and renderings of memory.  They have chunks; chunks are searchable and never records."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class DocumentKind(StrEnum):
     SESSION = "session"
     TICKET = "ticket"
     ARTIFACT = "artifact"
-    EXTRACTION = "extraction"  #: what was made of one session, before consolidation
-    RECEIPT = "receipt"  #: what one run of a pipeline did, or what one session was shown
+    EXTRACTION = "extraction"  #: the extract of one session, before consolidation
+    RECEIPT = "receipt"  #: the report of one pipeline run, or of what one session was shown
 
 
 class Document(Value):
-    """A session, a ticket, or what was made of them.
+    """A session, a ticket, or a text derived from them.
 
     (scope, kind, name) is its identity, its digest says whether it changed.
     """
@@ -48,7 +48,7 @@ class Document(Value):
 
 
 class Chunk(Value):
-    """A piece of a document that can be found by itself."""
+    """A piece of a document that is searched on its own."""
 
     scope: Scope
     kind: DocumentKind  #: of its document
@@ -56,7 +56,7 @@ class Chunk(Value):
     seq: int  #: its place in the document, from 0
     ref: str  #: where in the document, such as a turn: stable when the document grows
     text: Annotated[str, QUOTED]
-    speaker: Annotated[str, QUOTED] = ""  #: who says it: user, assistant, tool, or a name; empty: nobody in particular
+    speaker: Annotated[str, QUOTED] = ""  #: user, assistant, tool, or a name; empty: unknown
     occurred_at: datetime | None = None
     trust: Trust
 

@@ -1,11 +1,11 @@
-"""Everything that can go wrong, as one tree.
+"""Every error that Commonplace raises, as one tree.
 
 CommonplaceError
 ├─ InvalidInput (ValueError)      bad scope, kind, category, oversize, blank
 ├─ NotFound (LookupError)         no such record, or none that this binding may see
-├─ Conflict                       .current: the version that is there, or the record that holds the key
+├─ Conflict                       .current: the stored version, or the record that holds the key
 ├─ Forbidden (PermissionError)    outside the binding
-├─ CapacityExceeded               .current, .most: there is no room, and nothing that may give way
+├─ CapacityExceeded               .current, .most: the store is full, and nothing may be evicted
 ├─ ConfigError (ValueError)       .file, .path, .reason
 ├─ EmbeddingModelChanged          .stored, .offered
 ├─ DimensionMismatch              .stored, .offered
@@ -13,7 +13,7 @@ CommonplaceError
 ├─ ProviderError                  a model or an embedder failed; the cause is kept
 └─ StoreError                     the database failed; the cause is kept
    ├─ StoreBusy                   worth retrying
-   ├─ StoreDamaged                refuses to write; `commonplace doctor` says what is wrong
+   ├─ StoreDamaged                refuses to write; `commonplace doctor` reports what is wrong
    └─ SchemaTooNew                written by a newer Commonplace; nothing was changed
 
 Expected outcomes are values, not errors: ``Skipped``, ``Outcome.deduped``.
@@ -27,7 +27,7 @@ class CommonplaceError(Exception):
 
 
 class InvalidInput(CommonplaceError, ValueError):
-    """What was given cannot be kept or asked."""
+    """The input cannot be stored or searched for."""
 
 
 class NotFound(CommonplaceError, LookupError):
@@ -35,7 +35,7 @@ class NotFound(CommonplaceError, LookupError):
 
 
 class Conflict(CommonplaceError):
-    """Somebody else was first."""
+    """Another process changed it first."""
 
     def __init__(self, message: str, *, current: int | None = None, holder: str | None = None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Forbidden(CommonplaceError, PermissionError):
 
 
 class CapacityExceeded(CommonplaceError):
-    """There is no room, and nothing that may give way."""
+    """The limit is reached, and nothing may be evicted."""
 
     def __init__(self, message: str, *, current: int, most: int) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class CapacityExceeded(CommonplaceError):
 
 
 class ConfigError(CommonplaceError, ValueError):
-    """A configuration file says something that cannot be followed."""
+    """A configuration file holds an invalid setting."""
 
     def __init__(self, reason: str, *, file: str, path: str = "") -> None:
         super().__init__(f"{file}: {path + ': ' if path else ''}{reason}")

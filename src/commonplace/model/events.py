@@ -1,7 +1,7 @@
-"""Events: what happened to entries, with scope, key and time, never with content.
+"""Events: who changed which entry, how and when; never the contents.
 
-The store writes an event in the transaction of its change, so that no event is wrong and none is missing.  Old ones are
-erased (``TrimEvents``), but for archives, which are stored nowhere else.
+The store writes an event in the transaction of its change, so that none is missing and none is wrong.  Old events are
+erased (``TrimEvents``), except archives, which are stored nowhere else.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from commonplace.model.records import EMPTY, Json, Kind
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
-EVENT_DAYS = 30  # how long events are stored; a subscriber that was away for longer reads everything anew
+EVENT_DAYS = 30  # to keep events; a subscriber that was away for longer reads everything again
 EVENT_DAYS_MOST = 36_500
 
 
-class Happened(StrEnum):
-    """What can happen to an entry."""
+class EventKind(StrEnum):
+    """The kinds of events."""
 
     CREATED = "memory.created"
     UPDATED = "memory.updated"
@@ -30,10 +30,10 @@ class Happened(StrEnum):
 
 
 class Event(Value):
-    """One thing that happened."""
+    """One change of an entry."""
 
-    seq: int = 0  #: given by the store; later ones are greater
-    what: Happened
+    seq: int = 0  #: assigned by the store, ascending
+    what: EventKind
     at: datetime
     scope: Scope
     record: str | None = None  #: the id; None: it is about several

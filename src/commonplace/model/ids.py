@@ -1,6 +1,6 @@
 """Record ids: twenty characters, ordered by time, safe in URLs and file names.
 
-Nine characters of milliseconds, eleven of chance.  Within one process no two ids share their time part: it is moved
+Nine characters of milliseconds, eleven random ones.  Within one process no two ids share their time part: it is moved
 forward instead, so that ids sort in the order in which they were made and ten characters are enough to tell them apart.
 """
 

@@ -1,7 +1,7 @@
-"""A store as a list of items in one order, so that it can be copied to another store and compared with it.
+"""A store as an ordered list of items, to copy it to another store and to compare the two.
 
-An item is everything about one thing: a record with its versions, usage and vectors, a document with its chunks.  It
-uses names, never the row numbers of a database: two stores that hold the same give the same items.
+An item is everything about one thing: a record with its versions, use and vectors, a document with its chunks.
+It refers to things by name, never by a database's row number: two stores with the same contents give the same items.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Any, Protocol, TypeAlias
 
 from commonplace.model.values import Value
 
-#: The sorts of items, in order: what others belong to comes before them.
+#: The sorts of items, in the order in which they are copied: owners come before what they own.
 SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed")
-Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: the place of an item in that order
+Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: the position of an item in that order
 
 
 class Item(Value):
     """One thing of a store."""
 
     sort: str  #: one of ``SORTS``
-    key: tuple[Any, ...]  #: unique among its sort: texts, or numbers
+    key: tuple[Any, ...]  #: its name among its sort: texts, or numbers
     data: tuple[Any, ...]  #: everything else; vectors are bytes
 
     @property
     def place(self) -> Place:
-        """Its place in the order."""
+        """Its position in the order."""
         return SORTS.index(self.sort), self.key
 
     @property
     def encoded(self) -> bytes:
-        """The item as bytes: equal for equal items, and for no others."""
+        """The canonical bytes of the item: the same for equal items, and only for them."""
         return json.dumps([self.sort, self.key, self.data], ensure_ascii=False, default=bytes.hex).encode()
 
 
 def digest(items: Iterator[Item]) -> str:
-    """Hash a whole store."""
+    """Return one hash of all items."""
     whole = sha256()
     for item in items:
         whole.update(sha256(item.encoded).digest())
@@ -46,23 +46,23 @@ def digest(items: Iterator[Item]) -> str:
 
 
 class Mover(Protocol):
-    """Reads a store as items, and writes items to it."""
+    """Copies a store item by item; every store has one."""
 
     @property
     def name(self) -> str:
-        """What tells the store from every other, without any password."""
+        """The store's name, without any password."""
 
     def count(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
 
     def reading(self) -> AbstractContextManager[Iterator[Item]]:
-        """Yield every item in order, of one state of the store, while others write."""
+        """Open a snapshot: every item in order, unaffected by concurrent writes."""
 
     def items(self) -> Iterator[Item]:
-        """Yield every item in order, of the state at each moment: for the only writer."""
+        """Yield every item in order, without a snapshot: for a process that is the only writer."""
 
-    def begun(self) -> str | None:
-        """Return the name of the store that this one is being filled from; None: it is not being filled."""
+    def copy_source(self) -> str | None:
+        """Return the name of the store that is being copied into this one; None if no copy is unfinished."""
 
-    def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), begun: str | None) -> None:
-        """Erase items and write others, replacing those of the same key, in one transaction, with the mark."""
+    def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), copy_source: str | None) -> None:
+        """Erase ``gone``, write ``items`` over those of the same name and set the copy source, in one transaction."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
-TRIES = 3  # of one watermark; a newer watermark starts afresh
+TRIES = 3  # for one watermark; a newer watermark resets them
 
 
 class Job(Value):
@@ -21,7 +21,7 @@ class Job(Value):
 
 
 class Claim(Value):
-    """The right to do a job until the lease ends; the token fences off an earlier holder."""
+    """The right to do a job until the lease ends; the token fences off earlier holders."""
 
     job: Job
     token: str
@@ -47,17 +47,17 @@ class Reason(StrEnum):
 
 
 class JobState(Value):
-    """The state of a job."""
+    """The state of a job, for status reports."""
 
-    job: Job  #: with the newest watermark that was requested
+    job: Job  #: with the newest watermark that was queued
     status: Status
     done: int | None = None  #: the watermark of the last success
     tries_left: int = TRIES
     error: str | None = None  #: of the last try, if it failed
     started_at: datetime | None = None  #: when it was last claimed
-    finished_at: datetime | None = None  #: when it last ended, well or badly
+    finished_at: datetime | None = None  #: when it last ended, done or failed
     until: datetime | None = None  #: the end of the lease, while it runs
-    leased: bool = False  #: whether a worker holds it, by the clock that leases run by
+    leased: bool = False  #: whether a worker holds it, by the clock of the leases
     retry_at: datetime | None = None  #: not before then
 
 

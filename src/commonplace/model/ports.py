@@ -1,4 +1,4 @@
-"""What the engine needs from outside, as protocols.  The contract of each method is a list of sentences to test."""
+"""The protocols that the engine needs.  The docstring of each method is its contract, and is tested."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from commonplace.model.records import Kind, Record
     from commonplace.model.scopes import Scope
 
-AROUND = 2  # chunks before and after one that are seen with it: an answer leans on what was asked before it
+AROUND = 2  # chunks before and after one that are read with it: an answer depends on the question before it
 Clock: TypeAlias = Callable[[], datetime]
-Tell: TypeAlias = Callable[[int, int], None]  #: is called with how much of some long work is done, and of how much
+ProgressCallback: TypeAlias = Callable[[int, int], None]  #: called with the steps done and their total
 
 
-def silent(_done: int, _of: int) -> None:
-    """Report no progress."""
+def no_progress(_done: int, _of: int) -> None:
+    """Ignore the progress."""
 
 
 class EmbedderIdentity(Value):
@@ -33,10 +33,10 @@ class EmbedderIdentity(Value):
     dimensions: int
 
 
-class Unembedded(Value):
+class UnembeddedText(Value):
     """A text that has no vector of some embedder yet."""
 
-    ref: str  #: names the text as it is now; means nothing once it has changed
+    ref: str  #: identifies the text in its current version only
     text: str
 
 
@@ -51,15 +51,15 @@ class Embedder(Protocol):
         """Return one vector per text, in order.  Raises ``ProviderError``."""
 
 
-Effort: TypeAlias = Literal["low", "medium"]  #: how long a model may think, where that can be set
+Effort: TypeAlias = Literal["low", "medium"]  #: how long a model may think, where it can be set
 
 
-class Answer(Value):
-    """What a language model answered."""
+class ModelAnswer(Value):
+    """The answer of a language model."""
 
     text: str
     model: str  #: which one answered
-    tokens_in: int = 0  #: as the provider counts them
+    tokens_in: int = 0  #: as counted by the provider
     tokens_out: int = 0
 
 
@@ -74,7 +74,7 @@ class Model(Protocol):
     def window(self) -> int | None:
         """Its context window in tokens, if it is known."""
 
-    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> Answer:
+    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> ModelAnswer:
         """Answer in at most that many tokens.  Raises ``ProviderError``."""
 
 
@@ -92,127 +92,127 @@ class Measure(Value):
     """How much there is."""
 
     count: int
-    bytes: int  #: of their content
+    bytes: int  #: of the records' contents
 
 
 class Store(Protocol):
-    """Where records live.  Every store does all of this, or is not a store."""
+    """Where records are stored.  Every store implements all of this."""
 
     def get(self, id: str) -> Record | None:
-        """Return the present version of a record, in whatever state and scope; None if there is none."""
+        """Return the current version of a record, in any state and scope; None if there is none."""
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
-        """Return the records meant, in order; ties by id.  With ``where.versions`` every version, newest first."""
+        """Return the matching records, in order; ties by id.  With ``where.versions`` every version, newest first."""
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
-        """Return matches by full text, best first, ties by id.
+        """Search by words, best first, ties by id.
 
-        Any term of any word makes a match; what has every word comes before what has not.  The score is BM25 over the
+        Any term of any word makes a match; matches with every word come first.  The score is BM25 over the
         scopes of the filter and nothing else: no write outside of them moves it.
         """
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        """Return matches by cosine, best first, ties by id.  What has no vector is not found."""
+        """Search by cosine, best first, ties by id.  A text without a vector is not found."""
 
     def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        """Return the best by words and the best by meaning, up to ``limit`` of each, and what stands around them.
+        """Return the best by words and the best by meaning, up to ``limit`` of each, and their neighbours.
 
-        Around a chunk stand the ``AROUND`` before it and after it in its document.  Whatever is seen comes with the
-        worth of each word in it and with its cosine, by whichever way it was found.
+        The neighbours of a chunk are the ``AROUND`` before it and after it in its document.  Everything comes with its
+        score for each word and its cosine, however it was found.
         """
 
     def speakers(self, scopes: Collection[Scope]) -> list[str]:
-        """Return who speaks in the sessions of these scopes, by name."""
+        """Return the speakers in the sessions of these scopes, sorted."""
 
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
-        """Return the documents meant, newest first."""
+        """Return the matching documents, newest first."""
 
     def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
-        """Return the chunks of the documents meant, by document and in their order; of each those after ``after``."""
+        """Return the chunks of the matching documents, by document and in their order; of each after ``after``."""
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
-        """Return the state of the files of a mirrored folder, by path; of these records only, if given."""
+        """Return the last known files of a mirrored folder, by path; of these records only, if given."""
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
-        """Count what is stored by scope, kind and state; what has expired by ``at`` is counted as expired."""
+        """Count what is stored by scope, kind and state; what has expired by ``at`` is counted apart."""
 
     def measure(self, where: Filter) -> Measure:
-        """Count the records meant and the bytes of their content."""
+        """Return the number of matching records and the size of their contents."""
 
     def versions_digest(self, where: Filter) -> str:
-        """Hash the ids and versions of the records meant: what ``Require`` compares."""
+        """Hash the ids and versions of the matching records: what ``Require`` compares."""
 
     def scopes(self, below: Scope | None = None) -> list[Scope]:
-        """Return that scope, if it exists, and every scope below it, by path; without one all scopes."""
+        """Return that scope, if it exists, and every scope below it; without one, all scopes; by path."""
 
     def scopes_with_records(self, below: Scope) -> list[Scope]:
-        """Return those of that scope and the scopes below it that hold records, in whatever state; by path."""
+        """Return the scopes with records, in any state, among that scope and those below it; by path."""
 
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
         """Return the events of these scopes after that number, in order.
 
-        A caller that asks again after the last number that it saw misses nothing, whichever process writes, unless that
-        number is below ``events_floor``.
+        A caller that passes the last number that it saw misses no event of any process, unless that number is below
+        ``events_floor``.
         """
 
     def events_floor(self) -> int:
-        """Return the number up to which events were erased for their age, but for archives; 0 if none was.
+        """Return the number up to which events were erased for their age, except archives; 0 if none was.
 
-        No event after it was erased.  It never falls, and no later event has a number up to it.
+        No event above it was erased.  It never falls, and no later event has a number up to it.
         """
 
     def wait_for_event(self, *, after: int, seconds: float) -> int:
-        """Return the number of the last event; block until it is greater than ``after`` or the time is over.
+        """Return the newest event number of any scope; block until it is above ``after`` or the time is over.
 
-        Whichever process writes it, in whatever scope.  It is 0 before the first, and may fall when events are erased.
+        Events of other processes count.  The number is 0 before the first, and may fall when events are erased.
         """
 
     def embedder(self) -> EmbedderIdentity | None:
-        """Return which embedder the vectors come from; None before the first."""
+        """Return the embedder of the vectors; None before the first."""
 
-    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
-        """Return texts that have no vector of that embedder: records, earlier versions and chunks, in one order.
+    def list_unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[UnembeddedText]:
+        """Return texts without a vector of that embedder: records, earlier versions and chunks, always in one order.
 
-        What was stored without terms, such as a server's own records, is not searched and needs none.
+        A record stored without terms, such as a server's own, is not searched and needs none.
         """
 
     def count_unembedded(self, identity: EmbedderIdentity) -> int:
-        """Return how many texts have no vector of that embedder."""
+        """Return the number of texts without a vector of that embedder."""
 
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
-        """Make every change, in order, in one transaction, or none of them.  One outcome per change."""
+        """Make every change, in order, in one transaction, or none of them.  Return one outcome per change."""
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """Claim a job, unless it is done for its newest watermark, running, waiting or out of tries.
 
-        The claim is for the newest watermark that was requested, which is then its job's.
+        The claim is for the newest watermark that was queued, which is then its job's.
         """
 
     def jobs(self, scopes: Collection[Scope], *, now: datetime) -> list[JobState]:
         """Return the state of every job of these scopes, by kind and key."""
 
     def close(self) -> None:
-        """Release all connections.  A closed store opens itself again when it is used."""
+        """Release connections and files.  A closed store reopens when it is used."""
 
 
-class Problem(Value):
-    """Something unhealthy, in one sentence, and whether ``repair`` can mend it."""
+class StoreProblem(Value):
+    """A problem in one sentence, and whether ``repair`` can fix it."""
 
     what: str
     fixable: bool
 
 
 class Keeper(Protocol):
-    """Checks, repairs and backs up a store."""
+    """Checks, repairs and backs up a store; every store has one."""
 
-    def check(self) -> list[Problem]:
+    def check(self) -> list[StoreProblem]:
         """Check everything; an empty list means that the store is healthy."""
 
     def repair(self) -> list[str]:
-        """Repair what can be repaired without losing anything; return what was done, as sentences."""
+        """Fix what can be fixed without losing anything; returns what was done, as sentences."""
 
     def backup(self, path: str) -> int:
         """Copy the store to a new file while others use it; return the number of records in it."""
 
     def restore(self, path: str) -> int:
-        """Replace the store by a backup, in one transaction; return the number of records."""
+        """Replace the contents by those of a backup, in one transaction; returns the number of records."""

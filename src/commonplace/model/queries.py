@@ -1,4 +1,4 @@
-"""What can be asked of a store, and what comes back."""
+"""Questions to a store and their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Vector: TypeAlias = Sequence[float]
 
 
 class State(StrEnum):
-    """What a record is at a moment; a record is in exactly one."""
+    """The state of a record at a moment; it is in exactly one."""
 
     LIVE = "live"
     ARCHIVED = "archived"
@@ -31,22 +31,22 @@ ANY_STATE = frozenset(State)
 
 
 class Order(StrEnum):
-    """In which order records are listed."""
+    """The order of a list of records."""
 
     NEWEST = "newest"  #: by creation, latest first
     OLDEST = "oldest"  #: by creation, earliest first
-    STALEST = "stalest"  #: least recently used first; what was never used counts from its creation
-    ID = "id"  #: by id; what export pages through
+    STALEST = "stalest"  #: least recently used first; an unused record counts from its creation
+    ID = "id"  #: by id; exports page through it
     EXPENDABLE = "expendable"  #: by ``metadata.priority``: low, the rest, high; of equals the stalest
 
 
 class Filter(Value):
-    """Which records (and chunks) are meant.  Scopes are required: nothing can be read everywhere."""
+    """Which records (and chunks) match.  Scopes are required: no query reads every scope."""
 
     scopes: frozenset[Scope]  #: at least one
     at: datetime  #: the moment at which a record must be live
     states: frozenset[State] = frozenset({State.LIVE})  #: any of these
-    as_of: datetime | None = None  #: read the past: what was valid at that moment, in the words of that moment
+    as_of: datetime | None = None  #: read the past: what was valid at that moment, in its version of that moment
     versions: bool = False  #: every version of each record, the earlier ones too
     ids: frozenset[str] | None = None  #: any of these
     prefix: str | None = None  #: ids that begin so
@@ -70,7 +70,7 @@ class Filter(Value):
 
 
 class DocumentFilter(Value):
-    """Which documents are meant."""
+    """Which documents match."""
 
     scopes: frozenset[Scope]
     kinds: frozenset[str] | None = None
@@ -84,19 +84,19 @@ class DocumentFilter(Value):
 class Word(Value):
     """One word of a question, with the ways in which a text can contain it."""
 
-    text: str  #: as it was asked
+    text: str  #: as in the question
     terms: tuple[tuple[str, ...], ...]  #: alternatives; of one alternative every term must be there
 
 
 class Query(Value):
-    """A question, planned: any text is a legal one."""
+    """A question split into words: any text is legal."""
 
     text: str
     words: tuple[Word, ...]
 
 
 class Match(Value):
-    """One thing a store found, with its own score: comparable within one answer only."""
+    """One search result of a store; scores are comparable within one answer only."""
 
     score: float  #: bm25 for full text, cosine for vectors; higher is better
     record: Record | None = None
@@ -105,13 +105,13 @@ class Match(Value):
 
     @property
     def id(self) -> str:
-        """The identity of what was found."""
+        """The id of the record or chunk."""
         found = self.record or self.chunk
         return found.id if found else ""
 
 
 class Sighting(Value):
-    """One thing that may bear on a question, with all that a store can say about how it does."""
+    """One candidate for a question, with everything the store knows about how it matches."""
 
     record: Record | None = None
     chunk: Chunk | None = None
@@ -121,31 +121,31 @@ class Sighting(Value):
 
     @property
     def id(self) -> str:
-        """The identity of what was seen."""
+        """The id of the record or chunk."""
         found = self.record or self.chunk
         return found.id if found else ""
 
 
 class Survey(Value):
-    """What a store saw, in no order."""
+    """The candidates of a store, in no order."""
 
     sightings: tuple[Sighting, ...]
-    rarities: tuple[float, ...] = ()  #: of each word of the question: what few texts have says more
+    rarities: tuple[float, ...] = ()  #: of each word of the question; rare words count more
 
 
 class Hit(Value):
-    """One recalled thing, ranked, and why it stands where it stands."""
+    """One ranked result of a recall, and the parts of its score."""
 
     score: float  #: 0..1 within one answer
     record: Record | None = None
     chunk: Chunk | None = None
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
-    alike: tuple[str, ...] = ()  #: ids of what says nearly the same and was left out
+    alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
 
     @property
     def id(self) -> str:
-        """The identity of what was recalled."""
+        """The id of the record or chunk."""
         found = self.record or self.chunk
         return found.id if found else ""
 

@@ -1,4 +1,4 @@
-"""Record: the one thing that is kept; Draft: what a caller asks to keep."""
+"""Record: one stored memory.  Draft: what a caller asks to store."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EMPTY: Mapping[str, Json] = MappingProxyType({})
 class Kind(StrEnum):
     """What sort of memory a record is."""
 
-    SEMANTIC = "semantic"  #: what is so
-    EPISODIC = "episodic"  #: what happened
-    PROCEDURAL = "procedural"  #: how it is done
-    WORKING = "working"  #: what a task needs while it lasts
+    SEMANTIC = "semantic"  #: facts
+    EPISODIC = "episodic"  #: events
+    PROCEDURAL = "procedural"  #: procedures
+    WORKING = "working"  #: the state of a task while it lasts
 
 
 #: The five categories of the records system, and the kind of memory each is.
@@ -40,7 +40,7 @@ CATEGORIES: Mapping[str, Kind] = MappingProxyType(
 
 
 class Trust(IntEnum):
-    """How far a record may be believed; what is derived is never trusted more than its least trusted parent."""
+    """How far to trust a record; a derived record is never trusted more than its least trusted parent."""
 
     EXTERNAL = 0  #: came from outside: an import, a tool's output
     AGENT = 1  #: a model's own words
@@ -48,7 +48,7 @@ class Trust(IntEnum):
 
 
 class Channel(StrEnum):
-    """The way by which a record came in.  Set by code, never by a model and never by the content."""
+    """The way by which a record was written.  Set by code, never by a model or by the content."""
 
     USER = "user"
     AGENT = "agent"
@@ -82,7 +82,7 @@ class Source(Value):
 
 
 class Usage(Value):
-    """How often a record was recalled; kept apart, so that a recall changes no version."""
+    """How often a record was recalled; stored apart, so that a recall changes no version."""
 
     recalls: int = 0
     last_recalled_at: datetime | None = None
@@ -95,7 +95,7 @@ class Record(Value):
     """One thing worth remembering."""
 
     id: str  #: time-ordered, URL-safe, the only identity
-    scope: Scope  #: where it lives; decides who may see it
+    scope: Scope  #: decides who may see it
     kind: Kind
     category: str = "general"  #: a slug; five are known, any is allowed where the surface allows it
     content: Annotated[str, QUOTED]  #: the text that is searched, embedded and shown
@@ -133,7 +133,7 @@ class Record(Value):
         return _words(self.metadata.get("keywords"))
 
     def state(self, at: datetime) -> State:
-        """What it is at that moment: the one rule of what is live (``rows.state_sql`` says it in SQL)."""
+        """Return its state at that moment: the one rule of what is live (``rows.state_sql`` is the same in SQL)."""
         if self.archived_at is not None:
             return State.ARCHIVED
         if self.held:
@@ -154,7 +154,7 @@ class Record(Value):
 
 
 class Draft(Value):
-    """What a caller asks to keep; admission makes a record of it."""
+    """What a caller asks to store; admission turns it into a record."""
 
     content: str = ""
     category: str | None = None  #: None: "general", or refused where the categories are closed

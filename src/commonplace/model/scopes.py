@@ -1,4 +1,4 @@
-"""Scope: where a record lives, and so who may see it.
+"""Scope: where a record is stored, and so who may see it.
 
 A scope is a path of (kind, name) segments.  Two scopes are the same when their segments are equal; they are never
 compared by text prefix, because ``project:app`` would then contain ``project:apple``.
@@ -14,7 +14,7 @@ NAME_BYTES = 512  # a repository's remote address fits; a paragraph pasted by mi
 
 
 class Scope(Value):
-    """Where a record lives, such as ``user:ada`` or ``pipeline:release/agent:reviewer``."""
+    """Where a record is stored, such as ``user:ada`` or ``pipeline:release/agent:reviewer``."""
 
     segments: tuple[tuple[str, str], ...]  #: (kind, name), outermost first
 
@@ -25,7 +25,7 @@ class Scope(Value):
 
     @classmethod
     def parse(cls, text: str) -> Scope:
-        """Read what ``str(scope)`` wrote."""
+        """Parse the text of a scope, as ``str(scope)`` writes it."""
         parts = [segment.partition(":") for segment in text.split("/")]
         if not all(colon for _, colon, _ in parts):
             raise InvalidInput(f"{text!r} is not a scope; it should look like 'project:name' or 'pipeline:p/agent:a'")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Self, dataclass_transform
 
 UNSET: Any = object()  #: the default of an argument whose omission means "leave it as it is"
-QUOTED = "quoted"  #: marks a field that holds words of memory: models read them between marks only
+QUOTED = "quoted"  #: marks a field with words of memory: models see them between marks only
 
 
 class _ValueType(type):
@@ -51,7 +51,7 @@ class Value(metaclass=_ValueType):
         return f"{type(self).__name__}: missing {missing}, unexpected {extra}"
 
     def _check(self) -> None:
-        """Refuse what cannot be: subclasses raise ``InvalidInput`` here."""
+        """Validate the fields: subclasses raise ``InvalidInput`` here."""
 
     def replace(self, **changes: Any) -> Self:
         """Return the same value with some fields changed."""

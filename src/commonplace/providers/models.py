@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from commonplace.model.errors import InvalidInput, ProviderError
-from commonplace.model.ports import Answer, Effort
+from commonplace.model.ports import Effort, ModelAnswer
 from commonplace.providers import event_loop as loop
 from commonplace.providers.services import BUSY, ENDPOINT, SERVICES, Key, address_of, key_of, retry_delay
 
@@ -148,7 +148,7 @@ class RemoteModel:
         """As it was given, else as pydantic-ai knows it."""
         return self._window if self._window is not None else self._shared().context_window
 
-    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> Answer:
+    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> ModelAnswer:
         """Answer in at most that many tokens, beside those for thinking.  Raises ``ProviderError``."""
         model = self._shared()
         return loop.run(self._answer(model, system, prompt, most=most, effort=effort))
@@ -169,7 +169,7 @@ class RemoteModel:
             self._model = self._model or self._recipe()
             return self._model
 
-    async def _answer(self, model: Model, system: str, prompt: str, *, most: int, effort: Effort) -> Answer:
+    async def _answer(self, model: Model, system: str, prompt: str, *, most: int, effort: Effort) -> ModelAnswer:
         try:
             async with asyncio.timeout(self._timeout):
                 response = await self._request(model, system, prompt, self._settings(model, most, effort))
@@ -208,7 +208,7 @@ class RemoteModel:
                 raise self._failure(error, tried=1) from self._cause(error)
             await self._sleep(wait)
 
-    def _to_answer(self, response: ModelResponse, most: int) -> Answer:
+    def _to_answer(self, response: ModelResponse, most: int) -> ModelAnswer:
         refusal = (response.provider_details or {}).get("refusal")
         if refusal:
             raise ProviderError(f"the model {self._name!r} refused to answer: {self._recipe.key.hide(refusal)}")
@@ -218,7 +218,7 @@ class RemoteModel:
         if not text and response.finish_reason == "length":
             raise ProviderError(f"the model {self._name!r} used up {most} tokens before it said anything")
         usage = response.usage
-        return Answer(
+        return ModelAnswer(
             text=text,
             model=response.model_name or self._name,
             tokens_in=usage.input_tokens,

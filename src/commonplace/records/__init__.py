@@ -7,6 +7,18 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
+    from commonplace.records.commands.foreign import export_foreign, import_foreign
+    from commonplace.records.index import (
+        LINE_BYTES,
+        Indexed,
+        IndexReport,
+        Log,
+        Trouble,
+        file_stamp,
+        index_logs,
+        open_regular_file,
+    )
+    from commonplace.records.session_lines import asks_memory
     from commonplace.records.surface import record_tools, records_surface
     from commonplace.records.verbs import VERBS
 
@@ -20,9 +32,30 @@ __getattr__ = lazy_names(
     __name__,
     {
         "access": "AccessTable AppAccess MemoryAccess",
+        "commands.foreign": "export_foreign import_foreign",
+        "index": "LINE_BYTES IndexReport Indexed Log Trouble index_logs file_stamp open_regular_file",
+        "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
     },
 )
 
-__all__ = ["COMMANDS", "VERBS", "AccessTable", "AppAccess", "MemoryAccess", "record_tools", "records_surface"]
+__all__ = [
+    "LINE_BYTES",
+    "VERBS",
+    "AccessTable",
+    "AppAccess",
+    "IndexReport",
+    "Indexed",
+    "Log",
+    "MemoryAccess",
+    "Trouble",
+    "asks_memory",
+    "export_foreign",
+    "file_stamp",
+    "import_foreign",
+    "index_logs",
+    "open_regular_file",
+    "record_tools",
+    "records_surface",
+]

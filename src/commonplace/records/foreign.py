@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 
 from commonplace.engine.transfer import Arrival, parse_json
 from commonplace.files.user_files import read_text
-from commonplace.learning.extract_gate import worthless_reason
+from commonplace.learning import worthless_reason
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Draft, Json, Kind
 from commonplace.model.values import Value
-from commonplace.text.blocks import Block, blocks, unreferenced
+from commonplace.text.blocks import Block, blocks, strip_reference
 from commonplace.wire import decode
 
 BEGIN, END = "<!-- commonplace:begin", "<!-- commonplace:end -->"  # around what we have written into somebody's file
@@ -98,7 +98,7 @@ def guidance(name: str, text: str, *, default: str = "principles") -> Iterator[A
     """Yield the blocks of a Markdown file under their headings, without those that we wrote into it ourselves."""
     plain = _FRONTMATTER.sub("", _OURS.sub("", text.replace("\r\n", "\n")))
     for block in _with_code(blocks(plain)):
-        content = unreferenced(block.text)
+        content = strip_reference(block.text)
         if worthless_reason(content) is None:
             headings = [line.lstrip("#").strip() for line in block.path][-HEADINGS_MOST:]
             category = next((found for heading in reversed(headings) if (found := _category(heading))), default)

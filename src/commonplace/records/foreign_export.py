@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commonplace.learning.consolidate_text import harmless
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import CATEGORIES, Record, Trust
 from commonplace.records.foreign import BEGIN, END
+from commonplace.text.blocks import escape_tags
 from commonplace.text.cleaning import plain_line
 
 TITLE = "What earlier sessions have learned"
@@ -26,7 +26,7 @@ def section(records: Sequence[Record], *, level: int = 2) -> str:
     for category in sorted({record.category for record in fit}, key=_place):
         lines += ["", f"{'#' * (level + 1)} {category.capitalize()}", ""]
         lines += [
-            f"- {harmless(plain_line(record.content))} (record {record.short})"
+            f"- {escape_tags(plain_line(record.content))} (record {record.short})"
             for record in fit
             if record.category == category
         ]

@@ -17,13 +17,13 @@ from hashlib import sha256
 from typing import IO, Any, Protocol
 
 from commonplace.engine.admission import Gate
-from commonplace.engine.rendering import unfenced
+from commonplace.engine.rendering import remove_fenced
 from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
-from commonplace.learning import Workplace
+from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import CEILING, Channel, Json, Source
 from commonplace.model.values import Value
@@ -96,7 +96,9 @@ class Log(Value):
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
-def index(place: Workplace, paths: Sequence[str], *, session: str | None = None, tell: Tell = silent) -> IndexReport:
+def index(
+    place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: ProgressCallback = no_progress
+) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
     _check_takes_transcripts(place)
     found = list(_files(paths))
@@ -106,14 +108,14 @@ def index(place: Workplace, paths: Sequence[str], *, session: str | None = None,
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workplace, logs: Iterable[Log], *, tell: Tell = silent) -> IndexReport:
+def index_logs(place: Workspace, logs: Iterable[Log], *, tell: ProgressCallback = no_progress) -> IndexReport:
     """Index transcripts that are stored in another form, such as a coding agent's."""
     _check_takes_transcripts(place)
     work = _Indexing(place, tell)
     return work.report([work.log(log) for log in logs])
 
 
-def _check_takes_transcripts(place: Workplace) -> None:
+def _check_takes_transcripts(place: Workspace) -> None:
     if place.scope not in place.bind(Channel.CAPTURE).transcripts:
         raise Forbidden(f"{place.scope} takes records only, no sessions and no tickets")
 
@@ -170,7 +172,7 @@ class _Position(Value):
 class _Indexing:
     """One run of indexing, and what it reports."""
 
-    def __init__(self, place: Workplace, tell: Tell) -> None:
+    def __init__(self, place: Workspace, tell: ProgressCallback) -> None:
         self.place, self._tell = place, tell
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()
@@ -297,7 +299,7 @@ class _Indexing:
     def _pieces(self, name: str, position: _Position, message: Message, gate: Gate) -> Sequence[Chunk]:
         """The chunks of one message: its own words under the number of its turn, results of tools beside them."""
         self.filtered += message.filtered
-        self.injected += bool(message.own) or any(unfenced(text) != text for _, text in message.spoken)
+        self.injected += bool(message.own) or any(remove_fenced(text) != text for _, text in message.spoken)
         turns: list[Turn] = []
         for speaker, text in message.spoken:
             beside = f"t{len(turns)}" if turns else ""

@@ -1,7 +1,7 @@
-"""What the names of secrets say they hold, and where they stand in a text.  Not a judge of the values behind them.
+"""Find the names of secrets in a text, and the class of values that each announces.  The values are judged elsewhere.
 
 "Password", `apiKey`, `spring.datasource.password` and "door code" name secrets; `token_count`, `public_key` and "the
-primary key" name none.  The lowest of the modules behind `redact.py`: what all of them share is here too.
+primary key" name none.  The lowest module of this folder: what the others share is here too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-# A private-use character: stands for one mark or one found secret while scanning, and is dropped from what comes in.
+# A private-use character: replaces one mark or one found secret while scanning, and is dropped from the input.
 GONE = "\ue000"
 
 Hit = tuple[int, int, str]  # start, end, kind
@@ -18,13 +18,13 @@ Noun = tuple[str, str]  # what class of values a name holds ("password", "token"
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
 @cache
 def rx(pattern: str) -> re.Pattern[str]:
-    """A pattern, compiled when it is first used."""
+    """Return a compiled pattern; compiles it on first use."""
     return re.compile(pattern)
 
 
@@ -95,7 +95,7 @@ GENERIC_KINDS = frozenset(
 
 
 def names_in(text: str, low: str) -> Iterator[tuple[int, int, Noun]]:
-    """Every name of a secret in the text, with what it says it holds."""
+    """Yield every name of a secret in the text, with the class of values that it announces."""
     end = 0
     for m in rx(_NAMES).finditer(low):
         if m.start() < end:
@@ -109,7 +109,7 @@ def names_in(text: str, low: str) -> Iterator[tuple[int, int, Noun]]:
 
 
 def _name_span(text: str, m: re.Match[str]) -> tuple[int, int]:
-    """From the word to the whole identifier around it: `password` in `spring.datasource.password`."""
+    """Extend a word to the whole identifier around it: `password` in `spring.datasource.password`."""
     start, end = m.span()
     least, most = max(0, start - _NAME_AT_MOST), min(len(text), end + _NAME_AT_MOST)
     while start > least and text[start - 1] in _NAME_CHARS:
@@ -133,7 +133,7 @@ def _noun_at(text: str, low: str, start: int, end: int) -> Noun | None:
 
 
 def _prior(low: str, start: int) -> str:
-    """The word before, if only a blank or a hyphen is between."""
+    """Return the word before, if only a blank or a hyphen is between."""
     end = start - (low[max(0, start - 1) : start] in {" ", "-"})
     at, least = end, max(0, end - 24)
     while at > least and low[at - 1].isalnum():
@@ -151,7 +151,7 @@ def _is_label(text: str, start: int, end: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def noun_of(name: str, prior: str) -> Noun | None:
-    """What a name says it holds; None for `token_count` and `public_key`."""
+    """Return the class of values that a name announces; None for `token_count` and `public_key`."""
     name = rx(r"(?i)(?<=pass)[ -](?=word|phrase|code|key)|(?<=p)/(?=w)").sub("", name)
     words = [word.lower() for word in rx(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+").findall(name)]
     for i in range(len(words) - 1, -1, -1):

@@ -1,10 +1,10 @@
-"""Take secrets out of a text and keep the sentence around them.  Pure: no store, no clock, no model, no settings.
+"""Replace the secrets in a text by marks; the sentences stay.  Pure: no store, no clock, no model, no settings.
 
 It is not a proof that a text is harmless.  It knows vendors' prefixes (`vendors.py`), structures (PEM blocks, JWTs,
-URLs, headers, cookies, command lines, seed phrases), assignments in any syntax, and sentences that tell a password.
+URLs, headers, cookies, command lines, seed phrases), assignments in any syntax, and sentences that state a password.
 A random string that nothing names as a secret stays: digests and ids are everywhere in an agent's memory.
 
-Here are folding, marks, merging and the rounds of scanning; what is looked for is in the `secret_*` modules.  Every
+This module folds, marks, merges and repeats the scan; its siblings hold what is looked for.  Every
 repeat in a pattern is bounded or possessive, so time grows with the text and no faster.  Patterns are compiled on first
 use, because this module is imported on the start-up path.
 """
@@ -16,26 +16,26 @@ from functools import cache
 
 from commonplace.model.values import Value
 from commonplace.redact.names import GENERIC_KINDS, GONE, Hit, names_in, rx
-from commonplace.redact.sentences import named, pairs
-from commonplace.redact.structures import STRUCTURES, encoded, vendor_hits
+from commonplace.redact.sentences import named_secrets, pairs
+from commonplace.redact.structures import STRUCTURES, encoded_secrets, vendor_hits
 
 # The redacted text must scan clean.  Two rounds settle ordinary text; the rest is for hostile ones.
 _ROUNDS_AT_MOST = 8
 
 
 class Finding(Value):
-    """One secret that was taken out."""
+    """One secret that was replaced."""
 
     kind: str  # a slug: "github-pat", "password", "pem-private-key"
     start: int  # where it began in the original text
     end: int  # where it ended in the original text
-    mark: str  # what stands in its place
+    mark: str  # what replaces it
 
 
 class Redacted(Value):
-    """A text without its secrets, and what was taken out of it."""
+    """A text without its secrets, and what was replaced."""
 
-    text: str  # the text to keep
+    text: str  # the text to store
     findings: tuple[Finding, ...]  # in the order of the text, never overlapping
 
 
@@ -43,8 +43,8 @@ def redact(text: str, *, key: bytes = b"") -> Redacted:
     """Replace every secret by `[secret:<kind>:<4 hex>]`; equal secrets under one key get equal marks."""
     hits: list[Hit] = []
     for _ in range(_ROUNDS_AT_MOST):
-        seen, where = _seen(text, hits)
-        fresh = _merged(seen, _scan(seen))
+        seen, where = _fold_text(text, hits)
+        fresh = _merge_hits(seen, _scan(seen))
         if not fresh:
             break
         hits = sorted(hits + [(where[start], where[end - 1] + 1, kind) for start, end, kind in fresh])
@@ -52,7 +52,7 @@ def redact(text: str, *, key: bytes = b"") -> Redacted:
 
 
 def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
-    """The same of a text that stands under a name, as in JSON: there the name may be all that tells what it is."""
+    """Redact a text that is the value of a name, as in JSON: the name may be all that shows that it is a secret."""
     alone, label = redact(text, key=key), f"{name}:"
     if alone.findings or not any(names_in(label, _lower(label))):
         return alone
@@ -64,18 +64,18 @@ def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
 
 def _without(text: str, hits: list[Hit], key: bytes) -> Redacted:
     findings = tuple(Finding(kind=kind, start=s, end=e, mark=_mark(text[s:e], kind, key)) for s, e, kind in hits)
-    return Redacted(text=_replaced(text, findings), findings=findings) if hits else Redacted(text=text, findings=())
+    return Redacted(text=_insert_marks(text, findings), findings=findings) if hits else Redacted(text=text, findings=())
 
 
 def _mark(secret: str, kind: str, key: bytes) -> str:
     """Name the secret without giving it away; invisible characters do not make it another secret."""
     import hmac  # noqa: PLC0415  # start-up: brings OpenSSL
 
-    plain = _seen(secret, [])[0].encode("utf-8", "surrogatepass")
+    plain = _fold_text(secret, [])[0].encode("utf-8", "surrogatepass")
     return f"[secret:{kind}:{hmac.digest(key, plain, 'sha256').hex()[:4]}]"
 
 
-def _replaced(text: str, findings: tuple[Finding, ...]) -> str:
+def _insert_marks(text: str, findings: tuple[Finding, ...]) -> str:
     pieces, at = [], 0
     for finding in findings:
         pieces += [text[at : finding.start], finding.mark]
@@ -91,7 +91,7 @@ _SKIPPED = (
 
 @cache
 def _folds() -> dict[int, str]:
-    """Look-alikes, one character for one, so that positions stay: full width, blanks, line ends, quotes, hyphens."""
+    """Return look-alikes, one for one, so that positions stay: full width, blanks, line ends, quotes, hyphens."""
     folds = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}
     folds |= dict.fromkeys([0xA0, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x200B)], " ")
     folds |= dict.fromkeys([0x85, 0x2028, 0x2029], "\n")
@@ -100,8 +100,8 @@ def _folds() -> dict[int, str]:
     return folds | dict.fromkeys([0x2010, 0x2011, 0x2212], "-")
 
 
-def _seen(text: str, hits: list[Hit]) -> tuple[str, range | list[int]]:
-    """The text as it is matched, and where each of its characters came from.
+def _fold_text(text: str, hits: list[Hit]) -> tuple[str, range | list[int]]:
+    """Return the text as it is matched, and the position of each of its characters in the original.
 
     A mark and a found secret both become one character, so the second round sees what a second call would see.
     """
@@ -121,13 +121,13 @@ def _seen(text: str, hits: list[Hit]) -> tuple[str, range | list[int]]:
 
 
 def _lower(text: str) -> str:
-    """Lower case of the same length: a capital dotted I would grow by one and shift all that follows."""
+    """Return lower case of the same length: a capital dotted I would grow by one and shift all that follows."""
     low = text.lower()
     return low if len(low) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-def _merged(seen: str, hits: list[Hit]) -> list[Hit]:
-    """Overlapping hits become one, so that no rest of a secret is left beside its mark; the more telling kind stays."""
+def _merge_hits(seen: str, hits: list[Hit]) -> list[Hit]:
+    """Merge overlapping hits, so that no rest of a secret is left next to its mark; the more specific kind stays."""
     merged: list[Hit] = []
     for start, end, kind in sorted(piece for hit in hits for piece in _pieces(seen, hit)):
         if merged and start < merged[-1][1]:
@@ -139,7 +139,7 @@ def _merged(seen: str, hits: list[Hit]) -> list[Hit]:
 
 
 def _pieces(seen: str, hit: Hit) -> Iterator[Hit]:
-    """A hit around an earlier mark is cut at the mark: what is gone stays gone."""
+    """Cut a hit around an earlier mark at the mark: a secret is replaced only once."""
     start, end, kind = hit
     if GONE not in seen[start:end]:
         yield hit
@@ -154,7 +154,7 @@ def _scan(text: str) -> list[Hit]:
     for needles, look in STRUCTURES:
         if any(needle in low for needle in needles):
             hits.extend(look(text))
-    hits.extend(named(text, low))
+    hits.extend(named_secrets(text, low))
     hits.extend(pairs(text, low))
-    hits.extend(encoded(text))
+    hits.extend(encoded_secrets(text))
     return hits

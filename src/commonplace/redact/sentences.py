@@ -1,7 +1,7 @@
-"""From the name of a secret to its value: assignments in any syntax, and sentences that tell a password.
+"""From the name of a secret to its value: assignments in any syntax, and sentences that state a password.
 
-It is not a grammar.  It looks a bounded way around a name for the places where a value could stand, in the order in
-which people put them there; `secret_values.py` says whether what stands there is one.
+It is not a grammar.  It looks a bounded way around a name for the places where a value could be, most usual first;
+`values.py` decides whether the text there is a secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from commonplace.redact.values import (
 
 
 class _Place(NamedTuple):
-    """Where a name stands, and how far around it the talk is of it."""
+    """Where a name is, and how far around it the text is about it."""
 
     start: int
     end: int
@@ -36,16 +36,16 @@ class _Place(NamedTuple):
     until: int
 
 
-# One name so many times in a row, with no more characters than this between, is a hostile text and tells nothing.
+# One name so many times in a row, with no more characters than this between, is a hostile text and names nothing.
 _DRUM, _DRUM_GAP = 3, 4
 
 
-def named(text: str, low: str) -> Iterator[Hit]:
-    """What the names in the text give away."""
+def named_secrets(text: str, low: str) -> Iterator[Hit]:
+    """Yield the secrets that names in the text point to."""
     names = list(names_in(text, low))
     done = 0
     for i, (start, end, noun) in enumerate(names):
-        # The talk of one name ends at the second next; without that, a text of nothing but names is read many times.
+        # A name's reach ends at the second next name; without that, a text of nothing but names is read many times.
         since = names[i - 2][1] if i > 1 else 0
         until = names[i + 2][0] if i + 2 < len(names) else len(text)
         if start < done or _is_drumming(low, names[i : i + _DRUM]):
@@ -85,11 +85,11 @@ _STATES = (
     rf"(?i)'s|\b(?:{_BE}|{_GIVE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to"
     r"|[=:>→⇒\u2013\u2014-]|是|为|為|は|が|은|는"
 )
-# "Set the password of the guest account to x": the verb before the name makes "to" tell the value.
+# "Set the password of the guest account to x": the verb before the name makes "to" state the value.
 _SETS = r"(?i)\b(?:set|sets|change|changed|reset|resetting|update|updated|rotate|rotated|switch|switched)\b"
 _STATES_TO = _STATES + r"|\s(?:to|as)\s"
 _SENTENCE_END = r"[.!?](?=\s)(?!\s{1,3}(?:[Ii]t|[Tt]hat)(?:'s|\s(?:is|was))\s)|\n"
-# "The password POLICY is x" tells of the policy.
+# "The password POLICY is x" is about the policy.
 _COMPOUNDS = word_set(
     "manager managers policy policies reset resets hash hashes hashing field fields prompt provider providers"
     " issuer algorithm rotation generator generation length hint file files name names id ids type types format"
@@ -107,7 +107,7 @@ _REACH = 80
 
 
 def _values(text: str, place: _Place, noun: str) -> Iterator[Candidate]:
-    """The values that this name gives away: the first place that holds one, and its companions after a plural."""
+    """Yield the values of this name: the first place that holds one, and its companions after a plural."""
     if noun == "passphrase" and (phrase := _phrase_after(text, place.end)):
         yield phrase
         return
@@ -116,12 +116,12 @@ def _values(text: str, place: _Place, noun: str) -> Iterator[Candidate]:
             return
         if admits(value, noun, how):
             yield _whole(text, value)
-            yield from _companions(text, value, noun, _LISTED if text[place.end - 1] in "sS" else _REPLACED)
+            yield from _companions(text, value, noun, _LISTED if text[place.end - 1] in "sS" else _NOW)
             return
 
 
 def _phrase_after(text: str, end: int) -> Candidate | None:
-    """Words up to the end of the clause: "the passphrase is correct horse battery staple"."""
+    """Return words up to the end of the clause: "the passphrase is correct horse battery staple"."""
     link = rx(_ASSIGN).match(text, end) or rx(_LINK).match(text, end)
     words = r"[a-z]{3,12}(?:[ -][a-z]{3,12}){2,9}(?=[ \t]{0,2}(?:[.,;!\n]|$))"
     m = rx(words).match(text, link.end()) if link else None
@@ -131,7 +131,7 @@ def _phrase_after(text: str, end: int) -> Candidate | None:
 
 
 def _whole(text: str, value: Candidate) -> Candidate:
-    """A secret longer than what was looked at goes to its end."""
+    """Extend a secret that is longer than what was matched to its end."""
     if value.quoted or value.end - value.start < LONG:
         return value
     rest = rx(r"[^\s\"'`<>,;]*+").match(text, value.end)
@@ -139,12 +139,12 @@ def _whole(text: str, value: Candidate) -> Candidate:
 
 
 # "The keys are a, b and c", and "it was a, but now it's b".
-_REPLACED = r"[!\"'`]{0,2}[^\n.!?]{0,24}\bnow\s{1,2}(?:it's\s|it\sis\s|is\s)?"
-_LISTED = rf"[\"'`]?(?:(?:\s{{0,2}}(?:,|;|/|&|\band\b|\bor\b)){{1,2}}\s{{0,2}}|\s{{0,2}}\n[ \t*-]{{0,8}})|{_REPLACED}"
+_NOW = r"[!\"'`]{0,2}[^\n.!?]{0,24}\bnow\s{1,2}(?:it's\s|it\sis\s|is\s)?"
+_LISTED = rf"[\"'`]?(?:(?:\s{{0,2}}(?:,|;|/|&|\band\b|\bor\b)){{1,2}}\s{{0,2}}|\s{{0,2}}\n[ \t*-]{{0,8}})|{_NOW}"
 
 
 def _companions(text: str, value: Candidate, noun: str, between: str) -> Iterator[Candidate]:
-    """What else the sentence gives away after its first value."""
+    """Yield further values of the sentence after its first."""
     for _ in range(24):
         more = rx(between).match(text, value.end)
         following = value_at(text, more.end()) if more else None
@@ -156,20 +156,20 @@ def _companions(text: str, value: Candidate, noun: str, between: str) -> Iterato
 
 def _candidates(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
     # What is assigned is the value, secret or not.  A word is none, so prose goes on: "Password: it was reset to x".
-    if assigned := _assigned(text, place.start, place.end):
+    if assigned := _assignment(text, place.start, place.end):
         yield assigned
         return
-    yield from _linked(text, place)
+    yield from _values_after_link(text, place)
     gap = rx(r"[,?]?[ \t]{1,3}[(\u2013\u2014]?").match(text, place.end)
     value = value_at(text, gap.end()) if gap else None
     if gap and value:
         adjacent: How = "flag" if text.startswith("--", place.start) else "direct"
         yield value, adjacent if gap[0][0] in " \t" else "far"
-    yield from _reversed(text, place)
-    yield from _beside(text, place)
+    yield from _values_before_name(text, place)
+    yield from _values_nearby(text, place)
 
 
-def _assigned(text: str, start: int, end: int) -> tuple[Candidate, How] | None:
+def _assignment(text: str, start: int, end: int) -> tuple[Candidate, How] | None:
     xml = rx(_XML).match(text, end) if text[max(0, start - 1) : start] in {"<", ":"} else None
     link = xml or rx(_ASSIGN).match(text, end)
     value = value_at(text, link.end()) if link else None
@@ -188,29 +188,29 @@ def _is_code(text: str, start: int, value: Candidate, link: str) -> bool:
     return link[0] == " " or text[value.end : value.end + 1] == ")" or before.count("(") > before.count(")")
 
 
-def _linked(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
-    """Within the sentence, what follows "is", "was changed to", "for staging:"."""
+def _values_after_link(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    """Yield what follows, within the sentence, "is", "was changed to", "for staging:"."""
     start, end, reach = place.start, place.end, min(place.end + _REACH, place.until)
     stop = rx(_SENTENCE_END).search(text, end + 1, reach)
     first = rx(r"[ \t]{1,3}([A-Za-z]+)").match(text, end)
     states = _STATES_TO if rx(_SETS).search(text, max(place.since, start - 32), start) else _STATES
     for link in rx(_LINK).finditer(text, end, max(stop.start() if stop else reach, end + 2)):
-        told = rx(states).search(link[0])
-        if not told or (link.start() > end and not _may_reach(text[end], first and first[1], told[0].strip())):
+        verb = rx(states).search(link[0])
+        if not verb or (link.start() > end and not _may_reach(text[end], first and first[1], verb[0].strip())):
             continue
         value = value_at(text, link.end())
         if value:
-            yield value, "told" if _is_near(text, end, link, told[0]) else "far"
+            yield value, "stated" if _is_near(text, end, link, verb[0]) else "far"
 
 
-def _may_reach(after: str, first: str | None, told: str) -> bool:
+def _may_reach(after: str, first: str | None, verb: str) -> bool:
     """Prose may put words between; the colons and equals signs of a program are not prose."""
-    return first.lower() not in _COMPOUNDS if first else after in " \t,.;(['\"`" and (told[0].isalpha() or told == "'s")
+    return first.lower() not in _COMPOUNDS if first else after in " \t,.;(['\"`" and (verb[0].isalpha() or verb == "'s")
 
 
-def _is_near(text: str, end: int, link: re.Match[str], told: str) -> bool:
+def _is_near(text: str, end: int, link: re.Match[str], verb: str) -> bool:
     """Whether a plain word may be the value: right after "is", also in "the password for the wifi is x"."""
-    if told.lower() in _GIVE.split("|"):
+    if verb.lower() in _GIVE.split("|"):
         return False
     between = r"\s(?:for|of|to|on|at)\s(?:(?:the|my|our|your|his|her|their|this)\s)?[\w.-]{1,30}(?:\s[\w.-]{1,30}){0,2}"
     return link.start() == end or rx(between).fullmatch(text, end, link.start()) is not None
@@ -219,8 +219,8 @@ def _is_near(text: str, end: int, link: re.Match[str], told: str) -> bool:
 _GIVES = word_set("use using used enter type typed try put give with pick choose set")
 
 
-def _reversed(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
-    """The value before the name: "use x as the password", "x is our staging key", "type x into the password field"."""
+def _values_before_name(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    """Yield the value before the name: "use x as the password", "x is our staging key", "type x into the field"."""
     follows = rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, place.end)
     field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
     if follows and not field and follows[1].lower() in _COMPOUNDS:
@@ -251,13 +251,13 @@ _DIGESTS = (
 )
 
 
-def _beside(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
-    """A random string in the same line, unless something there calls it a digest or an id."""
+def _values_nearby(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+    """Yield a random string in the same line, unless something there calls it a digest or an id."""
     line = text[place.end : min(place.end + _REACH, place.until)].partition("\n")[0]
     for word in rx(r"\S{7,}").finditer(line):
         value = value_at(text, place.end + word.start())
         if value and not rx(_DIGESTS).search(line, 0, word.start()):
-            yield value, "beside"
+            yield value, "nearby"
 
 
 _USER = r"([\"'`]?)(?P<user>(?!(?:user|username|name|id|login|email|host)\b)[\w.@+\\-]{2,64})\1"
@@ -278,7 +278,7 @@ _USERS = word_set(
 
 
 def pairs(text: str, low: str) -> Iterator[Hit]:
-    """A user and a password side by side, where something says that they are."""
+    """Yield the password of a user and password side by side, where the text says that they are."""
     if not rx(r"log|sign|cred|user|account|auth|\bid\b|\d\.\d").search(low):
         return
     for m in (m for pattern in (_LOGIN_PAIR, _LABEL_PAIR, _HOST_PAIR) for m in rx(pattern).finditer(text)):

@@ -1,7 +1,7 @@
-"""Secrets that their form gives away: vendors' tokens, and the structures that carry credentials.
+"""Find secrets by their form: vendors' tokens, and the structures that carry credentials.
 
 PEM blocks, JWTs, URLs, headers, queries, cookies, command lines, seed phrases, tables, and one look inside what is
-encoded.  Not for prose or assignments, where a name says that a secret follows: those are in `secret_sentences.py`.
+encoded.  Not for prose or assignments, where a name announces a secret: those are in `sentences.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHORTEST = min(len(prefix) + least for _, prefix, _, least, _ in PREFIXES)
 
 
 def vendor_hits(text: str) -> Iterator[Hit]:
-    """Tokens in the forms of vendors' tables."""
+    """Yield tokens of the forms in the vendors' tables."""
     if len(text) < _SHORTEST:
         return
     for kind, prefix, alphabet, least, most in PREFIXES:
@@ -54,7 +54,7 @@ _WORDY_TAIL = r"[-_.]?(?:[a-z]{1,20}|[A-Z]{1,20}|\d{1,4})(?:[-_.](?:[a-z]{1,20}|
 
 
 def _tail_end(text: str, at: int, prefix: str, tail: str) -> int:
-    """Where the token that starts with this prefix ends; 0 if it is none."""
+    """Return the end of the token that starts with this prefix; 0 if it is none."""
     # Inside a longer run is no start: each round would find one more token at the end of a hostile run.
     if rx(r"[A-Za-z0-9][-_]?$").search(text[max(0, at - 2) : at]):
         return 0
@@ -68,7 +68,7 @@ def _tail_end(text: str, at: int, prefix: str, tail: str) -> int:
 
 
 def _aws_secrets(text: str) -> Iterator[Hit]:
-    """The 40 characters that are told together with an access key id have no prefix of their own."""
+    """Yield the 40 characters that follow an access key id: they have no prefix of their own."""
     for m in rx(r"(?:AKIA|ASIA)[A-Z0-9]{16}").finditer(text):
         near = rx(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])").search(text, m.end(), m.end() + 200)
         if near and complexity(near[0]):
@@ -83,7 +83,7 @@ _PROSE_RESUMES = r"(?:\n|\\n)[ \t]{0,8}(?:\n|\\n)(?=[^\n]{0,40}[A-Za-z']{1,20} [
 
 
 def _pem(text: str) -> Iterator[Hit]:
-    """A block to its END; a block cut off, to where prose goes on, or to the end of the text."""
+    """Yield a block up to its END; a block cut off, to where prose resumes, or to the end of the text."""
     at, ends = 0, True
     while begin := rx(_PEM).search(text, at):
         # Without the memory that no END is left, a text of nothing but BEGINs would take quadratic time.
@@ -112,7 +112,7 @@ def _jwts(text: str) -> Iterator[Hit]:
 
 
 def _urls(text: str) -> Iterator[Hit]:
-    """Only the password of `scheme://user:password@host` goes; the rest says where, and is worth keeping."""
+    """Yield only the password of `scheme://user:password@host`; the rest is an address and stays."""
     for m in rx(r"://[^\s/?#@:\"'<>]{0,128}:([^\s/?#\"'<>]{1,256})@(?=[\w\[$<{])").finditer(text):
         if not is_stop(m[1]) or m[1].isdigit():
             yield m.start(1), m.end(1), "url-password"
@@ -220,7 +220,7 @@ _SEED = (
 _SEED_LEAD = r"[^\n:=]{0,60}?(?:\b(?:is|are|was)\b|[:=-])[\s\"'`*:(\[]{0,12}|[\s\"'`:]{1,6}"
 _SEED_WORD = r"(?:\d{1,2}[.):]\s{0,2})?([a-z]{3,8})(?:[\s,;\"'`\])]{1,6}|$|(?=[.!]))"
 _SEED_WORDS_AT_LEAST, _SEED_WORDS_AT_MOST = 12, 24
-# Frequent words that are on no list of seed words: they say that prose has begun again.
+# Frequent words that are on no list of seed words: there prose has resumed.
 _NOT_A_SEED = word_set(
     "the and your are was for from not our his her which would could but has been were phrase must keep their these"
     " those never store write down into than them they"
@@ -228,7 +228,7 @@ _NOT_A_SEED = word_set(
 
 
 def _seeds(text: str) -> Iterator[Hit]:
-    """Twelve to twenty-four short lower-case words after "seed phrase", "mnemonic" and the like."""
+    """Yield twelve to twenty-four short lower-case words after "seed phrase", "mnemonic" and the like."""
     for head in rx(_SEED).finditer(text):
         lead = rx(_SEED_LEAD).match(text, head.end())
         words: list[re.Match[str]] = []
@@ -241,7 +241,7 @@ def _seeds(text: str) -> Iterator[Hit]:
 
 
 def _tables(text: str) -> Iterator[Hit]:
-    """A Markdown table whose head names a column of secrets."""
+    """Yield the cells of Markdown tables in columns whose head names a secret."""
     columns: dict[int, Noun] = {}
     for above, line in pairwise(rx(r"[^\n]+").finditer(text)):
         if "--" in line[0] and "|" in above[0] and rx(r"[\s|:-]*+").fullmatch(line[0]):
@@ -260,7 +260,7 @@ def _cells(text: str, line: re.Match[str], columns: dict[int, Noun]) -> Iterator
         if i - first in columns and cell.strip():
             noun, kind = columns[i - first]
             value = value_at(text, at + len(cell) - len(cell.lstrip()))
-            if value and admits(value, noun, "told"):
+            if value and admits(value, noun, "stated"):
                 yield value.start, value.end, kind
         at += len(cell) + 1
 
@@ -279,8 +279,8 @@ STRUCTURES = (
 )
 
 
-def encoded(text: str) -> Iterator[Hit]:
-    """One look inside base64 and percent encoding."""
+def encoded_secrets(text: str) -> Iterator[Hit]:
+    """Yield base64 and percent-encoded runs that hold a secret (one level deep)."""
     for m in rx(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+={0,2}").finditer(text):
         if _holds_secret(_unbase64(m[0])):
             yield m.start(), m.end(), "base64-secret"
@@ -296,7 +296,7 @@ def _holds_secret(inner: str) -> bool:
 
 
 def _unbase64(run: str) -> str:
-    """What a base64 run says, in either alphabet; nothing if it says no text."""
+    """Decode a base64 run, in either alphabet; empty if it is not text."""
     from binascii import Error, a2b_base64  # noqa: PLC0415  # start-up
 
     plain = run.rstrip("=").translate({ord("-"): "+", ord("_"): "/"})

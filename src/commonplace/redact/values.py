@@ -1,4 +1,4 @@
-"""What a value must look like to be a secret, given what named it.  Not a search: the caller says where to look.
+"""Decide whether a value is a secret, given what named it.  Not a search: the caller passes the place.
 
 A value is read with or without its quotes, held against a stop list (placeholders, look-ups, references, words of the
 language), and graded by how unlike a word it is.
@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 
 from commonplace.redact.names import KINDS, noun_of, rx, word_set
 
-How = Literal["assigned", "code", "loose", "told", "far", "flag", "direct", "reversed", "beside"]
+How = Literal["assigned", "code", "loose", "stated", "far", "flag", "direct", "reversed", "nearby"]
 
 
 class Candidate(NamedTuple):
-    """What stands where a secret could stand."""
+    """The text at a place where a secret could be."""
 
     text: str
     start: int
@@ -42,7 +42,7 @@ _UNITS = (
 
 
 def value_at(text: str, at: int) -> Candidate | None:
-    """The value that begins here, with or without quotes; None for a word of the language."""
+    """Return the value that begins here, with or without quotes; None for a word of the language."""
     m = rx(_VALUE).match(text, at)
     if not m:
         return None
@@ -54,7 +54,7 @@ def value_at(text: str, at: int) -> Candidate | None:
 
 
 def bare(word: str, at: int, text: str) -> Candidate | None:
-    """A value without quotes, less the punctuation of the sentence around it."""
+    """Return a value without quotes, less the punctuation of the sentence around it."""
     lead = len(word) - len(word.lstrip("(*'\""))
     cut = rx(_CUT).search(word, lead)
     kept = word[lead : cut.start() if cut else len(word)]
@@ -76,16 +76,16 @@ _PIN_DIGITS_AT_MOST = 12
 
 
 def admits(value: Candidate, noun: str, how: How) -> bool:
-    """Whether the value is a secret, given what named it and how it was said."""
+    """Whether the value is a secret, given what named it and how the text states it."""
     if noun == "pin":
-        return how not in {"flag", "reversed", "beside"} and _is_pin(value.text)
+        return how not in {"flag", "reversed", "nearby"} and _is_pin(value.text)
     if (is_stop(value.text) and not value.text.isdigit()) or (not value.quoted and _is_program(value.text, noun, how)):
         return False
     match noun:
         case "password" | "passphrase":
             return _admits_password(value, how)
         case "key":
-            return how in {"told", "far", "reversed"} and is_random(value.text)
+            return how in {"stated", "far", "reversed"} and is_random(value.text)
         case "credential":
             return _admits_token(value, how) and not rx(r"[\w.@+-]{1,64}[:/]\S{1,64}").fullmatch(value.text)
         case _:
@@ -95,17 +95,17 @@ def admits(value: Candidate, noun: str, how: How) -> bool:
 def _admits_password(value: Candidate, how: How) -> bool:
     secret = value.text
     if " " in secret:
-        return value.quoted and how in {"assigned", "told", "far"} and is_phrase(secret)
+        return value.quoted and how in {"assigned", "stated", "far"} and is_phrase(secret)
     if secret.isdigit():
-        return len(secret) >= SHORTEST and how not in {"far", "beside"}
+        return len(secret) >= SHORTEST and how not in {"far", "nearby"}
     mixed = grade(secret.rstrip("!")) >= MIXED
     match how:
-        case "assigned" | "told" | "flag":
+        case "assigned" | "stated" | "flag":
             stands = value.closed and len(secret) >= SHORTEST and not describes(secret)
             return mixed or value.quoted or stands
         case "direct":
             return value.quoted or (mixed and rx(r"(?=.{6})\D*\d").match(secret) is not None)
-        case "beside":
+        case "nearby":
             # Letters, digits and signs in one word are no prose.
             signs = r"(?=.*[A-Za-z])(?=.*\d)[A-Za-z0-9].*[!@#$%^&*]"
             return is_random(secret) or (len(secret) > _SHORTEST_KEY - 2 and rx(signs).match(secret) is not None)
@@ -118,8 +118,8 @@ def _admits_token(value: Candidate, how: How) -> bool:
     if " " in secret:
         return value.quoted and how == "assigned" and is_phrase(secret)
     match how:
-        case "assigned" | "told" | "code" | "loose":
-            weak = how == "assigned" or (how == "told" and value.quoted)
+        case "assigned" | "stated" | "code" | "loose":
+            weak = how == "assigned" or (how == "stated" and value.quoted)
             return is_tokenish(secret) or (weak and _is_weak_key(secret))
         case "flag":
             return is_tokenish(secret) or is_odd(secret)
@@ -134,9 +134,9 @@ def _is_program(value: str, noun: str, how: How) -> bool:
     """`OAuth2Token`, `user1_password`, `pw[0]`: a name or a piece of a program."""
     speaks = r"(?:Password|Passwd|Token|Key|Secret)(?=[A-Z_]|s?$)|(?<![^_.])(?:password|token|key|secret)s?(?![^_.])"
     named = rx(r"(?!.*\d{6})[\w.]*[A-Za-z_.]").fullmatch(value) and rx(speaks).search(value)
-    if how != "told" and named:
+    if how != "stated" and named:
         return True
-    stated = noun in {"password", "passphrase"} and how in {"assigned", "told"}
+    stated = noun in {"password", "passphrase"} and how in {"assigned", "stated"}
     return not stated and rx(r"[][(){}<>\"'`;]").search(value) is not None
 
 
@@ -176,7 +176,7 @@ def is_random(value: str) -> bool:
 
 
 def grade(value: str) -> int:
-    """How unlike a word: a word, a mix of letters with digits or signs (or of three words and more), or random."""
+    """Grade a value: a word, a mix of letters with digits or signs (or of three words and more), or random."""
     if complexity(value) >= RANDOM_FROM:
         return _RANDOM
     mixes = rx(r"[^\W\d_]").search(value) and rx(r"[\d!@#$%^&*~\\]").search(value)
@@ -192,7 +192,7 @@ _SIMPLE = (
 
 
 def complexity(value: str) -> int:
-    """How many characters stand in chunks that are neither words nor numbers."""
+    """Count the characters in chunks that are neither words nor numbers."""
     return sum(len(chunk) for chunk in rx(r"[^\W_]+").findall(value) if not _is_simple(chunk))
 
 
@@ -226,7 +226,7 @@ _STOP = r"""(?xi)
   | v?\d+(?:[.:/-]\d+)+(?:T[\d:.]+)?Z? | [$€£]?[\d.,]+[%kKmM]?
   | \d+-?(?:bit|byte|char|character|day|digit|hour|minute|min|second|sec|week|month|year|word|letter|factor|step|way
       |time|x|k|kb|mb|ms)s?(?:-\w+)*
-    # standards: SHA-256, base64-encoded, OAuth2; and what they are said to be
+    # standards: SHA-256, base64-encoded, OAuth2; and adjectives made of them
   | (?:sha|md|hmac|aes|rsa|hs|rs|es|ps|ecdsa|ed|base|utf|iso|oauth|auth|argon|bcrypt|scrypt|pbkdf|pkcs|tls|ssl|http|ipv
       |erc|bip|web|rfc|gpt|python|node|java|int|uint|float|varchar|char|uuid|ulid|x|fido|log|sql|neo)[-_/]?v?\d{1,5}
       (?:url|id|encoded|hash|o|j)?(?:[-_.](?:[a-z]+|\d{1,4}))*
@@ -252,7 +252,7 @@ _STOP_WORDS = word_set(
     " import export input output data result response request config settings args kwargs params options body form"
     " field fields column variable argument parameter flag option prompt env environ getenv hash hashed digest salt"
     " plaintext cleartext raw"
-    # what one says of passwords
+    # adjectives of passwords
     " wrong correct incorrect right weak strong secure insecure safe valid invalid expired required optional"
     " mandatory encrypted stored rotated shared same different long short enough fine good bad broken stale old"
     " current secret private public confidential sensitive important compromised leaked exposed visible disabled"
@@ -286,7 +286,7 @@ _FUNCTION_WORDS = word_set(
 
 
 def is_stop(value: str) -> bool:
-    """Placeholders, look-ups, references, types, and words of the language; whoever named them."""
+    """Whether it is a placeholder, look-up, reference, type or word of the language, under any name."""
     plain = value.lower().strip("!*-_=#~.<>()[]{}")
     if len(plain) <= 1 or plain in _STOP_WORDS or rx(_STOP).fullmatch(value):
         return True

@@ -1,4 +1,4 @@
-"""The shapes of vendors' credentials, as data.  Not a scanner: `secret_structures.py` reads the tables.
+"""The shapes of vendors' credentials, as data.  Not a scanner: `structures.py` reads the tables.
 
 Written from what the vendors print in their own documents: a fixed prefix, the letters that may follow, and how many.
 Lengths are ranges, a little wider than documented, because vendors lengthen their tokens without notice.

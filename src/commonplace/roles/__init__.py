@@ -6,6 +6,9 @@ from commonplace.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
 if TYPE_CHECKING:
+    from commonplace.roles.commands.lance import import_lance
+    from commonplace.roles.commands.memory import ROLE_COMMANDS, clear_role
+    from commonplace.roles.commands.template import ROLE_MODEL, init_role
     from commonplace.roles.memory import role_memory
     from commonplace.roles.surface import role_surface
     from commonplace.roles.verbs import VERBS, role_tools
@@ -14,6 +17,26 @@ COMMANDS = {
     "run": ("commands.run:run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
 }  #: name -> where it lives in this package, what it does
 
-__getattr__ = lazy_names(__name__, {"memory": "role_memory", "surface": "role_surface", "verbs": "VERBS role_tools"})
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "commands.lance": "import_lance",
+        "commands.memory": "ROLE_COMMANDS clear_role",
+        "commands.template": "ROLE_MODEL init_role",
+        "memory": "role_memory",
+        "surface": "role_surface",
+        "verbs": "VERBS role_tools",
+    },
+)
 
-__all__ = ["COMMANDS", "VERBS", "role_memory", "role_surface", "role_tools"]
+__all__ = [
+    "ROLE_COMMANDS",
+    "ROLE_MODEL",
+    "VERBS",
+    "clear_role",
+    "import_lance",
+    "init_role",
+    "role_memory",
+    "role_surface",
+    "role_tools",
+]

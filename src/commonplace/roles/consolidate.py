@@ -17,7 +17,7 @@ from commonplace.engine.admission import Admitted
 from commonplace.engine.rendering import fence
 from commonplace.engine.writer import Writer, trims
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Change, Consolidated, Finish, Supersede
+from commonplace.model.changes import Change, Finish, MarkConsolidated, Supersede
 from commonplace.model.errors import Conflict, Forbidden
 from commonplace.model.jobs import Claim, Job
 from commonplace.model.ports import Clock, Model, Store
@@ -206,5 +206,5 @@ def _end_changes(
     binding: Binding, scope: Scope, episodes: Sequence[Record], claim: Claim, clock: Clock
 ) -> list[Change]:
     now = clock()
-    marks = [Consolidated(ids=tuple(record.id for record in episodes), at=now)] if episodes else []
+    marks = [MarkConsolidated(ids=tuple(record.id for record in episodes), at=now)] if episodes else []
     return [*marks, *trims(binding, scope, [Kind.SEMANTIC], now), Finish(claim=claim, at=now)]

@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from commonplace.model.errors import CommonplaceError
-from commonplace.routes import Answer, Refused, Route, Streaming
+from commonplace.routes import RequestRefused, Route, RouteAnswer, Streaming
 from commonplace.server.auth import NOBODY, OriginCheck, Principal, authenticate
 from commonplace.server.errors import RETRY_SECONDS, error_response, failure_response
 from commonplace.server.limits import declared_bytes, read_limited
@@ -56,7 +56,7 @@ class Application:
                 return await asyncio.get_running_loop().run_in_executor(self.threads, verb)
         except TimeoutError:
             message = f"no answer within {self.limits.answer_seconds:g} seconds; a write may still be made"
-            raise Refused(503, "TOO_SLOW", message, headers={"Retry-After": str(RETRY_SECONDS)}) from None
+            raise RequestRefused(503, "TOO_SLOW", message, headers={"Retry-After": str(RETRY_SECONDS)}) from None
 
     async def respond(self, opener: Opener, route: Route, request: Request) -> Response:
         """Return the response to a request."""
@@ -67,7 +67,7 @@ class Application:
             if route.stream is not None and EVENTS in request.headers.get("accept", ""):
                 return await self.stream(opener, route, request)
             return await self.in_thread(lambda: self.call(opener, route, request, raw))
-        except (Refused, CommonplaceError) as error:
+        except (RequestRefused, CommonplaceError) as error:
             response = error_response(error)
             if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
                 log.exception("%s failed", route.path)
@@ -84,7 +84,7 @@ class Application:
         principal = NOBODY if route.open else self.authenticate(request)
         call = parse(route, request, raw)
         result = route.handle(opener(self.services, principal, call), call)
-        answer = result if isinstance(result, Answer) else Answer(content=result)
+        answer = result if isinstance(result, RouteAnswer) else RouteAnswer(content=result)
         body = msgspec.json.encode(answer.content)
         return Response(body, answer.status, headers=dict(answer.headers), media_type=JSON)
 
@@ -104,7 +104,7 @@ class Application:
     def _is_still(self, principal: Principal, request: Request) -> bool:
         try:
             return self.authenticate(request) == principal
-        except Refused:
+        except RequestRefused:
             return False
 
     def endpoint(self, rows: Sequence[tuple[Opener, Route]]) -> StarletteRoute:
@@ -142,7 +142,7 @@ def application(services: Services, *, close: Callable[[], None]) -> Starlette:
     app = Starlette(
         routes=[StarletteRoute("/openapi.json", openapi), *map(serving.endpoint, by_path.values())],
         middleware=[Middleware(OriginCheck, settings=services.settings)],
-        exception_handlers={HTTPException: _unrouted, Exception: _failed},
+        exception_handlers={HTTPException: _handle_http_exception, Exception: _handle_failure},
         lifespan=_lifespan(serving, close),
     )
     app.router.redirect_slashes = False  # a redirect would repeat the Host that a client sent
@@ -161,7 +161,7 @@ def _lifespan(
     return lifespan
 
 
-async def _unrouted(_request: Request, error: Exception) -> Response:
+async def _handle_http_exception(_request: Request, error: Exception) -> Response:
     """Return the response for an unknown path or method."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = getattr(error, "headers", None) or {}
@@ -169,8 +169,8 @@ async def _unrouted(_request: Request, error: Exception) -> Response:
         404: ("NO_SUCH_ROUTE", "there is no such route; /openapi.json lists them"),
         405: ("NO_SUCH_METHOD", "this route does not take that method"),
     }.get(status, ("REFUSED", "the request was refused"))
-    return error_response(Refused(status, name, message, headers=headers))
+    return error_response(RequestRefused(status, name, message, headers=headers))
 
 
-async def _failed(_request: Request, _error: Exception) -> Response:
+async def _handle_failure(_request: Request, _error: Exception) -> Response:
     return failure_response()

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from commonplace.model.values import Value
-from commonplace.routes import Refused
+from commonplace.routes import RequestRefused
 from commonplace.server.errors import error_response
 from commonplace.server.keys import Keys, digest
 from commonplace.server.settings import ServerSettings
@@ -53,7 +53,7 @@ class OriginCheck:
             try:
                 self.measure(scope)
                 self.check(Headers(scope=scope), scope["method"])
-            except Refused as refused:
+            except RequestRefused as refused:
                 await error_response(refused)(scope, receive, send)
                 return
             # In a decoded path a slash inside a name would look like one between names.
@@ -64,19 +64,23 @@ class OriginCheck:
         """Refuse headers that are too long: h11 limits only those that come in several pieces."""
         size = sum(len(name) + len(value) for name, value in scope["headers"])
         if size + len(scope["raw_path"]) + len(scope["query_string"]) > self.header_bytes:
-            raise Refused(431, "HEADERS_TOO_LARGE", f"a request's headers take at most {self.header_bytes} bytes")
+            raise RequestRefused(
+                431, "HEADERS_TOO_LARGE", f"a request's headers take at most {self.header_bytes} bytes"
+            )
 
     def check(self, headers: Headers, method: str) -> None:
         """Refuse another host or another site."""
         asked = headers.getlist("host")
         found = _HOST.fullmatch(asked[0]) if len(asked) == 1 else None
         if found is None or (found[1] or found[2]).lower() not in self.names:
-            raise Refused(421, "WRONG_HOST", "this server does not go by that name; --allow-host adds one")
+            raise RequestRefused(421, "WRONG_HOST", "unknown host name; allow it with --allow-host")
         for origin in headers.getlist("origin"):
             if origin.lower() not in {f"http://{asked[0].lower()}", *self.origins}:
-                raise Refused(403, "WRONG_ORIGIN", "web pages of that origin may not call; --allow-origin lets them")
+                raise RequestRefused(
+                    403, "WRONG_ORIGIN", "web pages of that origin are not allowed; allow them with --allow-origin"
+                )
         if headers.get("sec-fetch-site") == "cross-site" and method not in SAFE and not headers.get("origin"):
-            raise Refused(403, "WRONG_ORIGIN", "another site may not write here")
+            raise RequestRefused(403, "WRONG_ORIGIN", "another site may not write here")
 
 
 def authenticate(headers: Headers, keys: Keys, settings: ServerSettings) -> Principal:
@@ -85,10 +89,10 @@ def authenticate(headers: Headers, keys: Keys, settings: ServerSettings) -> Prin
         return NOBODY
     found = _holder(_token(headers), keys, settings)
     if found is None:
-        raise Refused(401, "UNAUTHORIZED", "Invalid or missing API key", headers={"WWW-Authenticate": "Bearer"})
+        raise RequestRefused(401, "UNAUTHORIZED", "Invalid or missing API key", headers={"WWW-Authenticate": "Bearer"})
     acting = headers.get("x-agent-id")
     if found.agent is not None and acting is not None and _plain(acting) != found.agent:
-        raise Refused(403, "ACCESS_DENIED", "this key acts for another agent than X-Agent-ID names")
+        raise RequestRefused(403, "ACCESS_DENIED", "this key acts for another agent than X-Agent-ID names")
     return found
 
 

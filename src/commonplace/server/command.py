@@ -17,7 +17,7 @@ from commonplace.config.project import context
 from commonplace.engine.rendering import iso
 from commonplace.model.errors import InvalidInput
 from commonplace.model.events import EVENT_DAYS, EVENT_DAYS_MOST
-from commonplace.server.keys import Key, Keys
+from commonplace.server.keys import Keys, ServerKey
 from commonplace.server.settings import PORT_MAX, read_settings
 
 ANY = "any agent"
@@ -101,7 +101,7 @@ def create(name: str, agent: str | None, store: str | None, as_json: bool) -> No
     with _open_keys(store) as known:
         key, token = known.create(name, agent=agent)
     if as_json:
-        print_json(_shown(key) | {"key": token})
+        print_json(_key_json(key) | {"key": token})
         return
     print_note(f"made key {key.id} ({key.name}) for {key.agent or ANY}; it is shown only this once")
     print_text(token)
@@ -119,11 +119,11 @@ def list_(store: str | None, as_json: bool) -> None:
     with _open_keys(store) as known:
         found = known.list()
     if as_json:
-        print_json({"keys": [_shown(key) for key in found]})
+        print_json({"keys": [_key_json(key) for key in found]})
     elif found:
         print_text("\n".join(f"{key.id}  {key.created_at:%Y-%m-%d}  {key.agent or ANY}  {key.name}" for key in found))
     else:
-        print_note("there are no keys; `commonplace keys create NAME` makes one")
+        print_note("there are no keys; create one with `commonplace keys create NAME`")
 
 
 @keys.command()
@@ -141,7 +141,7 @@ def revoke(id: str, store: str | None, as_json: bool) -> None:
     with _open_keys(store) as known:
         key = known.revoke(id)
     if as_json:
-        print_json({"revoked": _shown(key)})
+        print_json({"revoked": _key_json(key)})
     else:
         print_text(f"Revoked {key.id} ({key.name})")
 
@@ -157,5 +157,5 @@ def _open_keys(place: str | None) -> Iterator[Keys]:
         store.close()
 
 
-def _shown(key: Key) -> dict[str, Any]:
+def _key_json(key: ServerKey) -> dict[str, Any]:
     return {"id": key.id, "name": key.name, "agent": key.agent, "created_at": iso(key.created_at)}

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from commonplace.model import errors as domain
 from commonplace.model.errors import CommonplaceError
-from commonplace.routes import Refused
+from commonplace.routes import RequestRefused
 
 RETRY_SECONDS = 1  # after a busy store or a full server
 TRAP = "lease"
@@ -48,9 +48,9 @@ TABLE: tuple[tuple[type[CommonplaceError], int, str], ...] = (
 )
 
 
-def error_response(error: Refused | CommonplaceError) -> Response:
+def error_response(error: RequestRefused | CommonplaceError) -> Response:
     """Return the response to an error."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return _response(error.status, _refusal(error), error.headers)
     status, name = next((status, name) for kind, status, name in TABLE if isinstance(error, kind))
     return _response(status, _problem(error, status, name), _retry(status))
@@ -76,7 +76,7 @@ def _problem(error: CommonplaceError, status: int, name: str) -> Problem:
     return problem
 
 
-def _refusal(error: Refused) -> Problem:
+def _refusal(error: RequestRefused) -> Problem:
     problem = _plain(error.error, str(error))
     if error.status == HTTPStatus.BAD_REQUEST:
         problem.errors = [str(error)]

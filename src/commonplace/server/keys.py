@@ -34,7 +34,7 @@ NAME_CHARS = 100
 KEYS_MAX = 10_000  # in one list
 
 
-class Key(Value):
+class ServerKey(Value):
     """A key as it may be shown: everything but the secret."""
 
     id: str
@@ -52,10 +52,10 @@ class Keys:
         self._clock = clock
         self._memory = Memory(store, binding, clock=clock)
 
-    def create(self, name: str, *, agent: str | None = None) -> tuple[Key, str]:
+    def create(self, name: str, *, agent: str | None = None) -> tuple[ServerKey, str]:
         """Make a key; its secret is returned here and never again."""
         if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
-            raise InvalidInput(f"{name[:NAME_CHARS]!r} cannot name a key: 1 to {NAME_CHARS} printable characters do")
+            raise InvalidInput(f"{name[:NAME_CHARS]!r} cannot name a key: use 1 to {NAME_CHARS} printable characters")
         if agent is not None:
             Scope.of(("agent", agent))  # raises for an invalid name
         row = "".join(secrets.choice(ALPHABET) for _ in range(ID_CHARS))
@@ -66,11 +66,11 @@ class Keys:
         self._store.apply([Put(record=record, terms=())])  # not searchable
         return _key(record), token
 
-    def list(self) -> Sequence[Key]:
+    def list(self) -> Sequence[ServerKey]:
         """Return every key, oldest first."""
         return [_key(record) for record in self._memory.list(order=Order.OLDEST, limit=KEYS_MAX)]
 
-    def revoke(self, id: str) -> Key:
+    def revoke(self, id: str) -> ServerKey:
         """Revoke a key; it is invalid from the next request on."""
         record = self._row(id)
         if record is None:
@@ -78,7 +78,7 @@ class Keys:
         self._memory.forget(record.id)
         return _key(record)
 
-    def holder(self, token: str) -> Key | None:
+    def holder(self, token: str) -> ServerKey | None:
         """Return the key with this secret; None if there is none."""
         record = self._row(token.removeprefix(PREFIX).partition("_")[0])
         if record is None or not isinstance(record.value, dict):
@@ -102,10 +102,10 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _key(record: Record) -> Key:
+def _key(record: Record) -> ServerKey:
     value = record.value if isinstance(record.value, dict) else {}
     agent = value.get("agent")
-    return Key(
+    return ServerKey(
         id=record.key or "", name=str(value.get("name")), agent=None if agent is None else str(agent),
         created_at=record.created_at,
     )  # fmt: skip

@@ -13,8 +13,8 @@ import h11
 from starlette.requests import ClientDisconnect, Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from commonplace.routes import Refused
-from commonplace.server.settings import Limits
+from commonplace.routes import RequestRefused
+from commonplace.server.settings import ServerLimits
 
 GRACE_SECONDS = 1.0  # after the body's time limit, for sending the refusal
 
@@ -53,7 +53,7 @@ class JoinedWrites:
 class StallTimeouts(H11Protocol):
     """The protocol of uvicorn, with time limits for what a client sends."""
 
-    limits = Limits()  # of the server in this process; ``protocol_with`` makes a class with others
+    limits = ServerLimits()  # of the server in this process; ``protocol_with`` makes a class with others
     _waiting: asyncio.TimerHandle | None = None
     _waits_for: Any = None
 
@@ -102,7 +102,7 @@ class StallTimeouts(H11Protocol):
             self.transport.close()
 
 
-def protocol_with(limits: Limits) -> type[StallTimeouts]:
+def protocol_with(limits: ServerLimits) -> type[StallTimeouts]:
     """Return the protocol with these limits; uvicorn takes a class and makes an instance for every connection."""
     return type("StallTimeouts", (StallTimeouts,), {"limits": limits})
 
@@ -113,19 +113,23 @@ def declared_bytes(request: Request) -> int:
     return int(length) if length.isascii() and length.isdecimal() and len(length) < 20 else 0  # noqa: PLR2004
 
 
-async def read_limited(request: Request, limits: Limits) -> bytes:
+async def read_limited(request: Request, limits: ServerLimits) -> bytes:
     """Return the body; refuse one that is too large or too slow."""
     if declared_bytes(request) > limits.body_bytes:
-        raise Refused(413, "BODY_TOO_LARGE", f"a request takes at most {limits.body_bytes} bytes")
+        raise RequestRefused(413, "BODY_TOO_LARGE", f"a request takes at most {limits.body_bytes} bytes")
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limits.body_bytes:
-                    raise Refused(413, "BODY_TOO_LARGE", f"a request takes at most {limits.body_bytes} bytes")
+                    raise RequestRefused(413, "BODY_TOO_LARGE", f"a request takes at most {limits.body_bytes} bytes")
     except TimeoutError:
-        raise Refused(408, "BODY_TOO_SLOW", f"the body was incomplete after {limits.body_seconds:g} seconds") from None
+        raise RequestRefused(
+            408, "BODY_TOO_SLOW", f"the body was incomplete after {limits.body_seconds:g} seconds"
+        ) from None
     except ClientDisconnect:
-        raise Refused(400, "INCOMPLETE", "the client closed the connection in the middle of its request") from None
+        raise RequestRefused(
+            400, "INCOMPLETE", "the client closed the connection in the middle of its request"
+        ) from None
     return bytes(body)

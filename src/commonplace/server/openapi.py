@@ -24,7 +24,7 @@ _COMMON = (400, 401)  # what every route with a key may answer besides its own
 
 
 def document(routes: Sequence[Route]) -> Document:
-    """The whole of it."""
+    """Return the OpenAPI document of these routes."""
     schemas, components = _schemas(routes)
     paths: dict[str, Document] = {}
     for route in routes:
@@ -46,7 +46,7 @@ def document(routes: Sequence[Route]) -> Document:
 
 
 def _schemas(routes: Sequence[Route]) -> tuple[dict[Any, Document], Document]:
-    """The schema of every type that is named, and the components that they refer to."""
+    """Return the schema of every type in the routes, and the components that the schemas refer to."""
     bodies = [route.body for route in routes if route.body is not None and route.body_schema is None]
     named = bodies + [route.answers for route in routes if route.answer_schema is None]
     kinds = [Problem, *dict.fromkeys(named)]
@@ -81,13 +81,13 @@ def _in_query(route: Route) -> list[Document]:
     found = []
     for part in msgspec.structs.fields(route.query):
         listed = {"style": "form", "explode": False} if get_origin(part.type) is list else {}
-        schema = _spoken(schemas[part.encode_name])
+        schema = _without_null(schemas[part.encode_name])
         found.append({"name": part.encode_name, "in": "query", "required": part.required, "schema": schema, **listed})
     return found
 
 
-def _spoken(schema: Document) -> Document:
-    """The schema of a parameter: a query string cannot say null."""
+def _without_null(schema: Document) -> Document:
+    """Return the schema of a parameter without null, which a query string cannot express."""
     kept = {name: part for name, part in schema.items() if not (name == "default" and part is None)}
     if "anyOf" in kept:
         ways = [way for way in kept.pop("anyOf") if way != {"type": "null"}]
@@ -100,10 +100,10 @@ def _spoken(schema: Document) -> Document:
 def _in_headers(route: Route) -> list[Document]:
     if route.match == "no":
         return []
-    said = 'The version that you have read: 3, "3" or W/"3".'
+    description = 'The version that you have read: 3, "3" or W/"3".'
     schema = {"type": "string", "pattern": r'^(W/)?"?[0-9]{1,15}"?$'}
     required = route.match == "must"
-    return [{"name": "If-Match", "in": "header", "required": required, "schema": schema, "description": said}]
+    return [{"name": "If-Match", "in": "header", "required": required, "schema": schema, "description": description}]
 
 
 def _responses(route: Route, schemas: dict[Any, Document]) -> Document:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.requests import Request
 
-from commonplace.routes import Call, Refused, Route
+from commonplace.routes import Call, RequestRefused, Route
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -27,19 +27,19 @@ def _body(route: Route, request: Request, raw: bytes) -> Any:
     """Return the body in its type; refuse one where there should be none."""
     if route.body is None or (route.optional_body and not raw):
         if raw.strip() not in (b"", b"{}"):
-            raise Refused(400, "INVALID_INPUT", "this route takes no body")
+            raise RequestRefused(400, "INVALID_INPUT", "this route takes no body")
         return None
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise Refused(415, "NOT_JSON", f"the body must be {JSON}")
+        raise RequestRefused(415, "NOT_JSON", f"the body must be {JSON}")
     return read_body(raw, route.body)
 
 
 def decode_path(params: Mapping[str, str]) -> dict[str, str]:
-    """Return the names in a path, each decoded by itself: an encoded slash is part of a name."""
+    """Return the names in a path, each decoded separately: an encoded slash is part of a name."""
     try:
         return {name: unquote(part, errors="strict") for name, part in params.items()}
     except UnicodeDecodeError:
-        raise Refused(400, "INVALID_INPUT", "the path is not UTF-8") from None
+        raise RequestRefused(400, "INVALID_INPUT", "the path is not UTF-8") from None
 
 
 def read_query(query: bytes, kind: type[T] | None) -> T | None:
@@ -47,10 +47,10 @@ def read_query(query: bytes, kind: type[T] | None) -> T | None:
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
-        raise Refused(400, "INVALID_INPUT", "the query string cannot be read") from None
+        raise RequestRefused(400, "INVALID_INPUT", "the query string cannot be read") from None
     if kind is None:
         if pairs:
-            raise Refused(400, "INVALID_INPUT", "this route takes no parameters")
+            raise RequestRefused(400, "INVALID_INPUT", "this route takes no parameters")
         return None
     return _parameters(pairs, kind)
 
@@ -63,13 +63,13 @@ def _parameters(pairs: list[tuple[str, str]], kind: type[T]) -> T:
         if name in lists:
             given.setdefault(name, []).extend(part for part in text.split(",") if part)
         elif name in given:
-            raise Refused(400, "INVALID_INPUT", f"the parameter {name!r} is given twice")
+            raise RequestRefused(400, "INVALID_INPUT", f"the parameter {name!r} is given twice")
         else:
             given[name] = text
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(400, "INVALID_INPUT", f"the parameters are wrong: {error}") from None
+        raise RequestRefused(400, "INVALID_INPUT", f"the parameters are wrong: {error}") from None
 
 
 def read_body(body: bytes, kind: type[T]) -> T:
@@ -77,6 +77,6 @@ def read_body(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:  # a wrong type is one of these too
-        raise Refused(400, "INVALID_INPUT", f"the body is wrong: {error}") from None
+        raise RequestRefused(400, "INVALID_INPUT", f"the body is wrong: {error}") from None
     except (RecursionError, UnicodeDecodeError):
-        raise Refused(400, "INVALID_INPUT", "the body is nested too deeply, or is not UTF-8") from None
+        raise RequestRefused(400, "INVALID_INPUT", "the body is nested too deeply, or is not UTF-8") from None

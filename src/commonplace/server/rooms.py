@@ -12,7 +12,7 @@ from commonplace.model.errors import CommonplaceError
 from commonplace.model.values import Value
 from commonplace.records import VERBS as RECORD_VERBS
 from commonplace.records import MemoryAccess
-from commonplace.routes import Call, Name, Refused, Route, Strict
+from commonplace.routes import Call, Name, RequestRefused, Route, Strict
 from commonplace.server.auth import Principal
 from commonplace.server.keys import Keys
 from commonplace.server.settings import ServerSettings
@@ -37,7 +37,7 @@ class Health(msgspec.Struct, kw_only=True):
     version: str
 
 
-class ForAgent(Strict):
+class RecordsQuery(Strict):
     """Whose records an operator means: those of the served store, or an agent's own."""
 
     agent: Name | None = None
@@ -51,11 +51,11 @@ def live(_services: Services, _call: Call) -> Health:
 def ready(services: Services, _call: Call) -> Health:
     """Answer if the server is not shutting down and its store can be read."""
     if services.is_stopping():
-        raise Refused(503, "STOPPING", "the server is shutting down")
+        raise RequestRefused(503, "STOPPING", "the server is shutting down")
     try:
         services.keys.exist()
-    except CommonplaceError:  # callers without a key are not told what exactly is wrong
-        raise Refused(503, "NOT_READY", "the store cannot be read") from None
+    except CommonplaceError:  # callers without a key do not get the details
+        raise RequestRefused(503, "NOT_READY", "the store cannot be read") from None
     return Health(status="ready", version=VERSION)
 
 
@@ -90,6 +90,6 @@ Opener: TypeAlias = Callable[[Services, Principal, Call], Any]
 ROOMS: tuple[tuple[Opener, tuple[Route, ...]], ...] = (
     (_services, HEALTH_ROUTES),
     (_intent_access, (*EVENT_ROUTES, *RFC_ROUTES, *SDK_ROUTES, *routes_of("intents", VERBS))),
-    (_memory_access, routes_of("records", RECORD_VERBS, query=ForAgent)),
+    (_memory_access, routes_of("records", RECORD_VERBS, query=RecordsQuery)),
 )
 ROUTES = tuple(route for _, routes in ROOMS for route in routes)

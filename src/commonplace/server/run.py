@@ -65,13 +65,15 @@ def serve(settings: ServerSettings, env: Mapping[str, str], *, notify: Callable[
     if settings.keys and settings.key is None and not services.keys.exist():
         close()
         raise Forbidden(
-            "there is no key yet, so every request would be refused; `commonplace keys create NAME` makes one, "
-            f"{VARIABLES['key']} sets one, and --no-keys serves everybody on this machine"
+            "there is no key yet, so every request would be refused; create one with `commonplace keys create NAME`, "
+            f"set {VARIABLES['key']}, or use --no-keys to serve this machine without keys"
         )
     listening = bind(settings)
     server.config.app = application(services, close=close)
     configure_logs(quiet=quiet)
-    notify(f"serving {url_of(listening)}" + ("" if settings.keys else " without keys, to everybody on this machine"))
+    notify(
+        f"serving {url_of(listening)}" + ("" if settings.keys else " without keys, to every process on this machine")
+    )
     server.run(sockets=[listening])
     notify("stopped")
     return 0

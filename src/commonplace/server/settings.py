@@ -39,7 +39,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
 LISTS = ("hosts", "origins")  # joined by commas in a variable; the options add to them
 
 
-class Limits(Value):
+class ServerLimits(Value):
     """How much a client may send and ask for, and how long the server waits."""
 
     body_bytes: int = 4_194_304  #: of one request; a batch of a thousand small entries fits
@@ -67,7 +67,7 @@ class ServerSettings(Value):
     hosts: tuple[str, ...] = ()  #: names that a Host header may hold besides the server's own
     origins: tuple[str, ...] = ()  #: of web pages that may call besides the server's own
     event_days: int = EVENT_DAYS  #: how long events are stored; 0: forever
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
 
     @property
     def names(self) -> frozenset[str]:
@@ -85,7 +85,7 @@ class ServerSettings(Value):
 def read_settings(env: Mapping[str, str], **options: Any) -> ServerSettings:
     """Return the settings of environment and options; an option that is None was not given."""
     read = {field: _read(field, env[name]) for field, name in VARIABLES.items() if env.get(name)}
-    limits = Limits(**{field: read.pop(field) for field in Limits.fields if field in read})
+    limits = ServerLimits(**{field: read.pop(field) for field in ServerLimits.fields if field in read})
     lists = {field: tuple(dict.fromkeys((*read.get(field, ()), *(options.get(field) or ())))) for field in LISTS}
     given = read | {field: value for field, value in options.items() if value is not None} | lists
     return ServerSettings(**given, limits=limits)

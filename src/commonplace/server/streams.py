@@ -10,9 +10,9 @@ from typing import Protocol
 
 from starlette.responses import Response, StreamingResponse
 
-from commonplace.routes import Refused
+from commonplace.routes import RequestRefused
 from commonplace.server.errors import RETRY_SECONDS
-from commonplace.server.settings import Limits
+from commonplace.server.settings import ServerLimits
 
 EVENTS = "text/event-stream"
 
@@ -27,7 +27,7 @@ class WaitForEvent(Protocol):
 class Streams:
     """The streams of a server.  Waiting has its own thread: the others are for verbs."""
 
-    def __init__(self, wait_for_event: WaitForEvent, limits: Limits) -> None:
+    def __init__(self, wait_for_event: WaitForEvent, limits: ServerLimits) -> None:
         self._wait_for_event = wait_for_event
         self._limits = limits
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="events")
@@ -49,11 +49,11 @@ class Streams:
     async def response(self, parts: AsyncIterator[bytes]) -> Response:
         """Return a stream as a response, or refuse it while a status can still be sent."""
         if self._open >= self._limits.streams:
-            raise Refused(503, "FULL", "too many streams are open", headers={"Retry-After": str(RETRY_SECONDS)})
+            raise RequestRefused(503, "FULL", "too many streams are open", headers={"Retry-After": str(RETRY_SECONDS)})
         first = await anext(parts)
-        return StreamingResponse(self._counted(first, parts), media_type=EVENTS)
+        return StreamingResponse(self._count_open(first, parts), media_type=EVENTS)
 
-    async def _counted(self, first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _count_open(self, first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         self._open += 1
         try:
             yield first

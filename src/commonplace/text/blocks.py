@@ -1,7 +1,7 @@
-"""A Markdown text as blocks, which can be compared, moved and taken out one by one.  Pure.
+"""A Markdown text as blocks, which can be compared, moved and removed one by one.  Pure.
 
-A block is a heading, a list item with its indented lines, a fenced piece of code, or a paragraph.  What is written of a
-record names it behind its words, as ``record <the beginning of its id>``.
+A block is a heading, a list item with its indented lines, a fenced piece of code, or a paragraph.  A block
+written from a record ends with a reference to it: ``record <the beginning of its id>``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from commonplace.model.values import Value
 
-#: Stands first in MEMORY.md, and is nobody's.
+#: The first paragraph of MEMORY.md; it belongs to no record and no person.
 INTRO = (
     "What this project remembers, put together by Commonplace. Whatever you write or change here stays as you leave it."
 )
@@ -19,18 +19,18 @@ _HEADING = re.compile(r"(#{1,6})\s+\S")
 _ITEM = re.compile(r"\A(?:[-*+]|\d{1,9}[.)])\s")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 _REFERENCE = re.compile(r"\brecord ([0-9a-hjkmnp-tv-z]{10})(?![0-9a-z])")
-_BESIDE = re.compile(r"\s*\((?:record [0-9a-z]{10}|session:)[^()]*\)\s*$")
+_REFERENCE_AT_END = re.compile(r"\s*\((?:record [0-9a-z]{10}|session:)[^()]*\)\s*$")
 
 
 class Block(Value):
-    """One piece of a Markdown text, and the headings of ours that it stands under."""
+    """One piece of a Markdown text, and the generated headings above it."""
 
     path: tuple[str, ...]  #: heading lines, outermost first
     text: str
 
     @property
     def level(self) -> int:
-        """How deep a heading it is; 0: none."""
+        """The level of a heading; 0 if it is none."""
         found = _HEADING.match(self.text)
         return len(found[1]) if found else 0
 
@@ -40,7 +40,7 @@ class Block(Value):
         return bool(_ITEM.match(self.text))
 
 
-class Owned(Value):
+class OwnedBlock(Value):
     """A block that a person wrote or changed."""
 
     path: tuple[str, ...]
@@ -48,8 +48,8 @@ class Owned(Value):
     text: str
 
 
-def blocks(text: str, owned: Collection[Owned] = ()) -> list[Block]:
-    """Cut a text into blocks; a heading of a person's own does not change what stands under ours."""
+def blocks(text: str, owned: Collection[OwnedBlock] = ()) -> list[Block]:
+    """Split a text into blocks; a heading that a person wrote does not change the path of the blocks below it."""
     theirs = {(one.path, one.text) for one in owned}
     path: tuple[str, ...] = ()
     found: list[Block] = []
@@ -66,7 +66,7 @@ def blocks(text: str, owned: Collection[Owned] = ()) -> list[Block]:
 
 
 def level_of(line: str) -> int:
-    """How deep a heading is, by its line."""
+    """Return the level of a heading line."""
     return len(line) - len(line.lstrip("#"))
 
 
@@ -83,13 +83,13 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _end(lines: Sequence[str], at: int) -> int:
-    """Where the block that begins here ends."""
+    """Return the line after the block that begins here."""
     if _HEADING.match(lines[at]):
         return at + 1
     if fence := _FENCE.match(lines[at]):
         closing = (number for number in range(at + 1, len(lines)) if _closes(lines[number], fence[1]))
         if (closed := next(closing, None)) is not None:
-            return closed + 1  # one that nobody has closed is a paragraph: it must not swallow what follows later
+            return closed + 1  # an unclosed fence is a paragraph: it must not swallow what is added later
     end = at + 1
     if _ITEM.match(lines[at]):
         while end < len(lines) and (_continues(lines, end) or (lines[end].strip() and not _begins(lines[end]))):
@@ -101,7 +101,7 @@ def _end(lines: Sequence[str], at: int) -> int:
 
 
 def _closes(line: str, fence: str) -> bool:
-    """Whether a line ends a piece of code: nothing but the same sign, as many of them at least."""
+    """Whether a line closes a fence: only the same character, at least as often."""
     return line.startswith(fence) and not line.strip().strip(fence[0])
 
 
@@ -116,8 +116,8 @@ def _continues(lines: Sequence[str], at: int) -> bool:
     return at < len(lines) and lines[at][0] in " \t"
 
 
-def joined(found: Sequence[Block]) -> str:
-    """Blocks as one text: items close together, everything else apart."""
+def join_blocks(found: Sequence[Block]) -> str:
+    """Join blocks to one text: list items without a blank line between them, all else with one."""
     parts: list[str] = []
     before: Block | None = None
     for block in found:
@@ -129,18 +129,29 @@ def joined(found: Sequence[Block]) -> str:
 
 
 def without_empty(made: Sequence[Block], theirs: Collection[str] = ()) -> list[Block]:
-    """Headings under which nothing is left are left out, unless a person wrote them."""
+    """Return the blocks without empty headings; those that a person wrote stay."""
     filled = {block.path[: depth + 1] for block in made if not block.level for depth in range(len(block.path))}
     filled |= {block.path[: depth + 1] for block in made if block.text in theirs for depth in range(len(block.path))}
     return [block for block in made if not block.level or block.text in theirs or (*block.path, block.text) in filled]
 
 
 def references(text: str) -> set[str]:
-    """The records that a text names, by the beginnings of their ids."""
+    """Return the records that a text names, by the beginnings of their ids."""
     return set(_REFERENCE.findall(text))
 
 
-def unreferenced(text: str) -> str:
-    """A block's own words, without the marker of a list and what stands behind it in brackets."""
-    words = _BESIDE.sub("", text)
+def strip_reference(text: str) -> str:
+    """Return a block's words without its list marker and the reference at its end."""
+    words = _REFERENCE_AT_END.sub("", text)
     return _ITEM.sub("", words).strip()
+
+
+#: Text that could close the block that memory is shown in, or pose as a turn of the conversation.
+_POSING = re.compile(
+    r"<(?=\s*[/|]?\s*(?:memory|system|user|assistant|human|tool|instructions?|im_start|im_end)\b)", re.IGNORECASE
+)
+
+
+def escape_tags(text: str) -> str:
+    """A text that cannot close the block it is shown in, nor pose as a turn of the conversation."""
+    return _POSING.sub("&lt;", text)

@@ -1,6 +1,6 @@
-"""Read times off a text: "in May 2023", "on 3 July", "two weeks ago", "last Friday".  Pure; English only.
+"""Find the periods that a text names: "in May 2023", "on 3 July", "two weeks ago", "last Friday".  Pure; English only.
 
-A period is relative to when the text was said.  No pattern is compiled: a recall reads its question from a cold start.
+A period is relative to ``now``, the time of the text.  No pattern is compiled: a recall starts cold on every prompt.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _NUMBERS = {
 _AMBIGUOUS = {"may", "march", "mar", "sun", "sat", "mon", "wed", "fall", "second"}  # a name only with a capital letter
 _ASIDE = {day: ago for ago, days in ((-1, "tomorrow"), (0, "today tonight"), (1, "yesterday")) for day in days.split()}
 YEARS_BACK = 10  # "in May" may mean any of so many
-LONG_AGO = 1000  # days, weeks or months: whoever says more gives no date
+LONG_AGO = 1000  # days, weeks or months: a greater number names no date
 _MONTH_FORMS = {form: number for number, name in enumerate(_MONTHS, start=1) for form in (name, name[:3])} | {"sept": 9}
 _DAY_FORMS = {form: number for number, name in enumerate(_DAYS) for form in (name, name[:3])} | {"tues": 1, "thurs": 3}
 
 
 class Period(Value):
-    """From a moment on, up to another."""
+    """The time from ``start`` up to ``end``, which is excluded."""
 
     start: datetime
     end: datetime
-    exact: bool = False  #: a day, or few
+    exact: bool = False  #: one day or a few days
 
     def holds(self, moment: datetime) -> bool:
         """Whether a moment lies within it."""
         return self.start <= moment < self.end
 
     def near(self, moment: datetime) -> bool:
-        """Whether a moment lies within it or a day beside, if it is a matter of days at all."""
+        """Whether an exact period contains a moment, give or take a day."""
         day = timedelta(days=1)
         return self.exact and self.start - day <= moment < self.end + day
 
@@ -50,8 +50,8 @@ class Period(Value):
         return self.start < other.end and other.start < self.end
 
 
-def periods(text: str, said_at: datetime) -> list[Period]:
-    """Every period that a text names, as of when it was said."""
+def periods(text: str, now: datetime) -> list[Period]:
+    """Return every period that a text names, seen from ``now``."""
     words = [word.strip(".,;:?!\"'()[]") for word in text.split()]
     small = [word.lower().removesuffix("'s") for word in words]
     if not any(word[-1:].isdigit() or word in _TELLING or word.rstrip("s") in _UNITS for word in small):
@@ -64,7 +64,7 @@ def periods(text: str, said_at: datetime) -> list[Period]:
         if word not in _NAMING and not word[-1:].isdigit():  # nearly every word: a recall reads thousands
             continue
         try:
-            found += _named(small, at, word, said_at)
+            found += _periods_at(small, at, word, now)
         except (OverflowError, ValueError):  # the 31st of June, or before the first day of the calendar
             continue
     return found
@@ -82,75 +82,73 @@ def _is_time(words: Sequence[str], at: int, *, capital: bool) -> bool:
     return at > 0 and (capital or words[at - 1] in ("in", "last", "this"))
 
 
-def _named(words: Sequence[str], at: int, word: str, said_at: datetime) -> Iterator[Period]:
+def _periods_at(words: Sequence[str], at: int, word: str, now: datetime) -> Iterator[Period]:
     before = words[at - 1] if at else ""
     if word in _ASIDE:
-        yield _day(said_at - timedelta(days=_ASIDE[word]))
+        yield _day(now - timedelta(days=_ASIDE[word]))
     elif word in _MONTH_FORMS:
-        yield from _month(words, at, _MONTH_FORMS[word], said_at)
+        yield from _month(words, at, _MONTH_FORMS[word], now)
     elif word in _SEASONS:
-        yield from _season(words, at, _SEASONS[word], said_at)
+        yield from _season(words, at, _SEASONS[word], now)
     elif word in _DAY_FORMS and before == "last":
-        back = (said_at.weekday() - _DAY_FORMS[word]) % 7 or 7
-        yield _day(said_at - timedelta(days=back))
+        back = (now.weekday() - _DAY_FORMS[word]) % 7 or 7
+        yield _day(now - timedelta(days=back))
     elif word in _UNITS and before in ("last", "this", "next"):
-        yield _span(word, {"last": -1, "this": 0, "next": 1}[before], said_at)
+        yield _span(word, {"last": -1, "this": 0, "next": 1}[before], now)
     elif word == "ago":
-        yield from _ago(words, at, said_at)
+        yield from _ago(words, at, now)
     elif _year(word) and not any(near in _MONTH_FORMS or near in _SEASONS for near in words[max(0, at - 3) : at]):
         yield Period(start=_first(int(word), 1), end=_first(int(word) + 1, 1))
     elif word.count("-") == 2 and word.replace("-", "").isdecimal():  # noqa: PLR2004 - an ISO date
         yield _day(datetime.fromisoformat(word).replace(tzinfo=UTC))
 
 
-def _month(words: Sequence[str], at: int, month: int, said_at: datetime) -> Iterator[Period]:
+def _month(words: Sequence[str], at: int, month: int, now: datetime) -> Iterator[Period]:
     """A month, or a day in it; without a year the latest one if it is the last, else any."""
     after = [_number(word) for word in words[at + 1 : at + 3]]
     year = next((number for number in after if _year(str(number))), None)
     ahead = _number(words[at - 2 if at > 1 and words[at - 1] == "of" else at - 1]) if at else 0
     day = next((number for number in (ahead, *after[:1]) if 0 < number <= 31), None)  # noqa: PLR2004 - days of a month
     last = at > 0 and words[at - 1] == "last"
-    latest = said_at.year - (month >= said_at.month if last else 0)
-    for chosen in [year] if year else [latest] if last else range(said_at.year - YEARS_BACK, said_at.year + 1):
+    latest = now.year - (month >= now.month if last else 0)
+    for chosen in [year] if year else [latest] if last else range(now.year - YEARS_BACK, now.year + 1):
         if day and (year or last or day <= _length(chosen, month)):  # any year that has a 29th of February
             yield _day(datetime(chosen, month, day, tzinfo=UTC))
         elif not day:
             yield Period(start=_first(chosen, month), end=_first(chosen, month + 1))
 
 
-def _season(words: Sequence[str], at: int, month: int, said_at: datetime) -> Iterator[Period]:
+def _season(words: Sequence[str], at: int, month: int, now: datetime) -> Iterator[Period]:
     year = next((int(word) for word in words[at + 1 : at + 3] if _year(word)), None)
     before = words[at - 1] if at else ""
     if year is None and before not in ("last", "this"):
         return
-    chosen = year or said_at.year - (before == "last" and said_at.month < month + 3)
+    chosen = year or now.year - (before == "last" and now.month < month + 3)
     yield Period(start=_first(chosen, month), end=_first(chosen, month + 3))
 
 
-def _ago(words: Sequence[str], at: int, said_at: datetime) -> Iterator[Period]:
+def _ago(words: Sequence[str], at: int, now: datetime) -> Iterator[Period]:
     unit = words[at - 1].removesuffix("s") if at else ""
     counted = words[at - 3] if at > 2 and words[at - 2] == "of" else words[at - 2] if at > 1 else ""  # noqa: PLR2004
     count = _NUMBERS.get(counted) or _number(counted)
     if unit in _UNITS and 0 < count <= LONG_AGO:
         days = _UNITS[unit]
-        middle = said_at - timedelta(days=days * count)
+        middle = now - timedelta(days=days * count)
         if days == 1:
             yield _day(middle)
         else:
             yield Period(start=middle - timedelta(days=days / 2), end=middle + timedelta(days=days / 2))
 
 
-def _span(unit: str, ahead: int, said_at: datetime) -> Period:
+def _span(unit: str, ahead: int, now: datetime) -> Period:
     """The last, this or the next day, week, month or year; weeks are counted back from today, as people do."""
     if unit == "year":
-        return Period(start=_first(said_at.year + ahead, 1), end=_first(said_at.year + ahead + 1, 1))
+        return Period(start=_first(now.year + ahead, 1), end=_first(now.year + ahead + 1, 1))
     if unit == "month":
-        return Period(
-            start=_first(said_at.year, said_at.month + ahead), end=_first(said_at.year, said_at.month + ahead + 1)
-        )
+        return Period(start=_first(now.year, now.month + ahead), end=_first(now.year, now.month + ahead + 1))
     if unit in ("day", "night"):
-        return _day(said_at + timedelta(days=ahead))
-    middle = said_at + timedelta(days=7 * ahead)
+        return _day(now + timedelta(days=ahead))
+    middle = now + timedelta(days=7 * ahead)
     return Period(start=middle - timedelta(days=6), end=middle + timedelta(days=6))
 
 

@@ -1,8 +1,8 @@
-"""Read a question: what it asks about, whom it names, which time it means, and what sort of question it is.  Pure.
+"""Parse a question: what it asks about, whom it names, which time it means, and what sort of question it is.  Pure.
 
-Two sorts of text are asked.  A *recall* is a question about the past: "When did Ada move the build?"  A *working
-context* is whatever somebody is at: a message, a ticket, a few words.  What counts besides the words differs between
-the two, so that each has a profile of its own in ``ranking``.
+There are two sorts.  A *recall* is a question about the past: "When did Ada move the build?"  A *working
+context* is what a user is working on: a message, a ticket, a few words.  Each has its own profile in
+``ranking``, because what counts besides the words differs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from commonplace.text.words import says_something
 
 
 class Profile(StrEnum):
-    """How a question is weighed."""
+    """How the hits of a question are ranked."""
 
     RECALL = "recall"  #: a question about the past
-    WORKING = "working context"  #: what somebody is at just now
+    WORKING = "working context"  #: what a user is working on
 
 
 _OPENINGS = frozenset(
@@ -31,26 +31,28 @@ _OPENINGS = frozenset(
     )
 )
 _WHEN = frozenset(["date", "day", "month", "year", "time"])
-#: Who speaks in a session and is no person.
+#: Speakers in a session that are not people.
 MACHINES = frozenset(("assistant", "tool", "system", "developer"))
-ROLES = MACHINES | {"", "user"}  # nobody in particular
+ROLES = MACHINES | {"", "user"}  # none of them is a name
 
 
-class Asked(Value):
-    """A question, read."""
+class ParsedQuestion(Value):
+    """What a question asks for."""
 
-    text: str  #: without the names of those who speak in the sessions
+    text: str  #: without the names of the speakers in the sessions
     profile: Profile
-    names: frozenset[str] = frozenset()  #: of speakers, in small letters
-    periods: tuple[Period, ...] = ()  #: the times that are meant, any of them
-    when: bool = False  #: it wants to know a time
+    names: frozenset[str] = frozenset()  #: of speakers, in lower case
+    periods: tuple[Period, ...] = ()  #: a match in any of them counts
+    when: bool = False  #: it asks for a time
 
 
-def ask(text: str, *, speakers: Collection[str], now: datetime, profile: Profile | None = None) -> Asked:
-    """Read a question that is asked now of sessions in which these people speak."""
+def parse_question(
+    text: str, *, speakers: Collection[str], now: datetime, profile: Profile | None = None
+) -> ParsedQuestion:
+    """Parse a question about sessions with these speakers."""
     words = [_bare(word) for word in text.split()]
     names = frozenset(name for name in speakers if name.lower() not in ROLES and _is_named(name, words))
-    return Asked(
+    return ParsedQuestion(
         text=_without(text, names) if names else text,
         profile=profile or (Profile.RECALL if _is_question(text, words) else Profile.WORKING),
         names=frozenset(name.lower() for name in names),
@@ -69,19 +71,19 @@ def _wants_time(words: list[str]) -> bool:
 
 
 def _is_named(name: str, words: list[str]) -> bool:
-    """Whether a question names somebody, by any of their names."""
+    """Whether a question names a person, by any part of the name."""
     return any(part in words or f"{part}'s" in words for part in name.lower().split())
 
 
 def _bare(word: str) -> str:
-    """A word in small letters, without the marks around it and with a plain apostrophe in it."""
+    """Return a word in lower case, without the marks around it and with a plain apostrophe."""
     return word.lower().replace("\u2019", "'").strip(".,;:?!\"'()")
 
 
 def _without(text: str, names: Collection[str]) -> str:
-    """Names draw a vector to whatever the same people say; who speaks is weighed apart from what is said.
+    """Remove names, which pull a vector towards everything by the same speaker; ranking scores speakers separately.
 
-    A question about nothing but somebody, such as "Who is Ada?", stays as it is.
+    A question about a person only, such as "Who is Ada?", stays as it is.
     """
     parts = {part for name in names for part in name.lower().split()}
     kept = " ".join([word for word in text.split() if _bare(word).removesuffix("'s") not in parts])

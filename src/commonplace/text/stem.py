@@ -131,12 +131,12 @@ def _step1b(word: str, r1: int) -> str:
                 return base[0] + "ie"
             if not _has_vowel(base) or (suffix == "ing" and base in _NOT_GERUNDS):
                 return word
-            return _restored(base, r1)
+            return _repair(base, r1)
     return word
 
 
-def _restored(base: str, r1: int) -> str:
-    """Give back the e that a removed ending took (hop(ing) is hope), or take back the letter it doubled."""
+def _repair(base: str, r1: int) -> str:
+    """Append the e that a removed ending replaced (hop(ing) is hope), or remove the letter that it doubled."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base[-2:] in _DOUBLES:

@@ -1,8 +1,8 @@
-"""Read YAML that people write, without its surprises; write values that no reader takes for something else.
+"""Read YAML that people write, without its surprises; write values that every reader understands the same way.
 
-What is read is data and nothing more: no aliases, no tags, no second document, no duplicate keys, bounded in size and
+Only data is read: no aliases, no tags, no second document, no duplicate keys, bounded in size and
 depth.  A plain word is a number only if that number is printed the same way, so ``1.10``, ``0x1F``, ``no``, ``12:30``
-and ``2024-05-17`` stay the text that they are, and whoever wants text can turn a number back into it without loss.
+and ``2024-05-17`` stay text, and a number can be turned back into the text that it was, without loss.
 It is not a general YAML library: it writes single-line values only, and it knows nothing of any schema.
 """
 
@@ -27,17 +27,17 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "
 
 # What YAML forbids, and the line ends that YAML 1.1 sees and 1.2 and editors do not (U+0085, U+2028, U+2029).
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")  # neither database can hold them in text
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # neither database can hold them in text
 
 _PLAIN = re.compile(r"\w(?:[\w ./@+()%*!?=~^$;&'-]*[\w./@+()%*!?=~^$;&'-])?")
 _NUMBER_LIKE = re.compile(r"[0-9][-+.:0-9a-fA-FxXoOtTzZ_ ]*")  # or a date or a time, in YAML 1.1 or 1.2
 _LIKE_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-# What acts unseen: controls, line ends of YAML 1.1, the byte order mark, turns of direction, tag characters.
+# Invisible but effective: controls, line ends of YAML 1.1, the byte order mark, turns of direction, tag characters.
 _ESCAPED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\U000e0000-\U000e007f]")
 
 
 class YamlError(InvalidInput):
-    """A YAML text says something that is not taken."""
+    """A YAML text that cannot be accepted."""
 
     def __init__(self, reason: str, *, file: str, line: int) -> None:
         super().__init__(f"{file}:{line}: {reason}")
@@ -54,13 +54,13 @@ def load(text: str, *, file: str, first_line: int = 1, max_bytes: int = MAX_BYTE
 def load_with_lines(
     text: str, *, file: str, first_line: int = 1, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
 ) -> tuple[Json, dict[str, int]]:
-    """Read one YAML document, and say in which line each of its outermost keys stands."""
+    """Read one YAML document; also return the line of each of its outermost keys."""
     import yaml  # noqa: PLC0415 - a fifth of a command's start-up, and most commands read no YAML
 
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     _refuse(text, file=file, first_line=first_line, max_bytes=max_bytes)
-    building = _Building(file=file, first_line=first_line, max_depth=max_depth)
-    return _built(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader), building)
+    builder = _Builder(file=file, first_line=first_line, max_depth=max_depth)
+    return _build(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader), builder)
 
 
 def truth(value: Json) -> bool | None:
@@ -84,7 +84,7 @@ def dump(value: object, *, max_depth: int = MAX_DEPTH) -> str:
 def dump_scalar(value: object) -> str:
     """Write a scalar so that readers of YAML 1.1 and of 1.2 both read the same."""
     if isinstance(value, str):
-        return value if is_plain(value) else quoted(value)
+        return value if is_plain(value) else quote(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int):
@@ -95,39 +95,39 @@ def dump_scalar(value: object) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text can stand without quotes, in a list too, and is read as that text by everybody."""
+    """Whether a text needs no quotes, even in a list: every reader reads it as that text."""
     if not _PLAIN.fullmatch(text) or text.lower() in _LIKE_WORDS:
         return False
     return not _NUMBER_LIKE.fullmatch(text)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Write a text as JSON does, which is YAML too; what cannot be seen is escaped, all else stays readable."""
-    if _UNKEEPABLE.search(text):
+    if _UNSTORABLE.search(text):
         raise InvalidInput(f"{text[:40]!r} holds NUL or half a character and cannot be written")
     written = encode_basestring(text)
     return written if written.isascii() and "\x7f" not in written else _ESCAPED.sub(_escape, written)
 
 
-def _built(text: str, kind: Any, building: _Building) -> tuple[Json, dict[str, int]]:
+def _build(text: str, kind: Any, builder: _Builder) -> tuple[Json, dict[str, int]]:
     from yaml import YAMLError  # noqa: PLC0415 - see above
 
     loader = kind(text)
     try:
         while loader.check_event():
-            building.take(loader.get_event())
+            builder.take(loader.get_event())
     except YAMLError as error:
-        raise building.error(_reason(error), line=_line(error)) from None
+        raise builder.error(_reason(error), line=_line(error)) from None
     except YamlError:
         raise
     except (ValueError, OverflowError):  # the loader in Python, on an escape beyond Unicode
-        raise building.error("holds an escape that is no character", line=loader.line) from None
+        raise builder.error("holds an escape that is no character", line=loader.line) from None
     finally:
         loader.dispose()
-    return building.result, building.lines
+    return builder.result, builder.lines
 
 
-class _Building:
+class _Builder:
     """The value that grows as the events of a document come in; a loop, so that no depth can exhaust the stack."""
 
     def __init__(self, *, file: str, first_line: int, max_depth: int) -> None:
@@ -141,11 +141,11 @@ class _Building:
         self._keys: list[str | None] = []  # of each open collection: the key that waits for its value
 
     def error(self, reason: str, *, line: int) -> YamlError:
-        """Say what is wrong; the line is counted from 0 within the text."""
+        """Build the error; the line is counted from 0 within the text."""
         return YamlError(reason, file=self._file, line=self._first_line + line)
 
     def take(self, event: Any) -> None:
-        """Take the next event."""
+        """Process the next event."""
         self._refuse_extras(event)
         match type(event).__name__:
             case "ScalarEvent":
@@ -171,7 +171,7 @@ class _Building:
 
     def _scalar(self, event: Any) -> None:
         text = str(event.value)
-        if event.style == '"' and _UNKEEPABLE.search(text):
+        if event.style == '"' and _UNSTORABLE.search(text):
             raise self.error("holds an escape for NUL or for half a character", line=event.start_mark.line)
         if self._awaits_key():
             self._key(text, event.start_mark.line)
@@ -256,7 +256,7 @@ def _float_text(value: float) -> str:
 
 def _json(value: object, max_depth: int) -> str:
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if not isinstance(value, list | tuple | Mapping):
         return dump_scalar(value)
     if max_depth < 1:
@@ -267,7 +267,7 @@ def _json(value: object, max_depth: int) -> str:
 
 
 def _json_key(key: str) -> str:
-    written = quoted(key)
+    written = quote(key)
     return written if len(written) < KEY_LETTERS else f"? {written} "
 
 

@@ -1,8 +1,8 @@
-"""Turn text into the terms that are searched: ``terms`` for what is stored, ``plan`` for what is asked.
+"""Turn text into search terms: ``terms`` for what is stored, ``plan`` for a question.
 
 Pure, and the only tokenizer: a store indexes exactly these terms and never cuts text itself.  Not here: ranking,
-synonyms, prefix search.  Both sides read a text with the same pattern and the same readers, so whatever was stored can
-be asked for in the words in which it was written.
+synonyms, prefix search.  Both sides read a text with the same pattern and the same readers, so a stored text is
+found by the words in which it was written.
 
 A term has 1 to 64 characters: ASCII letters and digits, ``_ - . / : @ # +``, and beyond ASCII letters, numbers, marks
 and symbols (category So); all of it case-folded.  It never starts or ends with ``.``, ``:`` or ``-``.
@@ -15,12 +15,12 @@ user's, don't         a contraction: ``user``, ``dont``; ``O'Brien`` is ``obrien
 foo_bar, a/b.py, c++  a compound: the whole as it is, and its parts; the outermost mark splits first
 e-mail, node.js       a compound of two words: also both in one, ``email`` and ``nodejs``
 useEffect             a compound by its humps: the whole, and its parts
-gpt4, 30min           a number beside at least two letters: the whole, and both; ``E1234`` and ``v2`` have no parts
+gpt4, 30min           a number next to two letters or more: the whole, and both; ``E1234`` and ``v2`` have no parts
 2024-05-17            a date: the day, under its month ``2024-05`` and its year ``2024``
 v2.1.3, 10.0.0.1      a version: with and without its v, under ``2.1`` and ``v2``
 1,200                 a number: ``1200``
 U.S., p.m.            initials: ``us``, ``pm``
-東京都, ไทย, 서울     a script without spaces (and Hangul): characters and pairs; a question asks for the pairs
+東京都, ไทย, 서울     a script without spaces (and Hangul): characters and pairs; a question searches the pairs
 🎉                    a symbol is a word; frames, blocks and spinners are not
 ===================== ===============================================================================================
 
@@ -101,8 +101,8 @@ _REPLACED = {
 }  # fmt: skip
 _DATES = ([4, 2, 2], [4, 2])  # digits
 
-#: How a token can be meant: by terms that each stand for all of it; by smaller tokens that together do; and larger
-#: things under which it should be found though they do not mean it, as a day under its month.
+#: The forms of a token: terms that each stand for all of it; smaller tokens that do so together; and larger ones
+#: under which it should be found though they do not mean it, as a day under its month.
 Forms = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 Ways = tuple[tuple[str, ...], ...]
 
@@ -110,7 +110,7 @@ Ways = tuple[tuple[str, ...], ...]
 def terms(text: str) -> list[str]:
     """Return the terms of a text in order of appearance, each as often as it occurs."""
     found: list[str] = []
-    for token in _TOKEN.findall(text if text.isascii() else _folded(text)):
+    for token in _TOKEN.findall(text if text.isascii() else _fold(text)):
         found += _terms_of(token)
     return found
 
@@ -124,12 +124,12 @@ def plan(query: str) -> Query:
     wanted: dict[Ways, str] = {}
     idle: dict[Ways, str] = {}
     seen: set[str] = set()
-    for match in _TOKEN.finditer(query if query.isascii() else _folded(query)):
+    for match in _TOKEN.finditer(query if query.isascii() else _fold(query)):
         token = match[0]
         if token not in seen:
             seen.add(token)
             words = idle if _is_stop_word(token) else wanted
-            for text, ways in _asked(token):
+            for text, ways in _query_words(token):
                 words.setdefault(ways, text)
         if len(wanted) >= QUERY_WORDS:
             break
@@ -139,26 +139,26 @@ def plan(query: str) -> Query:
 
 def says_something(text: str) -> bool:
     """Whether a question has a word that says what it is about, not only how it is asked."""
-    found = _TOKEN.finditer(text if text.isascii() else _folded(text))
-    return any(not _is_stop_word(match[0]) and _asked(match[0]) for match in found)
+    found = _TOKEN.finditer(text if text.isascii() else _fold(text))
+    return any(not _is_stop_word(match[0]) and _query_words(match[0]) for match in found)
 
 
 class _Folding(dict[int, str]):
-    """What each character becomes; worked out when a character is first met."""
+    """The folded form of each character, computed when it first occurs."""
 
     def __missing__(self, code: int) -> str:
-        return self.setdefault(code, _folded_character(chr(code)))
+        return self.setdefault(code, _fold_character(chr(code)))
 
 
 _FOLDING = _Folding({ord(char): text for char, text in _REPLACED.items()})
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Reduce a text to ASCII, letters without accents, marks that matter and symbols; case stays, for the humps."""
     return unicodedata.normalize("NFKC", text).translate(_FOLDING)
 
 
-def _folded_character(char: str) -> str:
+def _fold_character(char: str) -> str:
     category = unicodedata.category(char)
     if char.isascii():
         return " " if category == "Cc" else char
@@ -166,11 +166,11 @@ def _folded_character(char: str) -> str:
         return str(unicodedata.decimal(char))
     if category == "Cf" or _is_accent(char):
         return ""
-    return _kept(char, category) if category == "So" or category[0] in "LNM" else " "
+    return _fold_visible(char, category) if category == "So" or category[0] in "LNM" else " "
 
 
-def _kept(char: str, category: str) -> str:
-    """Return a letter, number, mark or symbol as the pattern wants to meet it."""
+def _fold_visible(char: str, category: str) -> str:
+    """Return a letter, number, mark or symbol in the form that the pattern expects."""
     if _is_in(_UNSPACED, char):
         return (_MARK if category[0] == "M" else _LETTER) + char
     if category == "So":
@@ -189,21 +189,21 @@ def _is_in(ranges: tuple[tuple[int, int], ...], char: str) -> bool:
 
 def _terms_of(token: str) -> tuple[str, ...]:
     """Return every term under which a token is found."""
-    # A long token is not remembered: a pasted blob would stay in memory for the life of a server.
-    return _remembered(token) if len(token) <= TERM_CHARS else _looked_up(token)
+    # A long token is not cached: a pasted blob would stay in memory for the life of a server.
+    return _cached_terms(token) if len(token) <= TERM_CHARS else _find_terms(token)
 
 
-def _looked_up(token: str) -> tuple[str, ...]:
+def _find_terms(token: str) -> tuple[str, ...]:
     if token[0] in (_LETTER, _MARK):
         return _grams(token)
     exact, parts, larger = _read(token)
     return exact + tuple([term for part in parts + larger for term in _terms_of(part)])
 
 
-_remembered = lru_cache(maxsize=16384)(_looked_up)
+_cached_terms = lru_cache(maxsize=16384)(_find_terms)
 
 
-def _asked(token: str) -> list[tuple[str, Ways]]:
+def _query_words(token: str) -> list[tuple[str, Ways]]:
     """Return the words of a question that a token makes, and the ways in which a text can hold each."""
     if token[0] in (_LETTER, _MARK):
         grams = _grams(token)
@@ -224,11 +224,11 @@ def _grams(token: str) -> tuple[str, ...]:
 
 
 def _is_stop_word(token: str) -> bool:
-    return _uncontracted(token).replace("'", "").casefold() in _STOP_WORDS
+    return _strip_contraction(token).replace("'", "").casefold() in _STOP_WORDS
 
 
-def _uncontracted(token: str) -> str:
-    """Take off what hangs on a word by an apostrophe and is no word itself."""
+def _strip_contraction(token: str) -> str:
+    """Remove a contracted ending: user's is user, we'll is we."""
     end = len(token)
     while (at := token.rfind("'", 0, end)) > 0 and token[at + 1 : end].casefold() in _CONTRACTED:
         end = at
@@ -237,31 +237,31 @@ def _uncontracted(token: str) -> str:
 
 def _read(token: str) -> Forms:
     """Return the forms of a token: those of the first reader that knows its shape."""
-    token = _uncontracted(token)
+    token = _strip_contraction(token)
     if not token.strip(_EDGES):
         return (), (), ()
     for reader in _READERS:
         if forms := reader(token):
             exact, parts, larger = forms
-            return tuple(dict.fromkeys([_clipped(term) for term in exact])), parts, larger
-    return (_clipped(_stemmed(token.casefold())),), (), ()
+            return tuple(dict.fromkeys([_clip(term) for term in exact])), parts, larger
+    return (_clip(_stem_ascii(token.casefold())),), (), ()
 
 
-def _clipped(term: str) -> str:
+def _clip(term: str) -> str:
     return term.replace("'", "").replace(",", "")[:TERM_CHARS].rstrip("/.:-@")
 
 
-def _stemmed(word: str) -> str:
+def _stem_ascii(word: str) -> str:
     return stem(word[:TERM_CHARS]) if word.isascii() and word.isalpha() else word
 
 
-def _plain(token: str) -> Forms | None:
+def _read_word(token: str) -> Forms | None:
     """Read a word: first for speed, since most tokens are words."""
     word = token.casefold()
-    return ((_stemmed(word),), (), ()) if word.isalpha() and token[1:] == word[1:] else None
+    return ((_stem_ascii(word),), (), ()) if word.isalpha() and token[1:] == word[1:] else None
 
 
-def _dated(token: str) -> Forms | None:
+def _read_date(token: str) -> Forms | None:
     """Read 2024-05-17, 2024/05/17, 2024-05 and 2024-05-17T10:30:00Z."""
     word = token.casefold()
     date, _, time = word.partition("t")
@@ -278,7 +278,7 @@ def _dated(token: str) -> Forms | None:
     return (day,), (), ("-".join(numbers[:-1]),)
 
 
-def _versioned(token: str) -> Forms | None:
+def _read_version(token: str) -> Forms | None:
     """Read v2.1.3, and any number with a dot."""
     word = token.casefold()
     numbers = word.removeprefix("v").split(".")
@@ -288,19 +288,19 @@ def _versioned(token: str) -> Forms | None:
     return ((word, ".".join(numbers)), (), (f"v{numbers[0]}", *larger)) if word[0] == "v" else ((word,), (), larger)
 
 
-def _spelled(token: str) -> Forms | None:
+def _read_initials(token: str) -> Forms | None:
     """Read initials with dots: as one word, which is how others write them."""
     letters = token.casefold().split(".")
     known = len(letters) > 1 and all(len(letter) == 1 and letter.isalpha() for letter in letters)
-    return ((_stemmed("".join(letters)),), (), ()) if known else None
+    return ((_stem_ascii("".join(letters)),), (), ()) if known else None
 
 
-def _grouped(token: str) -> Forms | None:
+def _read_thousands(token: str) -> Forms | None:
     """Read a number with its thousands apart; found by the groups too, because 100,200,300 may be a list."""
     return ((token.casefold(),), (), tuple(token.split(","))) if "," in token else None
 
 
-def _compound(token: str) -> Forms | None:
+def _read_compound(token: str) -> Forms | None:
     """Read what holds marks: the whole, and what the outermost mark divides."""
     whole = token.casefold()
     for mark in _MARKS:
@@ -319,12 +319,12 @@ def _compound(token: str) -> Forms | None:
 
 
 def _is_one_letter(parts: tuple[str, ...]) -> bool:
-    """Tell whether the marks are what matters: c++ is not found by c."""
+    """Whether the marks are what matters: c++ is not found by c."""
     return len(parts) == 1 and len(parts[0]) == 1 and parts[0].isalpha()
 
 
 def _is_place(mark: str, parts: tuple[str, ...]) -> bool:
-    """Tell whether numbers follow a file or host: lines move, so who asks for main.py:42 is content with main.py."""
+    """Whether numbers follow a file or host: lines move, so a question for main.py:42 also matches main.py."""
     named = mark == ":" and ("." in parts[0] or "/" in parts[0])
     return named and len(parts) > 1 and all(part.isdecimal() for part in parts[1:])
 
@@ -333,33 +333,33 @@ def _in_one(mark: str, parts: tuple[str, ...]) -> tuple[str, ...]:
     """Return two words as the one that others write: e-mail as email, node.js as nodejs."""
     match parts:
         case (first, second) if mark in "-." and first.isalpha() and second.isalpha():
-            return (_stemmed((first + second).casefold()),)
+            return (_stem_ascii((first + second).casefold()),)
         case _:
             return ()
 
 
-def _elided(token: str) -> Forms | None:
+def _read_apostrophe(token: str) -> Forms | None:
     """Read an apostrophe inside: don't as dont; l'avion and O'Brien by their second half too."""
     pieces = token.split("'")
     if len(pieces) == 1:
         return None
     halves = tuple([piece for piece in pieces if len(piece) > 1]) if pieces[-1][2:] else ()
-    return (_stemmed("".join(pieces).casefold()),), halves, ()
+    return (_stem_ascii("".join(pieces).casefold()),), halves, ()
 
 
-def _humped(token: str) -> Forms | None:
-    """Read camelCase; its stem stands for it too, since who asks in lower case asks for the stem."""
+def _read_camel_case(token: str) -> Forms | None:
+    """Read camelCase; its stem stands for it too, since a question in lower case is stemmed."""
     parts = tuple(re.split(_HUMP, token))
     if not 1 < len(parts) <= HUMPS:
         return None
     word = token.casefold()
     long = tuple([part for part in parts if len(part) > 1])
     # iOS is found by os, but does not ask for it.
-    return ((word, _stemmed(word)), parts, ()) if long == parts else ((word, _stemmed(word)), (), long)
+    return ((word, _stem_ascii(word)), parts, ()) if long == parts else ((word, _stem_ascii(word)), (), long)
 
 
-def _numbered(token: str) -> Forms | None:
-    """Read letters beside a number: gpt4 as gpt and 4, 30min as 30 and min."""
+def _read_letters_and_digits(token: str) -> Forms | None:
+    """Read letters next to a number: gpt4 as gpt and 4, 30min as 30 and min."""
     word = token.casefold()
     if len(word) > NUMBERED_CHARS:
         return None
@@ -372,4 +372,14 @@ def _numbered(token: str) -> Forms | None:
     return ((word,), (head, rest), ()) if head and len(rest) > 1 and rest.isalpha() else None
 
 
-_READERS = (_plain, _dated, _versioned, _spelled, _grouped, _compound, _elided, _humped, _numbered)
+_READERS = (
+    _read_word,
+    _read_date,
+    _read_version,
+    _read_initials,
+    _read_thousands,
+    _read_compound,
+    _read_apostrophe,
+    _read_camel_case,
+    _read_letters_and_digits,
+)

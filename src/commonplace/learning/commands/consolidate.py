@@ -15,8 +15,8 @@ from commonplace.cli.session import Session, json_option, plural, progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
 from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
-from commonplace.learning.consolidate import consolidate as run
-from commonplace.learning.consolidate_receipts import undo as take_back
+from commonplace.learning.consolidate import consolidate_memory as run
+from commonplace.learning.consolidate_receipts import undo_consolidation as take_back
 from commonplace.learning.opening import open_learning_workspace, open_workspace
 from commonplace.model.errors import InvalidInput
 

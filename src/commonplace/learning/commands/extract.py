@@ -12,10 +12,8 @@ from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import json_option, open_session, plural, progress
 from commonplace.cli.terminal import short_path
-from commonplace.learning.extract import ExtractReport, UnfinishedSession
-from commonplace.learning.extract import extract as extract_sessions
-from commonplace.learning.extract_host import commit as commit_answers
-from commonplace.learning.extract_host import prepare as prepare_work
+from commonplace.learning.extract import ExtractReport, UnfinishedSession, extract_sessions
+from commonplace.learning.extract_host import commit_extraction, prepare_extraction
 from commonplace.learning.opening import open_learning_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.model.jobs import Reason
@@ -57,9 +55,9 @@ def extract(
         written: tuple[str, ...] = ()
         with progress("Extracting sessions") as tell:
             if commit is not None:
-                report = commit_answers(workspace, commit, tell=tell)
+                report = commit_extraction(workspace, commit, tell=tell)
             elif prepare is not None:
-                prepared = prepare_work(workspace, prepare, tell=tell, **given)
+                prepared = prepare_extraction(workspace, prepare, tell=tell, **given)
                 report, written = prepared.report, prepared.sessions
             else:
                 report = extract_sessions(workspace, tell=tell, **given)

@@ -14,8 +14,8 @@ from commonplace.cli.exits import OK
 from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.files.disk import open_log
-from commonplace.learning.learn import OFF, Learned, skip_reason
-from commonplace.learning.learn import learn as learn_here
+from commonplace.learning.learn import OFF, LearnReport, skip_reason
+from commonplace.learning.learn import learn_from_sessions as learn_here
 from commonplace.learning.opening import open_workspace
 from commonplace.learning.status import log_path
 from commonplace.model.errors import CommonplaceError
@@ -50,22 +50,22 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
     except (CommonplaceError, OSError) as error:
         trouble = str(error) or type(error).__name__
         print_note(f"nothing was learned: {trouble}")
-        report = Learned(skipped=trouble, troubles=(trouble,))
+        report = LearnReport(skipped=trouble, troubles=(trouble,))
     _tell(report, started=background and report.skipped is None, as_json=as_json)
     return OK
 
 
-def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -> Learned:
+def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -> LearnReport:
     with open_app() as app:
         if app.where.place is None or not app.where.learning.enabled:
-            return Learned(skipped=OFF)
+            return LearnReport(skipped=OFF)
         work = open_workspace(app)
         if not background:
             return learn_here(work, active=active, depth=depth, saved=saved)
         reason = skip_reason(work, depth=depth, saved=saved)
     if reason is None:
         _start(app.where.home, ["learn", *(["--session-active", active] if active else [])])
-    return Learned(skipped=reason)
+    return LearnReport(skipped=reason)
 
 
 def _start(home: str, arguments: list[str]) -> None:
@@ -80,7 +80,7 @@ def _start(home: str, arguments: list[str]) -> None:
         os.close(log)
 
 
-def _tell(report: Learned, *, started: bool, as_json: bool) -> None:
+def _tell(report: LearnReport, *, started: bool, as_json: bool) -> None:
     for trouble in report.troubles if not report.skipped else ():
         print_note(trouble)
     lines = ["learning goes on in the background"] if started else report.lines

@@ -11,13 +11,13 @@ from commonplace.cli.commands import Command, Group
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session, plural
 from commonplace.files.artifacts import SUMMARY, publish
-from commonplace.learning.artifacts import present
+from commonplace.learning.artifacts import load_artifacts
 from commonplace.learning.brief import injection_json
-from commonplace.learning.learn import clear as clear_all
-from commonplace.learning.learn import enqueue as ask_for
+from commonplace.learning.learn import clear_learned as clear_all
+from commonplace.learning.learn import enqueue_consolidation as ask_for
 from commonplace.learning.opening import open_workspace, session_brief
 from commonplace.model.errors import InvalidInput
-from commonplace.roles.commands.memory import ROLE_COMMANDS, clear_role
+from commonplace.roles import ROLE_COMMANDS, clear_role
 
 CLEARED = "Memory data cleared and system prompt refreshed."
 ENQUEUED = "Memory consolidation enqueued."
@@ -72,7 +72,7 @@ def view(as_json: bool) -> None:
         session = Session(app, app.memory, as_json=as_json)
         work = open_workspace(app)
         publish(work)  # what a process that died had stored and not written
-        summary = present(work).get(SUMMARY)
+        summary = load_artifacts(work).get(SUMMARY)
         if not work.learning.enabled or summary is None or not summary.text.strip():
             session.add_notes(EMPTY)
             session.answer("", {"text": "", "tokens": 0})

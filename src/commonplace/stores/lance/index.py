@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from zlib import crc32
 
 from commonplace.model.errors import StoreBusy, StoreError
-from commonplace.model.ports import Tell
+from commonplace.model.ports import ProgressCallback
 from commonplace.model.values import Value
 
 try:
@@ -75,7 +75,7 @@ class LanceIndex:
         self._open: tuple[str, Any] | None = None  # the table that was searched last
         self._lock = threading.Lock()
 
-    def write(self, name: str, dimensions: int, rows: Iterable[Row], *, of: int, tell: Tell) -> int:
+    def write(self, name: str, dimensions: int, rows: Iterable[Row], *, of: int, tell: ProgressCallback) -> int:
         """Write a table, at once; returns the sum of its bytes.  Raises ``IndexLost``, and then there is none."""
         import lancedb  # noqa: PLC0415 - two seconds, which only who needs it should wait
 

@@ -29,7 +29,7 @@ from commonplace.model.changes import (
     TrimDocuments,
 )
 from commonplace.model.errors import StoreBusy, StoreError
-from commonplace.model.ports import Tell, silent
+from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import Filter
 from commonplace.stores import codes
 from commonplace.stores.lance.index import PREFIX, SUFFIX, Found, Indexed, IndexLost, LanceIndex, Row, quoted
@@ -119,7 +119,7 @@ class LanceStore(SqliteStore):
             self._tend()
         return outcomes
 
-    def rebuild(self, *, tell: Tell = silent) -> int:
+    def rebuild(self, *, tell: ProgressCallback = no_progress) -> int:
         """Write the index anew from the record store; returns how many vectors are in it: 0 if few need none.
 
         Raises ``StoreBusy`` while another process does, ``IndexLost`` if it cannot be written; the old one stays then.

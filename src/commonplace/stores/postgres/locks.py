@@ -15,7 +15,6 @@ from commonplace.model.changes import (
     Archive,
     Cap,
     Change,
-    Consolidated,
     Delete,
     DeleteDocuments,
     DropScope,
@@ -25,6 +24,7 @@ from commonplace.model.changes import (
     Finish,
     Heartbeat,
     Load,
+    MarkConsolidated,
     Put,
     PutDocument,
     Require,
@@ -109,7 +109,7 @@ def _ids(change: Change) -> Sequence[str]:
     match change:
         case Supersede():
             return [change.id]
-        case Consolidated():
+        case MarkConsolidated():
             return change.ids
         case _:
             return []

@@ -17,7 +17,7 @@ import apsw
 
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.items import Item
-from commonplace.model.ports import Problem
+from commonplace.model.ports import StoreProblem
 from commonplace.stores.postgres import bulk_load, hnsw
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.stores.postgres.store import PostgresStore
@@ -60,12 +60,12 @@ class PostgresKeeper:
     def __init__(self, store: PostgresStore) -> None:
         self.store = store
 
-    def check(self) -> list[Problem]:
+    def check(self) -> list[StoreProblem]:
         try:
             with self.store.reading() as db:
                 return [*self._index(db), *hash_problems(db), *_vectors(db), *_unindexed(db)]
         except StoreDamaged as error:
-            return [Problem(what=str(error), fixable=False)]
+            return [StoreProblem(what=str(error), fixable=False)]
 
     def repair(self) -> list[str]:
         done = []
@@ -122,18 +122,18 @@ class PostgresKeeper:
 
     # Checks
 
-    def _index(self, db: PostgresDb) -> Iterator[Problem]:
+    def _index(self, db: PostgresDb) -> Iterator[StoreProblem]:
         for (index,) in db.every(_INVALID, [self.store.schema]):
-            yield Problem(what=f"the index {index!r} is not valid", fixable=True)
+            yield StoreProblem(what=f"the index {index!r} is not valid", fixable=True)
         if _count(db, _ASTRAY) or next(_unlinked(db), None):
-            yield Problem(what="what can be searched is not what is stored", fixable=True)
+            yield StoreProblem(what="what can be searched is not what is stored", fixable=True)
         if _count(db, _MISCOUNTED):
-            yield Problem(
+            yield StoreProblem(
                 what="the texts of a scope are miscounted: what is found may be in a wrong order", fixable=True
             )
         if unfound := _count(db, _UNFOUND):
             what = f"{unfound} texts cannot be found by their words; an export that is imported anew mends it"
-            yield Problem(what=what, fixable=False)
+            yield StoreProblem(what=what, fixable=False)
 
 
 def _count(db: PostgresDb, from_where: str) -> int:
@@ -150,15 +150,15 @@ def _recount(db: PostgresDb) -> list[str]:
     return [f"the texts of {wrong} scopes were counted anew"]
 
 
-def _vectors(db: PostgresDb) -> Iterator[Problem]:
+def _vectors(db: PostgresDb) -> Iterator[StoreProblem]:
     if wrong := sum(_count(db, f"from {table} m {_misfits(db, table)}") for table in ("embedding", "beside")):
-        yield Problem(what=f"{wrong} vectors are of a wrong length: what is near may not be found", fixable=True)
+        yield StoreProblem(what=f"{wrong} vectors are of a wrong length: what is near may not be found", fixable=True)
 
 
-def _unindexed(db: PostgresDb) -> Iterator[Problem]:
+def _unindexed(db: PostgresDb) -> Iterator[StoreProblem]:
     held = embedder(db)
     if held and hnsw.is_missing(db, held.dimensions):
-        yield Problem(what="there are many vectors and no index of what is near: recall takes long", fixable=True)
+        yield StoreProblem(what="there are many vectors and no index of what is near: recall takes long", fixable=True)
 
 
 def _misfits(db: PostgresDb, table: str) -> str:

@@ -13,7 +13,6 @@ from commonplace.model.changes import (
     Archive,
     Cap,
     Change,
-    Consolidated,
     Delete,
     DeleteDocuments,
     DropFiles,
@@ -24,6 +23,7 @@ from commonplace.model.changes import (
     Finish,
     Heartbeat,
     Load,
+    MarkConsolidated,
     Outcome,
     Put,
     PutDocument,
@@ -89,7 +89,7 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
             return _require(db, change)
         case Delete():
             return _delete(db, change)
-        case Consolidated():
+        case MarkConsolidated():
             return _consolidated(db, change)
         case Touch():
             return _touch(db, change)
@@ -436,7 +436,7 @@ def _cap(db: Db, change: Cap) -> Outcome:
     return Outcome()
 
 
-def _consolidated(db: Db, change: Consolidated) -> Outcome:
+def _consolidated(db: Db, change: MarkConsolidated) -> Outcome:
     """Set a mark, not a new version: the content is unchanged."""
     marked = []
     for id_ in change.ids:

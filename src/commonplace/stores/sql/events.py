@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from commonplace.model.changes import Outcome, TrimEvents
-from commonplace.model.events import Event, Happened
+from commonplace.model.events import Event, EventKind
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
 from commonplace.stores.rows import insert_sql, micros, moment, packed, scope_at, unpacked
@@ -76,9 +76,9 @@ def trim(db: Db, change: TrimEvents) -> Outcome:
 
 def about(record: Record, what: str | None, at: datetime) -> Event:
     """Return the event of a record's end, or, without ``what``, of a put."""
-    put = Happened.CREATED if record.version == 1 else Happened.UPDATED
+    put = EventKind.CREATED if record.version == 1 else EventKind.UPDATED
     return Event(
-        what=put if what is None else Happened(what), at=at, scope=record.scope, record=record.id, kind=record.kind,
+        what=put if what is None else EventKind(what), at=at, scope=record.scope, record=record.id, kind=record.kind,
         key=record.key, version=record.version, tags=tuple(sorted(record.tags)),
         previous=record.version if what is not None else record.version - 1 or None,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def _row(event: Event) -> tuple[Any, ...]:
 def _event(row: Sequence[Any]) -> Event:
     seq, path, what, at, record, kind, key, version, previous, tags, detail = row
     return Event(
-        seq=seq, what=Happened(what), at=moment(at), scope=scope_at(path), record=record,
+        seq=seq, what=EventKind(what), at=moment(at), scope=scope_at(path), record=record,
         kind=None if kind is None else Kind(kind), key=key, version=version, previous=previous,
         tags=tuple(unpacked(tags)), detail=unpacked(detail),
     )  # fmt: skip

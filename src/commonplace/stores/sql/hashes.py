@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from commonplace.model.ports import Problem
+from commonplace.model.ports import StoreProblem
 from commonplace.model.values import Value
 from commonplace.stores.rows import FIELDS, columns_sql, row_hash
 
@@ -44,11 +44,11 @@ def altered_rows(db: Db) -> Iterator[Altered]:
             yield Altered(table=table, row=row, record=str(fields[0]), version=version, hash=now)
 
 
-def hash_problems(db: Db) -> Iterator[Problem]:
+def hash_problems(db: Db) -> Iterator[StoreProblem]:
     """Yield a problem for each of them."""
     for altered in altered_rows(db):
         what = f"version {altered.version} of record {altered.record!r} is not what was written: its hash is wrong"
-        yield Problem(what=what, fixable=True)
+        yield StoreProblem(what=what, fixable=True)
 
 
 def accept_altered(db: Db) -> list[str]:

@@ -77,18 +77,18 @@ class SqlMover:
         with self._store.using() as db:
             yield from items(db, self._store.own_folders)
 
-    def begun(self) -> str | None:
+    def copy_source(self) -> str | None:
         with self._store.using() as db:
             row = db.first(f"select value from {db.notes} where key = ?", [MARK])
         return str(row[0]) if row else None
 
-    def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), begun: str | None) -> None:
+    def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), copy_source: str | None) -> None:
         with self._store.writing() as db:
             self._store.load_items(db, items, gone=gone)
-            if begun is None:
+            if copy_source is None:
                 db.run(f"delete from {db.notes} where key = ?", [MARK])
             else:
-                db.note(MARK, begun)
+                db.note(MARK, copy_source)
 
 
 # Reading

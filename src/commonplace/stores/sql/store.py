@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents, versions_digest
 from commonplace.model.documents import Chunk, Document, FileState
 from commonplace.model.jobs import JobState
-from commonplace.model.ports import EmbedderIdentity, Measure, Tally, Unembedded
+from commonplace.model.ports import EmbedderIdentity, Measure, Tally, UnembeddedText
 from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
@@ -140,8 +140,8 @@ class SqlStore(ABC):
     def embedder(self) -> EmbedderIdentity | None:
         return self._ask(vectors.embedder)
 
-    def unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[Unembedded]:
-        return self._read(lambda db: vectors.unembedded(db, identity, limit))
+    def list_unembedded(self, identity: EmbedderIdentity, *, limit: int) -> list[UnembeddedText]:
+        return self._read(lambda db: vectors.list_unembedded(db, identity, limit))
 
     def count_unembedded(self, identity: EmbedderIdentity) -> int:
         return self._read(lambda db: vectors.count_unembedded(db, identity))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.model.changes import Outcome, SetVectors
 from commonplace.model.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, InvalidInput
-from commonplace.model.ports import EmbedderIdentity, Unembedded
+from commonplace.model.ports import EmbedderIdentity, UnembeddedText
 from commonplace.model.queries import Vector
 from commonplace.stores.rows import Sql
 from commonplace.stores.scoring import checked_vector
@@ -111,10 +111,10 @@ def drop(db: Db, entry: int) -> None:
 # What has none
 
 
-def unembedded(db: Db, identity: EmbedderIdentity, limit: int) -> list[Unembedded]:
+def list_unembedded(db: Db, identity: EmbedderIdentity, limit: int) -> list[UnembeddedText]:
     """Return texts that have no vector of an embedder, by the number of their entry."""
     sql = f"select e.id, {_TEXT} from entry e where {_lacks(db, identity)} order by e.id limit ?"
-    return [Unembedded(ref=_ref(entry, text), text=text) for entry, text in db.every(sql, [limit])]
+    return [UnembeddedText(ref=_ref(entry, text), text=text) for entry, text in db.every(sql, [limit])]
 
 
 def count_unembedded(db: Db, identity: EmbedderIdentity) -> int:

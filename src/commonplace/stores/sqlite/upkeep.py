@@ -17,7 +17,7 @@ import apsw
 
 from commonplace.model.changes import Load
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import Problem
+from commonplace.model.ports import StoreProblem
 from commonplace.model.records import Record
 from commonplace.stores.codes import stamped
 from commonplace.stores.rows import row_record, select_list
@@ -46,7 +46,7 @@ class SqliteKeeper:
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
 
-    def check(self) -> list[Problem]:
+    def check(self) -> list[StoreProblem]:
         try:
             with self.store.using() as db:
                 found = [
@@ -57,7 +57,7 @@ class SqliteKeeper:
                     *self._mark(db),
                 ]
         except StoreDamaged as error:
-            found = [Problem(what=str(error), fixable=True)]
+            found = [StoreProblem(what=str(error), fixable=True)]
         return [*found, *self._surroundings()]
 
     def repair(self) -> list[str]:
@@ -111,50 +111,58 @@ class SqliteKeeper:
 
     # Checks
 
-    def _structure(self, db: SqliteDb) -> Iterator[Problem]:
+    def _structure(self, db: SqliteDb) -> Iterator[StoreProblem]:
         for (line,) in db.every("pragma integrity_check(5)"):
             if line != "ok":
-                yield Problem(what=f"the database is damaged: {line}", fixable=True)
+                yield StoreProblem(what=f"the database is damaged: {line}", fixable=True)
         for table, *_ in db.every("pragma foreign_key_check"):
-            yield Problem(what=f"a row of {table!r} belongs to nothing", fixable=False)
+            yield StoreProblem(what=f"a row of {table!r} belongs to nothing", fixable=False)
         if apsw.sqlite_lib_version() and _version(apsw.sqlite_lib_version()) < SAFE_SQLITE:
-            yield Problem(what=f"SQLite {apsw.sqlite_lib_version()} is not safe with several processes", fixable=False)
+            yield StoreProblem(
+                what=f"SQLite {apsw.sqlite_lib_version()} is not safe with several processes", fixable=False
+            )
 
-    def _index(self, db: SqliteDb) -> Iterator[Problem]:
+    def _index(self, db: SqliteDb) -> Iterator[StoreProblem]:
         try:
             db.execute("begin")
             db.execute("insert into entry_fts (entry_fts, rank) values ('integrity-check', 1)")
         except apsw.CorruptError:
-            yield Problem(what="the full-text index does not agree with the records", fixable=True)
+            yield StoreProblem(what="the full-text index does not agree with the records", fixable=True)
         finally:
             db.execute("rollback")
         wrong = f"select count(*) from (select * from entry except select * from ({_ENTRIES}))"
         lacking = f"select count(*) from (select * from ({_ENTRIES}) except select * from entry)"
         if any(db.every(sql)[0][0] for sql in (wrong, lacking)):
-            yield Problem(what="what can be searched is not what is stored", fixable=True)
+            yield StoreProblem(what="what can be searched is not what is stored", fixable=True)
         if sorted(db.every(_COUNTS)) != sorted(db.every(_HELD)):
-            yield Problem(what="the statistics of the full-text index are wrong", fixable=True)
+            yield StoreProblem(what="the statistics of the full-text index are wrong", fixable=True)
 
-    def _vectors(self, db: SqliteDb) -> Iterator[Problem]:
+    def _vectors(self, db: SqliteDb) -> Iterator[StoreProblem]:
         if wrong := _misfits(db):
-            yield Problem(what=f"{wrong} vectors have no code that fits: what is near may not be found", fixable=True)
+            yield StoreProblem(
+                what=f"{wrong} vectors have no code that fits: what is near may not be found", fixable=True
+            )
 
-    def _mark(self, db: SqliteDb) -> Iterator[Problem]:
+    def _mark(self, db: SqliteDb) -> Iterator[StoreProblem]:
         marked = self.store.marked()
         held = dict(db.every("select key, value from meta where key in ('store', 'sequence')"))
         if marked and marked[0] == held.get("store") and marked[1] > int(held.get("sequence", 0)):
             lost = marked[1] - int(held.get("sequence", 0))
-            yield Problem(what=f"the last {lost} writes are missing: the end of the log was lost", fixable=False)
+            yield StoreProblem(what=f"the last {lost} writes are missing: the end of the log was lost", fixable=False)
         if db.first("select 1 from meta where key = 'erasing'"):
-            yield Problem(what="an erasure waits for a reader to finish; old bytes are still in the log", fixable=True)
+            yield StoreProblem(
+                what="an erasure waits for a reader to finish; old bytes are still in the log", fixable=True
+            )
 
-    def _surroundings(self) -> Iterator[Problem]:
+    def _surroundings(self) -> Iterator[StoreProblem]:
         for path in self._files():
             if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-                yield Problem(what=f"others may read {path!r}", fixable=True)
+                yield StoreProblem(what=f"others may read {path!r}", fixable=True)
         kind = _mounted(self.store.path)
         if kind in NETWORKED:
-            yield Problem(what=f"{self.store.path!r} is on a network file system ({kind}): not safe", fixable=False)
+            yield StoreProblem(
+                what=f"{self.store.path!r} is on a network file system ({kind}): not safe", fixable=False
+            )
 
     def _files(self) -> list[str]:
         sides = ("", "-wal", "-shm", ".lock")

@@ -7,24 +7,27 @@ says the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
 
 from commonplace.model.values import Value
-from commonplace.text.blocks import Block, Owned, blocks, joined, level_of, references, unreferenced, without_empty
-
-#: Text that could close the block that memory is shown in, or pose as a turn of the conversation.
-_POSING = re.compile(
-    r"<(?=\s*[/|]?\s*(?:memory|system|user|assistant|human|tool|instructions?|im_start|im_end)\b)", re.IGNORECASE
+from commonplace.text.blocks import (
+    Block,
+    OwnedBlock,
+    blocks,
+    join_blocks,
+    level_of,
+    references,
+    strip_reference,
+    without_empty,
 )
 
 
 class Edits(Value):
     """What a person has done to a text over time."""
 
-    owned: tuple[Owned, ...] = ()
+    owned: tuple[OwnedBlock, ...] = ()
     struck: frozenset[str] = frozenset()  #: digests of blocks of ours that they took out
 
     @property
@@ -33,17 +36,17 @@ class Edits(Value):
         return tuple(one.text for one in self.owned)
 
 
-def digest(text: str) -> str:
+def block_digest(text: str) -> str:
     """What a block says, in few characters."""
     return sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
-def said(text: str) -> str:
+def content_digest(text: str) -> str:
     """What a block says in its own words, in few characters: whatever stands behind it in brackets."""
-    return digest(unreferenced(text))
+    return block_digest(strip_reference(text))
 
 
-def edited(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits:
+def find_edits(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits:
     """What a person has done by now: ``base`` is what was last written, ``file`` what is there.
 
     Without ``strike`` the base is only a guess: what is missing in the file was perhaps never there.
@@ -55,8 +58,8 @@ def edited(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits
     owned = _owned(theirs, new | kept)
     stay = was_owned | {block.text for block in theirs}
     out = [ours[number].text for number in gone if not ours[number].level and ours[number].text not in stay]
-    struck = {said(text) for text in out} if strike else set[str]()
-    back = {said(block.text) for block in theirs}
+    struck = {content_digest(text) for text in out} if strike else set[str]()
+    back = {content_digest(block.text) for block in theirs}
     return Edits(owned=owned, struck=frozenset((before.struck | struck) - back))
 
 
@@ -71,14 +74,14 @@ def _compared(ours: Sequence[str], theirs: Sequence[str]) -> tuple[set[int], set
     return {number for number in new if theirs[number] not in known}, gone  # what only moved is still ours
 
 
-def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[Owned, ...]:
+def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[OwnedBlock, ...]:
     """The person's blocks with their places; a heading of theirs ends what it stands in."""
-    owned: list[Owned] = []
+    owned: list[OwnedBlock] = []
     path: tuple[str, ...] = ()
     before = ""
     for number, block in enumerate(found):
         if number in numbers:
-            owned.append(Owned(path=path, after=before, text=block.text))
+            owned.append(OwnedBlock(path=path, after=before, text=block.text))
         elif block.level:
             path = (*(line for line in path if level_of(line) < block.level), block.text)
             before = ""
@@ -87,7 +90,7 @@ def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[Owned, ...
     return tuple(owned)
 
 
-def woven(generated: str, edits: Edits) -> str:
+def merge_edits(generated: str, edits: Edits) -> str:
     """The next text: what was made, less what a person struck, with what they wrote where they wrote it."""
     held = {name for text in edits.texts for name in references(text)}
     made = blocks(generated)
@@ -95,16 +98,16 @@ def woven(generated: str, edits: Edits) -> str:
         made = [block for block in made if block.level or not _is_theirs(block, edits, held)]
     for one in edits.owned:
         _insert(made, one)
-    return joined(without_empty(made, set(edits.texts)))
+    return join_blocks(without_empty(made, set(edits.texts)))
 
 
 def _is_theirs(block: Block, edits: Edits, held: set[str]) -> bool:
     """Whether a block is struck, or a person has put it into their own words."""
     named = references(block.text)
-    return (bool(named) and named <= held) or (bool(edits.struck) and said(block.text) in edits.struck)
+    return (bool(named) and named <= held) or (bool(edits.struck) and content_digest(block.text) in edits.struck)
 
 
-def _insert(made: list[Block], one: Owned) -> None:
+def _insert(made: list[Block], one: OwnedBlock) -> None:
     start, end = _section(made, one.path)
     block = Block(path=one.path, text=one.text)
     if block.level:
@@ -142,8 +145,3 @@ def _after(made: Sequence[Block], path: tuple[str, ...]) -> int:
     """Behind everything under these headings."""
     inside = [n for n, block in enumerate(made) if block.path[: len(path)] == path]
     return inside[-1] + 1 if inside else len(made)
-
-
-def harmless(text: str) -> str:
-    """A text that cannot close the block it is shown in, nor pose as a turn of the conversation."""
-    return _POSING.sub("&lt;", text)
