@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from commonplace.learning.addresses import FILE_BYTES, Addresses, read_page
+from commonplace.files.artifacts import FILE_BYTES
+from commonplace.learning.addresses import Addresses, read_page
 from commonplace.model.changes import PutDocument
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import CommonplaceError, Forbidden, InvalidInput, NotFound

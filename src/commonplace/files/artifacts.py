@@ -7,11 +7,14 @@ somebody else's: it is not written here.  No file is read or written through a l
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
 
@@ -19,7 +22,7 @@ from commonplace.engine.forgetting import Erasure, without_erased_names
 from commonplace.files import disk as files
 from commonplace.model.changes import Change, DropFiles, PutFiles
 from commonplace.model.documents import Document, DocumentKind, FileState
-from commonplace.model.errors import InvalidInput, StoreError
+from commonplace.model.errors import Forbidden, InvalidInput, StoreError
 from commonplace.model.ports import Store
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
@@ -32,7 +35,13 @@ EVERYTHING = 1_000_000  # a limit that no project reaches
 _NOTED = "#artifacts"  # after a folder's name: what was written there
 FILE_BYTES = 1_048_576  # a larger one is not read: nobody wrote it by hand
 DEPTH = 5  # skills/<name>/scripts/<folder>/<file>
+_IS_LINK = frozenset({errno.ELOOP, errno.EMLINK})  # how systems report that a name is a link
+_IS_MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _PART = re.compile(r"[A-Za-z0-9._-]+")
+
+
+class TooLarge(InvalidInput):
+    """A file that is larger than any artifact."""
 
 
 class ArtifactPlace(Protocol):
@@ -101,15 +110,60 @@ def list_files(folder: str, *, under: str) -> Iterator[str]:
 
 
 def read(folder: str, name: str) -> bytes | None:
-    """The bytes of an artifact's file; None if there is none, or none that is ours to read."""
-    if _leads_out(folder, name):
-        return None
+    """The bytes of an artifact's file; None if it is missing, too large, or behind a link."""
     try:
-        return None if is_large(folder, name) else files.read(folder, name)[0]
-    except (FileNotFoundError, NotADirectoryError):
+        found = read_strictly(folder, check_name(name))
+    except (Forbidden, TooLarge):
         return None
+    return None if found is None else found[0]
+
+
+def read_strictly(folder: str, name: str) -> tuple[bytes, datetime] | None:
+    """A file's bytes and when it was last written; None if it is missing.
+
+    Opened from the folder downwards: raises ``Forbidden`` for a link at any step, and ``TooLarge``.
+    """
+    *folders, last = name.split("/")
+    opened: list[int] = []
+    try:
+        opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        for part in folders:
+            opened.append(_open_inside(opened[-1], part, os.O_DIRECTORY, name))
+        opened.append(_open_inside(opened[-1], last, os.O_NONBLOCK, name))
+        return _content(opened[-1], name)
+    except Forbidden:
+        raise
     except OSError as error:
+        if error.errno in _IS_LINK:
+            raise _forbidden(name) from None
+        if error.errno in _IS_MISSING:
+            return None
         raise StoreError(f"{os.path.join(folder, name)!r} cannot be read: {error.strerror}") from error
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _open_inside(inside: int, part: str, flags: int, name: str) -> int:
+    if stat.S_ISLNK(os.stat(part, dir_fd=inside, follow_symlinks=False).st_mode):
+        raise _forbidden(name)
+    return os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=inside)
+
+
+def _forbidden(name: str) -> Forbidden:
+    return Forbidden(
+        f"memory://root/{name} goes through a symbolic link and so could escape memory root; it is refused"
+    )
+
+
+def _content(descriptor: int, name: str) -> tuple[bytes, datetime] | None:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    if status.st_size > FILE_BYTES:
+        raise TooLarge(f"the file of memory://root/{name} has {status.st_size} bytes; at most {FILE_BYTES} are read")
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read(FILE_BYTES), datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 def is_large(folder: str, name: str) -> bool:

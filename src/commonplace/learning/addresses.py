@@ -8,20 +8,18 @@ downwards, never through a link.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from urllib.parse import unquote
 
 from commonplace.engine.admission import Gate
 from commonplace.engine.memory import Memory
+from commonplace.files.artifacts import LEARNED, MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, list_files, read_strictly
 from commonplace.files.codec import encode
-from commonplace.files.disk import TEMPORARY
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Forbidden, InvalidInput, NotFound, StoreError
+from commonplace.model.errors import Forbidden, InvalidInput, NotFound
 from commonplace.model.ids import is_prefix
 from commonplace.model.queries import DocumentFilter, State
 from commonplace.model.records import Channel, Record, Trust
@@ -32,16 +30,12 @@ from commonplace.text.cleaning import clean
 SCHEME = "memory://"
 ROOT = "root"
 RECORD = "record"  # memory://record/ID is memory://ID, as MCP and HTTP write it
-SUMMARY = "memory_summary.md"
-FILE_BYTES = 1_048_576  # of an edited file: what no artifact reaches
 ARTIFACTS_MOST = 10_000  # that a list can have: skills and session summaries are bounded far below
 
-_TOP = frozenset({"MEMORY.md", SUMMARY, "learned.md", "raw_memories.md"})
-_FOLDERS = frozenset({"skills", "rollout_summaries"})
+_TOP = frozenset({MEMORY, SUMMARY, LEARNED, RAW})
+_FOLDERS = frozenset({SKILLS, ROLLOUTS})
 _PART = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
-_LED_ASTRAY = frozenset({errno.ELOOP, errno.EMLINK})  # how systems say that a name is a link
-_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 
 
 class Addresses(Value):
@@ -168,7 +162,7 @@ def _edited(addresses: Addresses, name: str, kept: Document | None) -> Page | No
     """What a person made of the file, if they did."""
     if addresses.folder is None or not _is_artifact(name):
         return None
-    found = _file(addresses.folder, name)
+    found = read_strictly(addresses.folder, name)
     if found is None:
         return None
     said, moment = found
@@ -193,49 +187,6 @@ def _is_artifact(name: str) -> bool:
     return shaped and (first in _FOLDERS if rest else first in _TOP)
 
 
-def _file(folder: str, name: str) -> tuple[bytes, datetime] | None:
-    """A file's bytes and when it was last written; None if it is not there.  A link is refused at every step."""
-    *folders, last = name.split("/")
-    opened: list[int] = []
-    try:
-        opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        for part in folders:
-            opened.append(_step(opened[-1], part, os.O_DIRECTORY, name))
-        opened.append(_step(opened[-1], last, os.O_NONBLOCK, name))
-        return _bytes(opened[-1], name)
-    except Forbidden:
-        raise
-    except OSError as error:
-        if error.errno in _LED_ASTRAY:
-            raise _astray(name) from None
-        if error.errno in _NOT_THERE:
-            return None
-        raise StoreError(f"{os.path.join(folder, name)!r} cannot be read: {error.strerror}") from error
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
-
-
-def _step(inside: int, part: str, flags: int, name: str) -> int:
-    if stat.S_ISLNK(os.stat(part, dir_fd=inside, follow_symlinks=False).st_mode):
-        raise _astray(name)
-    return os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=inside)
-
-
-def _astray(name: str) -> Forbidden:
-    return Forbidden(f"{address(name)} goes through a symbolic link and so could escape memory root; it is refused")
-
-
-def _bytes(descriptor: int, name: str) -> tuple[bytes, datetime] | None:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    if status.st_size > FILE_BYTES:
-        raise InvalidInput(f"the file of {address(name)} has {status.st_size} bytes; at most {FILE_BYTES} are read")
-    with open(descriptor, "rb", closefd=False) as file:
-        return file.read(FILE_BYTES), datetime.fromtimestamp(status.st_mtime, UTC)
-
-
 # Lists
 
 
@@ -258,16 +209,10 @@ def _below(addresses: Addresses, folder: str) -> list[str]:
 
 
 def _on_disk(root: str) -> Iterator[str]:
-    """The paths of artifacts that lie there as files; what is reached through a link is not ours."""
+    """The paths of artifacts that exist as files; what is reached through a link is not ours."""
     for top in _TOP:
         if os.path.isfile(os.path.join(root, top)) and not os.path.islink(os.path.join(root, top)):
             yield top
     for top in _FOLDERS:
-        start = os.path.join(root, top)
-        for folder, _, names in os.walk(start) if not os.path.islink(start) else ():
-            for name in names:
-                path = os.path.join(folder, name)
-                plain = not os.path.islink(path) and not name.startswith(TEMPORARY)
-                relative = os.path.relpath(path, root).replace(os.sep, "/")
-                if plain and _is_artifact(relative):
-                    yield relative
+        if not os.path.islink(os.path.join(root, top)):
+            yield from list_files(root, under=top)

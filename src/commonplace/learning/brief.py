@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from commonplace.engine.admission import Gate
+from commonplace.files.artifacts import LEARNED, SUMMARY
 from commonplace.files.folders import RecallAnswer
-from commonplace.learning.addresses import SCHEME, SUMMARY, Addresses, Page, artifact
+from commonplace.learning.addresses import SCHEME, Addresses, Page, artifact
 from commonplace.learning.brief_layout import (
     OUTSIDE_PARTS,
     PROCEDURES,
@@ -32,7 +33,7 @@ from commonplace.model.values import Value
 from commonplace.text.words import plan
 
 RULES = "read_path.md"
-LESSONS = "learned.md"
+
 QUERY_CHARS = 4000  # of a task; the planner takes the first words of it that say something
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 
@@ -80,7 +81,7 @@ def inject(
     procedures = _procedures(addresses, hits)
     pages, troubles = _artifacts(addresses)
     material = BriefMaterial(
-        rules=rules, summary=_shown(pages.get(SUMMARY)), lessons=_shown(pages.get(LESSONS)),
+        rules=rules, summary=_shown(pages.get(SUMMARY)), lessons=_shown(pages.get(LEARNED)),
         procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
         references=_references(hits, procedures),
     )  # fmt: skip
@@ -128,7 +129,7 @@ def _artifacts(addresses: Addresses) -> tuple[dict[str, Page], list[str]]:
     """The summary and the lessons, as far as they can be read: a session starts all the same."""
     pages: dict[str, Page] = {}
     notes: list[str] = []
-    for name in (SUMMARY, LESSONS):
+    for name in (SUMMARY, LEARNED):
         try:
             page = artifact(addresses, name)
         except (StoreError, InvalidInput, Forbidden) as error:  # a link, a foreign encoding, a disk

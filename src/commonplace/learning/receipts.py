@@ -17,7 +17,8 @@ from commonplace.app import App
 from commonplace.engine.admission import Gate
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import keyed_digest, remove_fenced
-from commonplace.learning.addresses import SCHEME, SUMMARY, address
+from commonplace.files.artifacts import SUMMARY
+from commonplace.learning.addresses import SCHEME, address
 from commonplace.learning.brief import Injection, injection_json
 from commonplace.learning.brief_layout import shown_items
 from commonplace.model.changes import Change, PutDocument, TrimDocuments
