@@ -17,62 +17,14 @@ from commonplace.hosts.registry import (
     PROMPT,
     START,
     STOP,
+    Host,
     SettingsPart,
     SettingsPlace,
     Transcript,
-    user_home,
 )
-
-TITLE = "Claude Code"
-PROGRAM = "claude"
-KEEPS_LOGS = True
-EVENTS = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreCompact": COMPACT, "Stop": STOP, "SessionEnd": END}
-NOTES = ("sessions that are open now see it when they are started again",)
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _COMMAND = ("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-stderr>")
-
-
-def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
-    """See ``Host``; at other events it would make the agent go on."""
-    if event not in (START, PROMPT):
-        return {}
-    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
-
-
-def history(env: Mapping[str, str]) -> Iterator[Transcript]:
-    """See ``Host``; what subagents say is in folders below, and is not looked at."""
-    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
-
-    projects = os.path.join(_root(env), "projects")
-    for folder in sorted(os.listdir(projects)) if os.path.isdir(projects) else ():
-        for path in files(os.path.join(projects, folder), deep=False):
-            yield Transcript(path=path, session=os.path.basename(path).removesuffix(".jsonl"))
-
-
-def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-    """See ``Host``."""
-    path, session = payload.get("transcript_path"), payload.get("session_id")
-    if isinstance(path, str) and os.path.isfile(path):
-        return Transcript(path=path, session=session if isinstance(session, str) else None)
-    return next((found for found in history(env) if session and found.session == session), None)
-
-
-def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
-
-    names: dict[str, str] = {}  # of tools, by the call
-    begun = False
-    for entry in json_lines(found.path):
-        body = entry.get("message")
-        if entry.get("type") not in ("user", "assistant") or not isinstance(body, dict) or _is_aside(entry):
-            continue
-        if not begun:
-            yield header(entry.get("sessionId"), entry.get("cwd"), None)
-            begun = True
-        if spoken := list(_parts(body.get("content"), names)):
-            yield message(entry["type"], spoken, entry.get("timestamp"))
 
 
 def _is_aside(entry: Mapping[str, Any]) -> bool:
@@ -101,40 +53,86 @@ def _own(text: str) -> str:
     return "" if text.lstrip().startswith(_COMMAND) else _REMINDER.sub("", text)
 
 
-def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-    """See ``Host``; the project's hooks go to the settings that are not shared, because they name a path of here."""
-    if places.project is None:
-        hooks, servers = os.path.join(_root(places.env), "settings.json"), _servers(places)
-    else:
-        hooks = os.path.join(places.project, ".claude", "settings.local.json")
-        servers = os.path.join(places.project, ".mcp.json")
-    wired = [
-        SettingsPart(
-            file=hooks, kind="json", path=("hooks", name), value=hook_entry(script, event, "claude-code"), listed=True
-        )
-        for name, event in EVENTS.items()
-    ]
-    server = {"type": "stdio", "command": script, "args": ["mcp"]}
-    return [*wired, SettingsPart(file=servers, kind="json", path=("mcpServers", "commonplace"), value=server)]
+class ClaudeCode(Host):
+    """Claude Code, and what Codex and Gemini have in common with it."""
+
+    NAME = "claude-code"
+    TITLE = "Claude Code"
+    PROGRAM = "claude"
+    FOLDER = ".claude"
+    KEEPS_LOGS = True
+    EVENTS: Mapping[str, str] = {
+        "SessionStart": START,
+        "UserPromptSubmit": PROMPT,
+        "PreCompact": COMPACT,
+        "Stop": STOP,
+        "SessionEnd": END,
+    }
+    MILLISECONDS = False  # the unit of a hook's time limit
+    NOTES: Sequence[str] = ("sessions that are open now see it when they are started again",)
+
+    def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
+        """See ``Host``; at other events it would make the agent go on."""
+        if event not in (START, PROMPT):
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
+
+    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+        """See ``Host``; what subagents say is in folders below, and is not looked at."""
+        from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
+
+        projects = os.path.join(self.root(env), "projects")
+        for folder in sorted(os.listdir(projects)) if os.path.isdir(projects) else ():
+            for path in files(os.path.join(projects, folder), deep=False):
+                yield Transcript(path=path, session=os.path.basename(path).removesuffix(".jsonl"))
+
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
+
+        names: dict[str, str] = {}  # of tools, by the call
+        begun = False
+        for entry in json_lines(found.path):
+            body = entry.get("message")
+            if entry.get("type") not in ("user", "assistant") or not isinstance(body, dict) or _is_aside(entry):
+                continue
+            if not begun:
+                yield header(entry.get("sessionId"), entry.get("cwd"), None)
+                begun = True
+            if spoken := list(_parts(body.get("content"), names)):
+                yield message(entry["type"], spoken, entry.get("timestamp"))
+
+    def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:
+        """See ``Host``; a project's hooks go to its local settings, because they name a path of this machine."""
+        if place.project is None:
+            hooks = os.path.join(self.root(place.env), "settings.json")
+            servers = os.path.join(place.env.get("CLAUDE_CONFIG_DIR") or place.home, ".claude.json")
+        else:
+            hooks = os.path.join(place.project, ".claude", "settings.local.json")
+            servers = os.path.join(place.project, ".mcp.json")
+        server = {"type": "stdio", "command": script, "args": ["mcp"]}
+        return [
+            *self.hook_parts(hooks, script),
+            SettingsPart(file=servers, kind="json", path=("mcpServers", "commonplace"), value=server),
+        ]
+
+    def hook_parts(self, file: str, script: str) -> Iterator[SettingsPart]:
+        """The hooks of all events, in the form that Codex and Gemini take too."""
+        for name, event in self.EVENTS.items():
+            entry = hook_entry(script, event, self.NAME, milliseconds=self.MILLISECONDS)
+            yield SettingsPart(file=file, kind="json", path=("hooks", name), value=entry, listed=True)
+
+    def root(self, env: Mapping[str, str]) -> str:
+        """See ``Host``."""
+        return env.get("CLAUDE_CONFIG_DIR") or super().root(env)
 
 
 def hook_entry(script: str, event: str, host: str | None, *, milliseconds: bool = False) -> Mapping[str, Any]:
-    """One hook as Claude Code, Codex and Gemini write it."""
+    """One hook in the settings."""
     from commonplace.hosts.settings import LIMITS, hook_command_line  # noqa: PLC0415 - a prompt edits no settings
 
     limit = LIMITS[event] * (1000 if milliseconds else 1)
     return {"hooks": [{"type": "command", "command": hook_command_line(script, event, host), "timeout": limit}]}
 
 
-def folder(places: SettingsPlace) -> str:
-    """See ``Host``."""
-    return _root(places.env)
-
-
-def _root(env: Mapping[str, str]) -> str:
-    return env.get("CLAUDE_CONFIG_DIR") or os.path.join(user_home(env), ".claude")
-
-
-def _servers(places: SettingsPlace) -> str:
-    own = places.env.get("CLAUDE_CONFIG_DIR")
-    return os.path.join(own or places.home, ".claude.json")
+HOST = ClaudeCode()

@@ -10,29 +10,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts import claude_code
-from commonplace.hosts.claude_code import answer, hook_entry
+from commonplace.hosts.claude_code import ClaudeCode
 from commonplace.hosts.registry import SettingsPart, SettingsPlace, Transcript, user_home
-
-__all__ = [
-    "EVENTS",
-    "KEEPS_LOGS",
-    "NOTES",
-    "PROGRAM",
-    "TITLE",
-    "answer",
-    "folder",
-    "history",
-    "lines",
-    "parts",
-    "transcript",
-]
-
-TITLE = "Codex"
-PROGRAM = "codex"
-KEEPS_LOGS = True
-EVENTS = claude_code.EVENTS
-NOTES = ("Codex asks once whether its new hooks are trusted; they run when you have said yes",)
 
 _PUT_THERE = (
     *("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "<user_shell_command>"),
@@ -40,40 +19,6 @@ _PUT_THERE = (
 )
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-
-
-def history(env: Mapping[str, str]) -> Iterator[Transcript]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
-
-    yield from (Transcript(path=path) for path in files(os.path.join(_root(env), "sessions"), begin="rollout-"))
-
-
-def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-    """See ``Host``; it may be told without a path, and then goes by its id."""
-    path, session = payload.get("transcript_path"), payload.get("session_id")
-    name = session if isinstance(session, str) else None
-    if isinstance(path, str) and os.path.isfile(path):
-        return Transcript(path=path, session=name)
-    found = (one for one in history(env) if name and one.path.endswith(f"-{name}.jsonl"))
-    return next((one.replace(session=name) for one in found), None)
-
-
-def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
-
-    names: dict[str, str] = {}  # of tools, by the call
-    begun = False
-    for entry in json_lines(found.path):
-        body = entry.get("payload")
-        if not isinstance(body, dict):
-            continue
-        if entry.get("type") == "session_meta" and not begun:
-            begun = True
-            yield header(body.get("id"), body.get("cwd"), None)
-        elif entry.get("type") == "response_item" and (spoken := _spoken(body, names)):
-            yield message(*spoken, entry.get("timestamp"))
 
 
 def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[Mapping[str, Any]]] | None:
@@ -123,25 +68,54 @@ def _decoded(text: str) -> object:
     return found if isinstance(found, dict) else text
 
 
-def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-    """See ``Host``."""
-    root = _root(places.env) if places.project is None else os.path.join(places.project, ".codex")
-    hooks = os.path.join(root, "hooks.json")
-    wired = [
-        SettingsPart(
-            file=hooks, kind="json", path=("hooks", name), value=hook_entry(script, event, "codex"), listed=True
-        )
-        for name, event in EVENTS.items()
-    ]
-    server = {"command": script, "args": ["mcp"]}
-    config = os.path.join(root, "config.toml")
-    return [*wired, SettingsPart(file=config, kind="toml", path=("mcp_servers", "commonplace"), value=server)]
+class Codex(ClaudeCode):
+    """Codex."""
+
+    NAME = "codex"
+    TITLE = "Codex"
+    PROGRAM = "codex"
+    FOLDER = ".codex"
+    NOTES: Sequence[str] = ("Codex asks once whether its new hooks are trusted; they run when you have said yes",)
+
+    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
+
+        yield from (Transcript(path=path) for path in files(os.path.join(self.root(env), "sessions"), begin="rollout-"))
+
+    def is_of(self, found: Transcript, session: str) -> bool:
+        """See ``Host``; the name of the file ends with the session."""
+        return found.path.endswith(f"-{session}.jsonl")
+
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
+
+        names: dict[str, str] = {}  # of tools, by the call
+        begun = False
+        for entry in json_lines(found.path):
+            body = entry.get("payload")
+            if not isinstance(body, dict):
+                continue
+            if entry.get("type") == "session_meta" and not begun:
+                begun = True
+                yield header(body.get("id"), body.get("cwd"), None)
+            elif entry.get("type") == "response_item" and (spoken := _spoken(body, names)):
+                yield message(*spoken, entry.get("timestamp"))
+
+    def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:
+        """See ``Host``."""
+        folder = self.settings_folder(place)
+        server = {"command": script, "args": ["mcp"]}
+        config = os.path.join(folder, "config.toml")
+        return [
+            *self.hook_parts(os.path.join(folder, "hooks.json"), script),
+            SettingsPart(file=config, kind="toml", path=("mcp_servers", "commonplace"), value=server),
+        ]
+
+    def root(self, env: Mapping[str, str]) -> str:
+        """See ``Host``."""
+        return env.get("CODEX_HOME") or os.path.join(user_home(env), self.FOLDER)
 
 
-def folder(places: SettingsPlace) -> str:
-    """See ``Host``."""
-    return _root(places.env)
-
-
-def _root(env: Mapping[str, str]) -> str:
-    return env.get("CODEX_HOME") or os.path.join(user_home(env), ".codex")
+HOST = Codex()

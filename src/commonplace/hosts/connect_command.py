@@ -182,7 +182,7 @@ def _row(name: str) -> dict[str, Any]:
     levels = [(level, _places(level)) for level in _levels()]
     script = _script()
     connected = [level for level, places in levels if _is_connected(editor, host.parts(script, places))]
-    detected = os.path.isdir(host.folder(levels[0][1])) or shutil.which(host.PROGRAM) is not None
+    detected = os.path.isdir(host.root(os.environ)) or shutil.which(host.PROGRAM) is not None
     return {
         "host": name,
         "title": host.TITLE,

@@ -18,72 +18,60 @@ from commonplace.hosts.registry import (
     PROMPT,
     START,
     STOP,
+    Host,
     SettingsPart,
     SettingsPlace,
     Transcript,
-    user_home,
 )
 
-TITLE = "Cursor"
-PROGRAM = "cursor"
-KEEPS_LOGS = False
-EVENTS = {
-    "sessionStart": START, "beforeSubmitPrompt": PROMPT, "afterAgentResponse": ANSWER, "preCompact": COMPACT,
-    "stop": STOP, "sessionEnd": END,
-}  # fmt: skip
-NOTES = ()
+
+class Cursor(Host):
+    """Cursor."""
+
+    NAME = "cursor"
+    TITLE = "Cursor"
+    PROGRAM = "cursor"
+    FOLDER = ".cursor"
+    EVENTS: Mapping[str, str] = {
+        "sessionStart": START, "beforeSubmitPrompt": PROMPT, "afterAgentResponse": ANSWER, "preCompact": COMPACT,
+        "stop": STOP, "sessionEnd": END,
+    }  # fmt: skip
+
+    def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
+        """See ``Host``."""
+        del name
+        return {"additional_context": text} if event in (START, PROMPT) else {}
+
+    def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
+        """See ``Host``: what our own hooks took down."""
+        from commonplace.hosts.hook_files import transcript_path  # noqa: PLC0415 - a prompt reads no transcript
+
+        session = payload.get("conversation_id") or payload.get("session_id")
+        path = transcript_path(data.home(env), str(session)) if session else ""
+        return Transcript(path=path, session=str(session)) if os.path.isfile(path) else None
+
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+        """See ``Host``; it is in our form already."""
+        from commonplace.hosts.transcripts import json_lines  # noqa: PLC0415 - see above
+
+        return json_lines(found.path)
+
+    def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:
+        """See ``Host``."""
+        from commonplace.hosts.settings import hook_command_line  # noqa: PLC0415 - see above
+
+        folder = self.settings_folder(place)
+        hooks = os.path.join(folder, "hooks.json")
+        wired = [
+            SettingsPart(
+                file=hooks, kind="json", path=("hooks", name), listed=True, beside={"version": 1},
+                value={"command": hook_command_line(script, event, self.NAME)},
+            )
+            for name, event in self.EVENTS.items()
+        ]  # fmt: skip
+        server = {"command": script, "args": ["mcp"]}
+        file = os.path.join(folder, "mcp.json")
+        return [*wired, SettingsPart(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
 
 
-def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
-    """See ``Host``."""
-    del name
-    return {"additional_context": text} if event in (START, PROMPT) else {}
-
-
-def history(env: Mapping[str, str]) -> Iterator[Transcript]:
-    """See ``Host``: there is none to be read."""
-    del env
-    yield from ()
-
-
-def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-    """See ``Host``: what our own hooks took down."""
-    from commonplace.hosts.hook_files import transcript_path  # noqa: PLC0415 - a prompt reads no transcript
-
-    session = payload.get("conversation_id") or payload.get("session_id")
-    path = transcript_path(data.home(env), str(session)) if session else ""
-    return Transcript(path=path, session=str(session)) if os.path.isfile(path) else None
-
-
-def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
-    """See ``Host``; it is in our form already."""
-    from commonplace.hosts.transcripts import json_lines  # noqa: PLC0415 - see above
-
-    return json_lines(found.path)
-
-
-def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-    """See ``Host``."""
-    from commonplace.hosts.settings import hook_command_line  # noqa: PLC0415 - see above
-
-    root = _root(places.env) if places.project is None else os.path.join(places.project, ".cursor")
-    hooks = os.path.join(root, "hooks.json")
-    wired = [
-        SettingsPart(
-            file=hooks, kind="json", path=("hooks", name), listed=True, beside={"version": 1},
-            value={"command": hook_command_line(script, event, "cursor")},
-        )
-        for name, event in EVENTS.items()
-    ]  # fmt: skip
-    server = {"command": script, "args": ["mcp"]}
-    file = os.path.join(root, "mcp.json")
-    return [*wired, SettingsPart(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
-
-
-def folder(places: SettingsPlace) -> str:
-    """See ``Host``."""
-    return _root(places.env)
-
-
-def _root(env: Mapping[str, str]) -> str:
-    return os.path.join(user_home(env), ".cursor")
+HOST = Cursor()

@@ -11,8 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from commonplace.hosts.claude_code import answer as _answer
-from commonplace.hosts.claude_code import hook_entry
+from commonplace.hosts.claude_code import ClaudeCode
 from commonplace.hosts.registry import (
     COMPACT,
     END,
@@ -26,29 +25,7 @@ from commonplace.hosts.registry import (
     without_hook_context,
 )
 
-TITLE = "Gemini CLI"
-PROGRAM = "gemini"
-KEEPS_LOGS = True
-EVENTS = {"SessionStart": START, "BeforeAgent": PROMPT, "PreCompress": COMPACT, "AfterAgent": STOP, "SessionEnd": END}
-NOTES = ()
-
 ROLES = {"user": "user", "gemini": "assistant"}
-
-
-def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
-    """See ``Host``; its form is Claude Code's."""
-    return _answer(event, name, text)
-
-
-def history(env: Mapping[str, str]) -> Iterator[Transcript]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
-
-    chats = os.path.join(_root(env), "tmp")
-    for folder in sorted(os.listdir(chats)) if os.path.isdir(chats) else ():
-        cwd = _project(os.path.join(chats, folder))
-        inside = files(os.path.join(chats, folder, "chats"), begin="session-", deep=False)
-        yield from (Transcript(path=path, cwd=cwd) for path in inside)
 
 
 def _project(folder: str) -> str | None:
@@ -58,29 +35,6 @@ def _project(folder: str) -> str | None:
             return file.read().strip() or None
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-    """See ``Host``."""
-    path, session = payload.get("transcript_path"), payload.get("session_id")
-    name = session if isinstance(session, str) else None
-    if isinstance(path, str) and os.path.isfile(path):
-        return Transcript(path=path, session=name)
-    found = (one for one in history(env) if name and one.path.endswith(f"-{name[:8]}.jsonl"))
-    return next((one.replace(session=name) for one in found), None)
-
-
-def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
-
-    standing = _standing(found.path)
-    for number, entry in enumerate(json_lines(found.path)):
-        if number == 0:
-            yield header(entry.get("sessionId"), found.cwd, entry.get("startTime"))
-        for one in _messages(entry):
-            if standing.get(str(one["id"])) == number and (spoken := list(_parts(one))):
-                yield message(ROLES[one["type"]], spoken, one.get("timestamp"))
 
 
 def _standing(path: str) -> dict[str, int]:
@@ -131,25 +85,59 @@ def _result(entry: Mapping[str, Any]) -> str:
     return shown if isinstance(shown, str) else ""
 
 
-def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-    """See ``Host``; its time limits are in milliseconds."""
-    root = _root(places.env) if places.project is None else os.path.join(places.project, ".gemini")
-    file = os.path.join(root, "settings.json")
-    wired = [
-        SettingsPart(
-            file=file, kind="json", path=("hooks", name), listed=True,
-            value=hook_entry(script, event, "gemini", milliseconds=True),
-        )
-        for name, event in EVENTS.items()
-    ]  # fmt: skip
-    server = {"command": script, "args": ["mcp"]}
-    return [*wired, SettingsPart(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)]
+class Gemini(ClaudeCode):
+    """Gemini CLI."""
+
+    NAME = "gemini"
+    TITLE = "Gemini CLI"
+    PROGRAM = "gemini"
+    FOLDER = ".gemini"
+    EVENTS: Mapping[str, str] = {
+        "SessionStart": START,
+        "BeforeAgent": PROMPT,
+        "PreCompress": COMPACT,
+        "AfterAgent": STOP,
+        "SessionEnd": END,
+    }
+    NOTES: Sequence[str] = ()
+    MILLISECONDS = True
+
+    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
+
+        chats = os.path.join(self.root(env), "tmp")
+        for folder in sorted(os.listdir(chats)) if os.path.isdir(chats) else ():
+            cwd = _project(os.path.join(chats, folder))
+            inside = files(os.path.join(chats, folder, "chats"), begin="session-", deep=False)
+            yield from (Transcript(path=path, cwd=cwd) for path in inside)
+
+    def is_of(self, found: Transcript, session: str) -> bool:
+        """See ``Host``; the name of the file ends with the beginning of the session."""
+        return found.path.endswith(f"-{session[:8]}.jsonl")
+
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
+
+        standing = _standing(found.path)
+        for number, entry in enumerate(json_lines(found.path)):
+            if number == 0:
+                yield header(entry.get("sessionId"), found.cwd, entry.get("startTime"))
+            for one in _messages(entry):
+                if standing.get(str(one["id"])) == number and (spoken := list(_parts(one))):
+                    yield message(ROLES[one["type"]], spoken, one.get("timestamp"))
+
+    def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:
+        """See ``Host``."""
+        file = os.path.join(self.settings_folder(place), "settings.json")
+        server = {"command": script, "args": ["mcp"]}
+        part = SettingsPart(file=file, kind="json", path=("mcpServers", "commonplace"), value=server)
+        return [*self.hook_parts(file, script), part]
+
+    def root(self, env: Mapping[str, str]) -> str:
+        """See ``Host``."""
+        return os.path.join(env.get("GEMINI_CLI_HOME") or user_home(env), self.FOLDER)
 
 
-def folder(places: SettingsPlace) -> str:
-    """See ``Host``."""
-    return _root(places.env)
-
-
-def _root(env: Mapping[str, str]) -> str:
-    return os.path.join(env.get("GEMINI_CLI_HOME") or user_home(env), ".gemini")
+HOST = Gemini()

@@ -17,6 +17,7 @@ from commonplace.hosts.registry import (
     PROMPT,
     START,
     STOP,
+    Host,
     SettingsPart,
     SettingsPlace,
     Transcript,
@@ -27,11 +28,6 @@ from commonplace.model.errors import InvalidInput
 if TYPE_CHECKING:
     import sqlite3
 
-TITLE = "OpenCode"
-PROGRAM = "opencode"
-KEEPS_LOGS = True
-EVENTS = {START: START, PROMPT: PROMPT, COMPACT: COMPACT, STOP: STOP, END: END}  # our plugin speaks our words
-NOTES = ()
 
 PLUGIN = "opencode_plugin.js"
 SCRIPT = "__COMMONPLACE__"  # in the plugin: where the script's path goes
@@ -39,45 +35,8 @@ _SESSIONS = (
     "select s.id, s.directory, max(s.time_updated, coalesce(max(p.time_updated), 0)), count(p.id) from session s"
     " left join part p on p.session_id = s.id where s.parent_id is null group by s.id order by s.id"
 )
+OURS = (START, PROMPT, COMPACT, STOP, END)
 CONFIGS = ("opencode.jsonc", "opencode.json")
-
-
-def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
-    """See ``Host``; our plugin reads it."""
-    del name
-    return {"context": text} if event in (START, PROMPT) else {}
-
-
-def history(env: Mapping[str, str]) -> Iterator[Transcript]:
-    """See ``Host``; what subagents say is in sessions that have a parent, and is not looked at."""
-    path = _database(env)
-    if not os.path.isfile(path):
-        return
-    try:
-        with _Reading(path) as db:
-            rows = list(_rows(db, _SESSIONS, ()))
-    except InvalidInput as error:
-        raise InvalidInput(f"{path!r} {error}") from error
-    for session, cwd, at, count in rows:
-        yield Transcript(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
-
-
-def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-    """See ``Host``."""
-    return next((found for found in history(env) if found.session == payload.get("session_id")), None)
-
-
-def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
-    """See ``Host``; the rows of one message at a time."""
-    from commonplace.hosts.transcripts import header, message  # noqa: PLC0415 - a prompt reads no transcript
-
-    yield header(found.session, found.cwd, None)
-    with _Reading(found.path) as db:
-        sql = "select id, time_created, data from message where session_id = ? order by time_created, id"
-        for row, created, data in _rows(db, sql, (found.session,)):
-            role = _object(data).get("role")
-            if role in ("user", "assistant") and (spoken := list(_parts(db, row))):
-                yield message(role, spoken, _moment(created))
 
 
 def _parts(db: sqlite3.Connection, message: str) -> Iterator[Mapping[str, Any]]:
@@ -141,28 +100,75 @@ def _moment(milliseconds: object) -> str | None:
         return None
 
 
-def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-    """See ``Host``; settings with comments are kept where they are."""
-    import json  # noqa: PLC0415 - see above
+class OpenCode(Host):
+    """OpenCode."""
 
-    root = folder(places) if places.project is None else places.project
-    plugins = os.path.join(root if places.project is None else os.path.join(root, ".opencode"), "plugins")
-    named = [os.path.join(root, name) for name in CONFIGS]
-    config = next((path for path in named if os.path.exists(path)), named[-1])
-    server = {"type": "local", "command": [script, "mcp"], "enabled": True}
-    with open(os.path.join(os.path.dirname(__file__), PLUGIN), encoding="utf-8") as file:
-        plugin = file.read().replace(f'"{SCRIPT}"', json.dumps(script))
-    return [
-        SettingsPart(file=os.path.join(plugins, "commonplace.js"), kind="text", value=plugin),
-        SettingsPart(file=config, kind="json", path=("mcp", "commonplace"), value=server),
-    ]
+    NAME = "opencode"
+    TITLE = "OpenCode"
+    PROGRAM = "opencode"
+    KEEPS_LOGS = True
+    EVENTS: Mapping[str, str] = {
+        START: START,
+        PROMPT: PROMPT,
+        COMPACT: COMPACT,
+        STOP: STOP,
+        END: END,
+    }  # our plugin speaks our words
 
+    def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
+        """See ``Host``; our plugin reads it."""
+        del name
+        return {"context": text} if event in (START, PROMPT) else {}
 
-def folder(places: SettingsPlace) -> str:
-    """See ``Host``."""
-    return os.path.join(places.env.get("XDG_CONFIG_HOME") or os.path.join(places.home, ".config"), "opencode")
+    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+        """See ``Host``; what subagents say is in sessions that have a parent, and is not looked at."""
+        path = _database(env)
+        if not os.path.isfile(path):
+            return
+        try:
+            with _Reading(path) as db:
+                rows = list(_rows(db, _SESSIONS, ()))
+        except InvalidInput as error:
+            raise InvalidInput(f"{path!r} {error}") from error
+        for session, cwd, at, count in rows:
+            yield Transcript(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
+
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+        """See ``Host``; the rows of one message at a time."""
+        from commonplace.hosts.transcripts import header, message  # noqa: PLC0415 - a prompt reads no transcript
+
+        yield header(found.session, found.cwd, None)
+        with _Reading(found.path) as db:
+            sql = "select id, time_created, data from message where session_id = ? order by time_created, id"
+            for row, created, data in _rows(db, sql, (found.session,)):
+                role = _object(data).get("role")
+                if role in ("user", "assistant") and (spoken := list(_parts(db, row))):
+                    yield message(role, spoken, _moment(created))
+
+    def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:
+        """See ``Host``; settings with comments are kept where they are."""
+        import json  # noqa: PLC0415 - see above
+
+        root = self.root(place.env) if place.project is None else place.project
+        plugins = os.path.join(root if place.project is None else os.path.join(root, ".opencode"), "plugins")
+        named = [os.path.join(root, name) for name in CONFIGS]
+        config = next((path for path in named if os.path.exists(path)), named[-1])
+        server = {"type": "local", "command": [script, "mcp"], "enabled": True}
+        with open(os.path.join(os.path.dirname(__file__), PLUGIN), encoding="utf-8") as file:
+            plugin = file.read().replace(f'"{SCRIPT}"', json.dumps(script))
+        return [
+            SettingsPart(file=os.path.join(plugins, "commonplace.js"), kind="text", value=plugin),
+            SettingsPart(file=config, kind="json", path=("mcp", "commonplace"), value=server),
+        ]
+
+    def root(self, env: Mapping[str, str]) -> str:
+        """See ``Host``."""
+        return os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(user_home(env), ".config"), "opencode")
 
 
 def _database(env: Mapping[str, str]) -> str:
     base = env.get("XDG_DATA_HOME") or os.path.join(user_home(env), ".local", "share")
     return os.path.join(base, "opencode", "opencode.db")
+
+
+HOST = OpenCode()

@@ -7,52 +7,10 @@ extensions put there are not.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from commonplace.hosts.registry import SettingsPart, SettingsPlace, Transcript, user_home
-
-TITLE = "pi"
-PROGRAM = "pi"
-KEEPS_LOGS = True
-EVENTS: Mapping[str, str] = {}
-NOTES = ()
-
-
-def answer(event: str, name: str, text: str) -> Mapping[str, Any]:
-    """See ``Host``: it has no hooks of commands."""
-    del event, name, text
-    return {}
-
-
-def history(env: Mapping[str, str]) -> Iterator[Transcript]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
-
-    for root in _roots(env):
-        yield from (Transcript(path=path) for path in files(os.path.join(root, "sessions")))
-
-
-def transcript(payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-    """See ``Host``."""
-    del env
-    path = payload.get("transcript_path")
-    return Transcript(path=path) if isinstance(path, str) and os.path.isfile(path) else None
-
-
-def lines(found: Transcript) -> Iterator[Mapping[str, Any]]:
-    """See ``Host``."""
-    from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
-
-    begun = False
-    for entry in json_lines(found.path):
-        body = entry.get("message")
-        if entry.get("type") == "session" and not begun:
-            begun = True
-            yield header(entry.get("id"), entry.get("cwd"), entry.get("timestamp"))
-        elif entry.get("type") == "message" and isinstance(body, dict) and (spoken := list(_parts(body))):
-            role = "assistant" if body.get("role") == "assistant" else "user"
-            yield message(role, spoken, entry.get("timestamp"))
+from commonplace.hosts.registry import Host, Transcript, user_home
 
 
 def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -74,17 +32,43 @@ def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 yield tool_call(part.get("name"), part.get("arguments"), part.get("id"))
 
 
-def parts(script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-    """See ``Host``: it is not connected, its sessions are read."""
-    del script, places
-    return []
+class Pi(Host):
+    """Pi and oh-my-pi."""
 
+    NAME = "pi"
+    TITLE = "pi"
+    PROGRAM = "pi"
+    KEEPS_LOGS = True
 
-def folder(places: SettingsPlace) -> str:
-    """See ``Host``."""
-    return next((root for root in _roots(places.env) if os.path.isdir(root)), _roots(places.env)[0])
+    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
+
+        for root in _roots(env):
+            yield from (Transcript(path=path) for path in files(os.path.join(root, "sessions")))
+
+    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+        """See ``Host``."""
+        from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
+
+        begun = False
+        for entry in json_lines(found.path):
+            body = entry.get("message")
+            if entry.get("type") == "session" and not begun:
+                begun = True
+                yield header(entry.get("id"), entry.get("cwd"), entry.get("timestamp"))
+            elif entry.get("type") == "message" and isinstance(body, dict) and (spoken := list(_parts(body))):
+                role = "assistant" if body.get("role") == "assistant" else "user"
+                yield message(role, spoken, entry.get("timestamp"))
+
+    def root(self, env: Mapping[str, str]) -> str:
+        """See ``Host``."""
+        return next((root for root in _roots(env) if os.path.isdir(root)), _roots(env)[0])
 
 
 def _roots(env: Mapping[str, str]) -> list[str]:
     own = env.get("PI_CODING_AGENT_DIR")
     return [own] if own else [os.path.join(user_home(env), name, "agent") for name in (".pi", ".omp")]
+
+
+HOST = Pi()

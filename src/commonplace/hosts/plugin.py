@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from commonplace.hosts.claude_code import EVENTS, hook_entry
+from commonplace.hosts.claude_code import HOST, hook_entry
 from commonplace.hosts.settings import write
 from commonplace.model.errors import InvalidInput
 from commonplace.version import VERSION
@@ -58,7 +58,7 @@ def plugin_files(script: str) -> Mapping[str, str]:
         "plugins": [{"name": "commonplace", "source": "./", "description": ABOUT}],
     }
     # No --host: the same directory serves both hosts, and each is known by what it says.
-    hooks = {"hooks": {name: [hook_entry(script, event, None)] for name, event in EVENTS.items()}}
+    hooks = {"hooks": {name: [hook_entry(script, event, None)] for name, event in HOST.EVENTS.items()}}
     server = {"mcpServers": {"commonplace": {"command": script, "args": ["mcp"]}}}
     return {
         MANIFEST: _json(manifest),

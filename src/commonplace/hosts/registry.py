@@ -1,4 +1,4 @@
-"""Which hosts there are, and what every one of their modules says.  A host's module is loaded when it is named.
+"""Which hosts there are, and what each can do.  The module of a host is loaded when it is named.
 
 An event has one name here, whatever a host calls it.  Nothing here imports more than a prompt can afford.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any
 
 from commonplace.model.errors import InvalidInput
 from commonplace.model.values import Value
@@ -67,39 +67,65 @@ class SettingsPart(Value):
     beside: Mapping[str, Any] = {}  #: what a file needs besides, if it is new
 
 
-class Host(Protocol):
-    """What every host's module has."""
+class Host:
+    """A coding agent: its hooks, its transcripts, its settings.  What it does not have is empty."""
 
+    NAME: str  #: what people type
     TITLE: str  #: what people call it
     PROGRAM: str  #: what is typed to start it
-    EVENTS: Mapping[str, str]  #: ours by theirs; empty: it has no hooks
-    KEEPS_LOGS: bool  #: whether its transcripts can be read from disk
-    NOTES: Sequence[str]  #: what somebody who connects it should know
+    FOLDER: str  #: of its settings and data, in the home of the user
+    EVENTS: Mapping[str, str] = {}  #: ours by theirs; empty: it has no hooks
+    KEEPS_LOGS = False  #: whether its transcripts can be read from disk
+    NOTES: Sequence[str] = ()  #: what somebody who connects it should know
 
     def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
-        """What the host wants to hear at an event that it calls ``name``, so that its model is shown the text."""
+        """The answer to an event that it calls ``name``, so that its model is shown the text; empty: none."""
+        del event, name, text
+        return {}
 
     def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
         """Every transcript that it keeps."""
+        del env
+        return iter(())
 
     def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
-        """The one that a hook's input speaks of."""
+        """The transcript that a hook's payload is about: by its path, else by its session."""
+        path, session = payload.get("transcript_path"), payload.get("session_id")
+        name = session if isinstance(session, str) else None
+        if isinstance(path, str) and os.path.isfile(path):
+            return Transcript(path=path, session=name)
+        found = (one for one in self.history(env) if name and self.is_of(one, name))
+        return next((one.replace(session=name) for one in found), None)
+
+    def is_of(self, found: Transcript, session: str) -> bool:
+        """Whether a transcript of the history is that of a session."""
+        return found.session == session
 
     def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
         """A transcript in our form (docs/reference/sessions.md), line by line; raises ``OSError``."""
+        del found
+        return iter(())
 
-    def parts(self, script: str, places: SettingsPlace) -> Sequence[SettingsPart]:
-        """What is put into its settings; empty: it cannot be connected."""
+    def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:
+        """What ``connect`` adds to its settings; empty: it cannot be connected."""
+        del script, place
+        return ()
 
-    def folder(self, places: SettingsPlace) -> str:
-        """The folder that is there where the host is in use."""
+    def root(self, env: Mapping[str, str]) -> str:
+        """The folder of its settings and data, which exists where it is in use."""
+        return os.path.join(user_home(env), self.FOLDER)
+
+    def settings_folder(self, place: SettingsPlace) -> str:
+        """The folder of the user's settings, or of those in a project."""
+        return self.root(place.env) if place.project is None else os.path.join(place.project, self.FOLDER)
 
 
 def get_host(name: str) -> Host:
-    """The module of a host."""
+    """The host of a name."""
     if name not in HOSTS:
         raise InvalidInput(f"{name!r} is not a host that is known; there are {', '.join(HOSTS)}")
-    return cast("Host", import_module(f"commonplace.hosts.{HOSTS[name]}"))
+    host: Host = import_module(f"commonplace.hosts.{HOSTS[name]}").HOST
+    return host
 
 
 def get_event(text: str) -> str:
