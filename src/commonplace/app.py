@@ -109,12 +109,12 @@ class App:
 
     def restore(self, path: str) -> int:
         """Replace what is stored by a backup and rewrite the files to match; returns the number of records."""
-        from commonplace.files.sync import follow  # noqa: PLC0415 - no recall restores
+        from commonplace.files.sync import rewrite_files  # noqa: PLC0415 - no recall restores
 
         before = {scope: self.store.files(folder) for scope, folder in self.store.folders.items()}
         count = self.keeper.restore(path)
         for scope, states in before.items():
-            follow(self.store, scope, states, now=self.clock())
+            rewrite_files(self.store, scope, states, now=self.clock())
         return count
 
     def close(self) -> None:
