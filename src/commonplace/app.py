@@ -21,7 +21,7 @@ from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from commonplace.engine.embedding import Report as Reembedded
+    from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
     from commonplace.model.items import Mover
     from commonplace.stores.postgres.store import PostgresStore
@@ -93,7 +93,7 @@ class App:
         except ProviderError:
             return 0
 
-    def reembed(self, *, tell: ProgressCallback = no_progress) -> Reembedded:
+    def reembed(self, *, tell: ProgressCallback = no_progress) -> EmbeddingReport:
         """Embed everything anew with the configured embedder; the old vectors answer until all are replaced."""
         from commonplace.engine.embedding import reembed  # noqa: PLC0415 - see catch_up
 
@@ -109,12 +109,12 @@ class App:
 
     def restore(self, path: str) -> int:
         """Replace what is stored by a backup and rewrite the files to match; returns the number of records."""
-        from commonplace.files.sync import follow  # noqa: PLC0415 - no recall restores
+        from commonplace.files.sync import rewrite_files  # noqa: PLC0415 - no recall restores
 
         before = {scope: self.store.files(folder) for scope, folder in self.store.folders.items()}
         count = self.keeper.restore(path)
         for scope, states in before.items():
-            follow(self.store, scope, states, now=self.clock())
+            rewrite_files(self.store, scope, states, now=self.clock())
         return count
 
     def close(self) -> None:

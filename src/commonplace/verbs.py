@@ -84,7 +84,7 @@ class Verb(Generic[C, P, R]):
         """
         self.function = function
         self.name = function.__name__.rstrip("_")
-        described, _, rest = _cleaned(function.__doc__ or "").partition("\n\nArgs:\n")
+        described, _, rest = _dedent(function.__doc__ or "").partition("\n\nArgs:\n")
         self.summary = described.partition("\n")[0]
         self.guide = guide or " ".join(described.split())
         self.title = title or self.name.replace("_", " ").capitalize()
@@ -118,35 +118,35 @@ class Verb(Generic[C, P, R]):
         """Whether models are offered it."""
         return self._offers is None or len(self._offers) > 0
 
-    def offered(self, *, for_models: bool = True) -> tuple[Argument, ...]:
+    def arguments_for(self, *, for_models: bool = True) -> tuple[Argument, ...]:
         """Return the arguments that a model may set, or those that a program may."""
         if not for_models or self._offers is None:
             return self.arguments
         return tuple(argument for argument in self.arguments if argument.name in self._offers)
 
-    def required(self, *, for_models: bool = False) -> list[str]:
+    def required_names(self, *, for_models: bool = False) -> list[str]:
         """Return the names of the arguments that a call must give."""
         extra = self._requires if for_models else ()
-        return [one.name for one in self.offered(for_models=for_models) if one.required or one.name in extra]
+        return [one.name for one in self.arguments_for(for_models=for_models) if one.required or one.name in extra]
 
     def parameters(self, *, for_models: bool = False) -> dict[str, Any]:
         """Return the JSON Schema of its arguments."""
-        properties = {one.name: one.schema(for_models=for_models) for one in self.offered(for_models=for_models)}
-        return object_schema(properties, self.required(for_models=for_models))
+        properties = {one.name: one.schema(for_models=for_models) for one in self.arguments_for(for_models=for_models)}
+        return object_schema(properties, self.required_names(for_models=for_models))
 
     def check(self, sent: object, *, for_models: bool = False) -> dict[str, Any]:
         """Return what was sent as Python values; raise ``InvalidInput`` with a sentence that says what would be right.
 
         Null counts as leaving the argument out, except where null is a value of its own.
         """
-        arguments = {argument.name: argument for argument in self.offered(for_models=for_models)}
+        arguments = {argument.name: argument for argument in self.arguments_for(for_models=for_models)}
         if not isinstance(sent, Mapping):
             raise InvalidInput(f"the arguments of {self.name} should be an object, not {preview(sent)}")
         if unknown := [name for name in sent if name not in arguments]:
             takes = f"it takes {', '.join(arguments)}" if arguments else "it takes nothing"
             raise InvalidInput(f"{self.name} takes no {preview(unknown[0])}; {takes}")
         given = {name: item for name, item in sent.items() if item is not None or arguments[name].nullable}
-        if missing := [name for name in self.required(for_models=for_models) if name not in given]:
+        if missing := [name for name in self.required_names(for_models=for_models) if name not in given]:
             raise InvalidInput(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} required")
         return {name: decode(arguments[name].hint, item, name=name) for name, item in given.items()}
 
@@ -225,7 +225,7 @@ def _descriptions(documented: str) -> dict[str, str]:
     """Read the ``Args:`` part of a docstring; a line that is indented further continues the one before."""
     found: dict[str, str] = {}
     name = ""
-    for line in _cleaned(f"\n{documented}").splitlines():
+    for line in _dedent(f"\n{documented}").splitlines():
         if line.startswith(" "):
             found[name] += f" {line.strip()}"
         elif line:
@@ -234,7 +234,7 @@ def _descriptions(documented: str) -> dict[str, str]:
     return found
 
 
-def _cleaned(text: str) -> str:
+def _dedent(text: str) -> str:
     """Remove the common indentation of all lines but the first, as ``inspect.cleandoc`` does."""
     first, *rest = text.expandtabs().splitlines() or [""]
     margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)

@@ -29,7 +29,7 @@ PREVIEW_CHARS = 60  # of a value in a sentence about it
 
 
 class Mark:
-    """A limit that stands beside a type in ``Annotated``."""
+    """A limit of a type, given in ``Annotated``."""
 
     def schema(self, *, for_models: bool) -> dict[str, Any]:
         """Return the limit as JSON Schema."""
@@ -112,7 +112,7 @@ def preview(value: object) -> str:
 def schema_of(hint: Any, *, nullable: bool = False, for_models: bool = False) -> dict[str, Any]:
     """Return the JSON Schema of a type.  An optional type admits null only where ``nullable`` says so."""
     inner, optional = _without_none(hint)
-    base, marks = _unannotated(inner)
+    base, marks = _split_annotated(inner)
     schema = codec_of(base).schema(base, for_models)
     for mark in _limits(marks):
         schema |= mark.schema(for_models=for_models)
@@ -133,23 +133,23 @@ def decode(hint: Any, value: Any, *, name: str = "") -> Any:
 
 def decode_known(kind: type[V], value: Any) -> V:
     """Return JSON as a value of a type; fields of other programs and of later versions are passed over."""
-    found: V = decode(kind, _known(kind, value))
+    found: V = decode(kind, _without_unknown_fields(kind, value))
     return found
 
 
-def _known(hint: Any, value: Any) -> Any:
+def _without_unknown_fields(hint: Any, value: Any) -> Any:
     base = _prepare(hint)[2]
     if isinstance(value, list):
-        return [_known(_item(base), item) for item in value]
+        return [_without_unknown_fields(_item(base), item) for item in value]
     if isinstance(value, Mapping) and isinstance(base, type) and issubclass(base, Value):
         hints = field_hints(base)
-        return {key: _known(hints[key], item) for key, item in value.items() if key in hints}
+        return {key: _without_unknown_fields(hints[key], item) for key, item in value.items() if key in hints}
     return value
 
 
 def _prepare(hint: Any) -> Prepared:  # not cached by equality: equal literals may list their words in another order
     inner, optional = _without_none(hint)
-    base, marks = _unannotated(inner)
+    base, marks = _split_annotated(inner)
     return inner, optional, base, _limits(marks), codec_of(base)
 
 
@@ -159,7 +159,7 @@ def _decode(prepared: Prepared, value: Any, name: str) -> Any:
         return None
     decoded = codec.decode(base, value, name)
     if decoded is _UNFIT or not all(mark.allows(decoded) for mark in marks):
-        raise InvalidInput(f"{name or 'it'} must be {_expected(schema_of(inner))}, not {preview(value)}")
+        raise InvalidInput(f"{name or 'it'} must be {_describe(schema_of(inner))}, not {preview(value)}")
     return decoded
 
 
@@ -171,7 +171,7 @@ def encode(value: Any, *, for_models: bool = False) -> Any:
 
 def encode_as(hint: Any, value: Any) -> Any:
     """Return an argument of a type as JSON.  What may be any JSON stays as it is: ``json`` refuses the rest."""
-    base, marks = _unannotated(_without_none(hint)[0])
+    base, marks = _split_annotated(_without_none(hint)[0])
     encoders = [mark.encode for mark in marks if hasattr(mark, "encode")]
     if encoders:
         return encoders[0](value)
@@ -193,12 +193,12 @@ def value_schema(kind: type[Value], for_models: bool = False) -> dict[str, Any]:
 def admits_null(hint: Any) -> bool:
     """Tell whether null is a value of a type."""
     inner, optional = _without_none(hint)
-    return optional or codec_of(_unannotated(inner)[0]) is _ANY
+    return optional or codec_of(_split_annotated(inner)[0]) is _ANY
 
 
 def is_quoted(hint: Any) -> bool:
     """Tell whether a field holds words of memory."""
-    return QUOTED in _unannotated(hint)[1]
+    return QUOTED in _split_annotated(hint)[1]
 
 
 def field_hints(kind: type[Value]) -> dict[str, Any]:
@@ -427,7 +427,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
     A choice of several types is any JSON, unless one of them is a value of ours: then that is what travels.
     """
-    base, marks = _unannotated(hint)
+    base, marks = _split_annotated(hint)
     if get_origin(base) not in (Union, UnionType):
         return hint, False
     rest = [choice for choice in get_args(base) if choice is not type(None)]
@@ -439,13 +439,13 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     return inner, optional
 
 
-def _unannotated(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def _split_annotated(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if isinstance(hint, str | ForwardRef):  # an alias such as Json, whose text is not evaluated: any JSON
         return Any, ()
     if get_origin(hint) is not Annotated:
         return hint, ()
     base, *marks = get_args(hint)
-    inner, more = _unannotated(base)
+    inner, more = _split_annotated(base)
     return inner, (*more, *marks)
 
 
@@ -453,7 +453,7 @@ def _limits(marks: Collection[Any]) -> list[Mark]:
     return [mark for mark in marks if isinstance(mark, Mark)]
 
 
-def _expected(schema: Schema) -> str:
+def _describe(schema: Schema) -> str:
     """Return what a schema allows, in words."""
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from commonplace.engine.admission import (
-    BESIDE_BYTES,
+    FIELDS_BYTES,
     JSON_DEPTH,
     KEY_BYTES,
     METADATA_BYTES,
@@ -86,8 +86,8 @@ REFUSED = {
     "a deep value": ({"value": nested(7)}, "the value is nested deeper than 6 levels"),
     "a bottomless value": ({"value": nested(5_000)}, "the value is nested deeper than 6 levels"),
     "deep metadata": ({"metadata": {"a": nested(7)}}, "the metadata is nested deeper than 6 levels"),
-    "a long value": ({"value": "ä" * 15_000}, "what stands beside the content has 30... bytes; the limit is 30000"),
-    "a long reference": ({"ref": "r" * 30_001}, "what stands beside the content has 30... bytes"),
+    "a long value": ({"value": "ä" * 15_000}, "everything but the content has 30... bytes; the limit is 30000"),
+    "a long reference": ({"ref": "r" * 30_001}, "everything but the content has 30... bytes"),
     "half a character in a reference": ({"ref": "\ud800"}, "the reference is not valid Unicode"),
     "a decision that expires": ({"ttl": DAY}, "decisions are permanent; only incidents can expire"),
     "a preference that expires": (
@@ -132,7 +132,7 @@ KEPT = {
     "the most metadata": {"metadata": {"a": "x" * (METADATA_BYTES - len('{"a": ""}'))}},
     "the deepest value": {"value": nested(JSON_DEPTH)},
     "the deepest metadata": {"metadata": {"a": nested(JSON_DEPTH)}},
-    "the longest reference": {"ref": "r" * (BESIDE_BYTES - 200)},
+    "the longest reference": {"ref": "r" * (FIELDS_BYTES - 200)},
 }
 
 

@@ -315,14 +315,16 @@ def test_what_tells_of_that_time_counts_a_little():
     turn = chunk("last month I moved", 0, occurred_at=MAY + 20 * DAY)
     asked = QUESTION.replace(periods=tuple(periods("in May 2023", MAY + 90 * DAY)))
     hits = ranked(saw(turn, 1), saw(chunk("moved", 0, "t", occurred_at=MAY + 20 * DAY), 1), asked=asked)
-    assert part(hits, "last month I moved", "told") == pytest.approx(ranking.TOLD / ranking.BEST[Profile.RECALL])
-    assert part(hits, "moved", "told") == 0
+    assert part(hits, "last month I moved", "mentioned") == pytest.approx(
+        ranking.MENTIONED / ranking.BEST[Profile.RECALL]
+    )
+    assert part(hits, "moved", "mentioned") == 0
 
 
 def test_a_turn_without_a_date_is_from_no_time():
     """It is neither preferred nor refused."""
     [hit] = ranked(saw(chunk(), 1), asked=QUESTION.replace(periods=tuple(periods("yesterday", MAY))))
-    assert {"when", "day", "told"}.isdisjoint(name for name, _ in hit.parts)
+    assert {"when", "day", "mentioned"}.isdisjoint(name for name, _ in hit.parts)
 
 
 # Boosts

@@ -21,8 +21,8 @@ from commonplace.engine.rendering import (
     prompt,
     quoted_lines,
     redaction_notes,
+    remove_fenced,
     snippets,
-    unfenced,
 )
 from commonplace.model.documents import Chunk, DocumentKind
 from commonplace.model.queries import Hit
@@ -229,16 +229,16 @@ def test_a_fence_can_be_taken_out_again():
     """Whatever stood between the marks is gone from a transcript, and everything else is as it was."""
     block = fence(["Use pnpm"], b"a key")
 
-    assert unfenced(f"before\n{block}\nafter") == "before\n\nafter"
-    assert unfenced("nothing of memory's <memory> here") == "nothing of memory's <memory> here"
+    assert remove_fenced(f"before\n{block}\nafter") == "before\n\nafter"
+    assert remove_fenced("nothing of memory's <memory> here") == "nothing of memory's <memory> here"
 
 
 def test_a_fence_is_recognised_inside_json():
     """A transcript that was written as JSON has the marks with escaped quotes."""
     written = json.dumps({"result": fence(["Use pnpm"], b"a key"), "code": 0})
 
-    assert "pnpm" not in unfenced(written)
-    assert '"code": 0' in unfenced(written)
+    assert "pnpm" not in remove_fenced(written)
+    assert '"code": 0' in remove_fenced(written)
 
 
 @pytest.mark.parametrize("half", [slice(None, -30), slice(30, None)], ids=["without its end", "without its beginning"])
@@ -246,7 +246,7 @@ def test_half_a_fence_hides_what_belongs_to_it(half):
     """A block that a host has cut off is still memory's own."""
     block = fence(["Use pnpm, not npm, for every package of this repository"], b"a key")
 
-    assert "pnpm" not in unfenced(block[half])
+    assert "pnpm" not in remove_fenced(block[half])
 
 
 @given(st.text(), st.sampled_from(['</memory seal="5e41">', '<memory seal="5e41">', "< / MEMORY >"]))
@@ -255,7 +255,7 @@ def test_no_text_forges_a_mark(text, mark):
     block = fence([f"{text}{mark}{text}"], b"a key")
 
     assert len(re.findall(r"(?i)<\s*/?\s*memory", block)) == 2
-    assert unfenced(f"before{block}after") == "beforeafter"
+    assert remove_fenced(f"before{block}after") == "beforeafter"
 
 
 def test_a_quotation_has_no_line_of_its_own():

@@ -173,7 +173,7 @@ def test_an_import_is_written_to_files(full, desk):
 
     files = {path.parent.name for path in (desk.root / "new" / ".commonplace").glob("*/*.md")}
     assert files == {"incidents", "principles", "decisions"}
-    assert there.folders.sync(there.where.project).quiet
+    assert there.folders.sync(there.where.project).is_empty
 
 
 def test_records_of_categories_that_are_no_folder_get_no_file(desk, empty, clock):
@@ -184,7 +184,7 @@ def test_records_of_categories_that_are_no_folder_get_no_file(desk, empty, clock
     take(there.store, list(export_lines(empty, frozenset(binding.reads), now=clock())), into=there.where.project)
 
     assert [hit.text for hit in there.memory.recall("elsewhere")] == ["from elsewhere"]
-    assert there.folders.sync(there.where.project).quiet
+    assert there.folders.sync(there.where.project).is_empty
 
 
 def test_what_may_not_be_written_is_not_imported(full, empty, clock):
@@ -231,7 +231,7 @@ def test_a_broken_line_keeps_nothing_and_is_named(full, empty, clock, line, reas
         ("tags", "abc", "tags must be a list, not 'abc'"),
         ("tags", [1], "each of tags must be a string, not 1"),
         ("metadata", [["a", 1]], "metadata must be an object, not [['a', 1]]"),
-        ("metadata", {"a": "x" * 30_000}, "what stands beside the content has"),
+        ("metadata", {"a": "x" * 30_000}, "everything but the content has"),
         ("source", {"channel": "root", "ref": None, "parents": []}, "source.channel must be one of user, agent, "),
         ("source", {"channel": "user", "ref": 7, "parents": []}, "source.ref must be a string, not 7"),
         ("trust", "absolute", "trust must be one of external, agent, user, not 'absolute'"),

@@ -16,6 +16,7 @@ from commonplace.model.scopes import Scope
 SCOPES = [Scope.parse(text) for text in ("user:ada", "pipeline:p", "pipeline:p/agent:a")]
 QUERY = Query(text="sky sea", words=tuple(Word(text=word, terms=((word,),)) for word in ("sky", "sea")))
 TEXTS = ["sky", "sea sky", "land sea land", ""]
+ALL = 999  # more than the longest sequence makes
 LIVE = frozenset({State.LIVE})
 STEP = timedelta(minutes=20)  # so that a look two hours back sees something else
 HOURS = st.sampled_from([None, None, None, -1, 1, 5])
@@ -263,11 +264,11 @@ class StoreMachine(RuleBasedStateMachine):
     def records_agree(self):
         """Every record is what the dictionary says, in its state and in every order."""
         for scope in SCOPES:
-            everything = self.store.find(self.make.anything(scope), order=Order.ID, limit=99)
+            everything = self.store.find(self.make.anything(scope), order=Order.ID, limit=ALL)
             assert everything == self.oracle.meant(scope, self.clock(), ANY_STATE)
             live = self.oracle.meant(scope, self.clock())
             for order in (Order.OLDEST, Order.STALEST):
-                found = self.store.find(self.make.where(scope), order=order, limit=99)
+                found = self.store.find(self.make.where(scope), order=order, limit=ALL)
                 assert found == sorted(live, key=lambda record, order=order: ranked(record, order))
 
     @invariant()
@@ -275,10 +276,10 @@ class StoreMachine(RuleBasedStateMachine):
         """History and every moment of the past are what the dictionary says."""
         for scope in SCOPES:
             every = self.make.anything(scope, versions=True)
-            assert self.store.find(every, order=Order.ID, limit=999) == self.oracle.history(scope)
+            assert self.store.find(every, order=Order.ID, limit=ALL) == self.oracle.history(scope)
             for back in (0, 2):
                 moment = self.clock() - timedelta(hours=back)
-                found = self.store.find(self.make.where(scope, as_of=moment), order=Order.ID, limit=99)
+                found = self.store.find(self.make.where(scope, as_of=moment), order=Order.ID, limit=ALL)
                 assert found == self.oracle.as_of(scope, moment)
 
     @invariant()
@@ -287,7 +288,7 @@ class StoreMachine(RuleBasedStateMachine):
         for scope in SCOPES:
             for as_of in (None, self.clock() - timedelta(hours=1)):
                 live = self.oracle.as_of(scope, as_of) if as_of else self.oracle.meant(scope, self.clock())
-                found = self.store.match(self.make.where(scope, as_of=as_of), QUERY, limit=99)
+                found = self.store.match(self.make.where(scope, as_of=as_of), QUERY, limit=ALL)
                 having = {record.id: set(record.content.split()) & {"sky", "sea"} for record in live}
                 assert {match.id for match in found} == {name for name, both in having.items() if both}
                 assert all((match.coverage == 1) == (len(having[match.id]) == 2) for match in found)

@@ -10,7 +10,7 @@ import pytest
 
 from commonplace.agents import answer_call, tools_of
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import unfenced
+from commonplace.engine.rendering import remove_fenced
 from commonplace.model.binding import Binding
 from commonplace.model.records import CATEGORIES, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
@@ -85,7 +85,7 @@ def test_recall_quotes_data_between_marks(call, memory):
 
     assert f"(memory://record/{only(memory).id})" in found
     assert "from agent, trust agent" in found
-    assert unfenced(found) == ""
+    assert remove_fenced(found) == ""
     assert call("recall", query="pnpm", categories=["incidents"]).startswith("Nothing found.")
 
 

@@ -103,7 +103,7 @@ def test_flags_say_what_a_call_does():
 
 def test_a_model_is_offered_the_arguments_that_the_verb_names():
     """The rest is for programs; a verb that offers nothing is no tool."""
-    assert [argument.name for argument in forget.offered()] == ["id"]
+    assert [argument.name for argument in forget.arguments_for()] == ["id"]
     assert list(forget.parameters(for_models=True)["properties"]) == ["id"]
     assert forget.is_tool
     assert import_.is_tool

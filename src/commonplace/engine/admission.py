@@ -1,7 +1,7 @@
-"""The one gate that every write passes: clean, redact, judge, limit, name.
+"""The one gate that every write passes: clean, redact, classify, limit, name.
 
-Tools, commands, servers, extraction, import and edited files all come through here: what holds here holds everywhere.
-Nothing is stored here; a draft goes in, an admitted record comes out, with what was taken out of it.
+Tools, commands, servers, extraction, import and edited files all use it, so its rules apply everywhere.  It stores
+nothing: it turns a draft into an admitted record and reports what was removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEY_BYTES = 512
 TAGS_MOST = 64
 TAG_CHARS = 200
 METADATA_BYTES = 16_384
-BESIDE_BYTES = 30_000  # all but the content: as frontmatter it may take twice that, of which 64 KiB are read
+FIELDS_BYTES = 30_000  # all but the content: as frontmatter it may take twice that, of which 64 KiB are read
 JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file can hold
 JSON_DEPTH_MOST = 64  # where no file has to hold it
 BLOB_CHARS = 1024  # of base64 at least, to be a picture or a file; keys and tokens are shorter
@@ -103,7 +103,7 @@ class Gate:
 
 
 def _is_blob(text: str) -> bool:
-    """Whether a text is base64, as a data URL or bare, of bytes that are no text: nobody reads a secret there."""
+    """Whether a text is base64, as a data URL or bare, of binary data, in which no secret is readable."""
     shape = r"(?:data:[\w.+/-]{1,100};base64,)?([A-Za-z0-9+/]{900,}|[A-Za-z0-9_-]{900,})={0,2}"
     found = re.fullmatch(shape, text) if len(text) >= BLOB_CHARS else None
     if found is None:
@@ -120,7 +120,7 @@ def _is_blob(text: str) -> bool:
 def admit(
     draft: Draft, *, binding: Binding, id: str, now: datetime, secret: bytes = b"", parent_trust: Trust = Trust.USER
 ) -> Admitted:
-    """Make a record of a draft, or say why it cannot be one."""
+    """Return a draft as a record; raise ``InvalidInput`` or ``Forbidden`` with the reason if it cannot be stored."""
     gate = Gate(secret)
     category, kind = _category(draft, binding)
     value = _value(draft, gate, depth=JSON_DEPTH if binding.filed else JSON_DEPTH_MOST)
@@ -156,11 +156,11 @@ def check_fits_file(record: Record) -> None:
     """Refuse what no file could hold: a record that cannot be written would stop every sync."""
     _check_bytes(record.content, CONTENT_BYTES_MOST, "the content")
     source = record.source
-    beside = [record.key, record.value, sorted(record.tags), dict(record.metadata), source.ref, source.parents]
+    fields = [record.key, record.value, sorted(record.tags), dict(record.metadata), source.ref, source.parents]
     _check_depth(record.value, "the value")
     for item in record.metadata.values():
         _check_depth(item, "the metadata")
-    _check_bytes(json.dumps(beside, ensure_ascii=False), BESIDE_BYTES, "what stands beside the content")
+    _check_bytes(json.dumps(fields, ensure_ascii=False), FIELDS_BYTES, "everything but the content")
 
 
 def search_terms(record: Record) -> Terms:
@@ -213,9 +213,9 @@ def _value(draft: Draft, gate: Gate, *, depth: int) -> Json:
     return gate.json(plain, what="the value", name=secret_name(draft.key, plain))
 
 
-def secret_name(key: str | None, said: Json) -> str:
-    """The name under which a text stands: a key tells what one word is; of a sentence it says what it is about."""
-    return key if key and isinstance(said, str) and len(said.split()) == 1 else ""
+def secret_name(key: str | None, text: Json) -> str:
+    """Return the key as the name of a single word, which may be a secret; a sentence has none."""
+    return key if key and isinstance(text, str) and len(text.split()) == 1 else ""
 
 
 def _key(key: str | None, gate: Gate) -> str | None:

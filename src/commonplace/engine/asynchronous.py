@@ -12,7 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _threaded(verb: Callable[Concatenate[Memory, P], R]) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
+def _in_thread(verb: Callable[Concatenate[Memory, P], R]) -> Callable[Concatenate[AsyncMemory, P], Awaitable[R]]:
     async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
 
@@ -28,23 +28,23 @@ class AsyncMemory:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
-    remember = _threaded(Memory.remember)
-    update = _threaded(Memory.update)
-    reclassify = _threaded(Memory.reclassify)
-    pin = _threaded(Memory.pin)
-    unpin = _threaded(Memory.unpin)
-    hold = _threaded(Memory.hold)
-    release = _threaded(Memory.release)
-    archive = _threaded(Memory.archive)
-    restore = _threaded(Memory.restore)
-    forget = _threaded(Memory.forget)
-    clear = _threaded(Memory.clear)
-    index = _threaded(Memory.index)
-    recall = _threaded(Memory.recall)
-    get = _threaded(Memory.get)
-    list = _threaded(Memory.list)
-    history = _threaded(Memory.history)
-    close = _threaded(Memory.close)
+    remember = _in_thread(Memory.remember)
+    update = _in_thread(Memory.update)
+    reclassify = _in_thread(Memory.reclassify)
+    pin = _in_thread(Memory.pin)
+    unpin = _in_thread(Memory.unpin)
+    hold = _in_thread(Memory.hold)
+    release = _in_thread(Memory.release)
+    archive = _in_thread(Memory.archive)
+    restore = _in_thread(Memory.restore)
+    forget = _in_thread(Memory.forget)
+    clear = _in_thread(Memory.clear)
+    index = _in_thread(Memory.index)
+    recall = _in_thread(Memory.recall)
+    get = _in_thread(Memory.get)
+    list = _in_thread(Memory.list)
+    history = _in_thread(Memory.history)
+    close = _in_thread(Memory.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,8 +20,8 @@ LISTED = 4_096  # texts read at a time: a list begins with a look over all that 
 BATCH = 50  # texts embedded and stored at a time: what is lost in a power cut
 
 
-class Report(Value):
-    """What embedding a store anew came to."""
+class EmbeddingReport(Value):
+    """The result of ``reembed``."""
 
     embedded: int  #: texts that got a vector in this run
     before: EmbedderIdentity | None  #: whose vectors were in use
@@ -75,8 +75,8 @@ def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell:
     return _fill(store, embedder, most=most, tell=tell)
 
 
-def reembed(store: Store, embedder: Embedder, *, tell: ProgressCallback = no_progress) -> Report:
-    """Embed every text with this embedder beside the vectors in use, then replace those in one transaction.
+def reembed(store: Store, embedder: Embedder, *, tell: ProgressCallback = no_progress) -> EmbeddingReport:
+    """Embed every text with this embedder, then replace the vectors in use in one transaction.
 
     Until then the old ones answer.  Raises ``ProviderError`` like ``catch_up``; the next run resumes.
     """
@@ -87,7 +87,7 @@ def reembed(store: Store, embedder: Embedder, *, tell: ProgressCallback = no_pro
             store.apply([SwitchEmbedder(identity=embedder.identity)])
         except Conflict:  # something was written just now: it is the next to be embedded
             continue
-        return Report(embedded=embedded, before=before, now=embedder.identity)
+        return EmbeddingReport(embedded=embedded, before=before, now=embedder.identity)
 
 
 def _fill(store: Store, embedder: Embedder, *, most: int | None, tell: ProgressCallback) -> int:

@@ -1,8 +1,8 @@
-"""Erasing for good: records, and their words wherever memory itself has repeated them.
+"""Irreversible erasure of records, and of their words in documents that memory has written.
 
-What is written of a record names it behind its words; what a model writes may name nothing.  So a block goes if it
-names none but erased records, or if it has a word that only they have told.  The documents are rewritten in the very
-``apply`` that erases.  What people wrote themselves stays, and so do sessions, in which it was said to begin with.
+A text about a record usually names it; what a model writes may not.  So a block is removed if it names only erased
+records, or if it has a word that occurs only in them.  The documents are rewritten in the same ``apply`` that erases.
+Text that users wrote stays, and so do sessions, which are the original source.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 
 
 class Erasure(Value):
-    """What is to be found nowhere any more."""
+    """The records, words and sessions to remove from documents."""
 
     ids: frozenset[str]
     names: frozenset[str]  #: the same, as texts name them
-    words: frozenset[str] = frozenset()  #: terms that nothing but the erased has told
+    words: frozenset[str] = frozenset()  #: terms that occur only in the erased records
     sessions: frozenset[str] = frozenset()  #: the sessions that they were made from
 
     @classmethod
@@ -62,7 +62,7 @@ class Erasure(Value):
 def erase(
     store: Store, records: Sequence[Record], *, scope: Scope, reads: Collection[Scope], now: datetime
 ) -> tuple[Outcome, Erasure]:
-    """Erase records of a scope, what was derived from them alone, and whatever memory has written of them."""
+    """Erase records of a scope, what was derived from them alone, and what memory has written about them."""
     ids = frozenset(record.id for record in records)
     only = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE, ids=ids)
     scopes = _repeating_scopes(store, scope)
@@ -75,7 +75,7 @@ def erase(
                 [Delete(where=only), *(change for pair in pairs for change in _rewrite_changes(*pair))]
             )
             break
-        except (Conflict, NotFound):  # somebody has rewritten one of them meanwhile: look again
+        except (Conflict, NotFound):  # another process has rewritten one of them: read again
             if not left:
                 raise
     seen = {clean.digest for _, clean in pairs if clean}
@@ -103,7 +103,7 @@ def clear(store: Store, scope: Scope, *, now: datetime) -> tuple[Outcome, Erasur
 
 
 def _repeating_scopes(store: Store, scope: Scope) -> frozenset[Scope]:
-    """Where documents can repeat a record of that scope: a person's own come from sessions of whatever project."""
+    """Return the scopes whose documents can repeat a record: a user's own may come from sessions of any project."""
     projects = [one for one in store.scopes() if one.kind == "project"] if scope.kind == "user" else []
     return frozenset({scope, *projects})
 
@@ -119,15 +119,15 @@ def _erasure(
     ids = _with_derived(store, meant, where)
     if not found:
         return Erasure.of(ids)
-    told = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
+    erased = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
     others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
     sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _record_ids(one))
-    words = words_only_in(map(_record_text, told), map(_record_text, others))
+    words = words_only_in(map(_record_text, erased), map(_record_text, others))
     return Erasure.of(ids, words=words, sessions=sessions)
 
 
 def _with_derived(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:
-    """Some records, and what will fall with them: whatever has no other parent that is still there."""
+    """Return some records with those derived from them that have no other existing parent."""
     gone = new = meant
     while new:
         derived = store.find(where.replace(parents=new), order=Order.ID, limit=EVERYTHING)
@@ -151,7 +151,7 @@ def _record_text(record: Record) -> str:
 
 
 def words_only_in(gone: Iterable[str], others: Iterable[str]) -> frozenset[str]:
-    """The words of some texts that others have not; but for those that say nothing by themselves."""
+    """Return the words that occur in some texts and not in others, except words without meaning of their own."""
     left = {
         term for text in gone for token in text.split() if says_something(token)
         for term in terms(token) if len(term) >= WORD_LETTERS
@@ -165,7 +165,7 @@ def words_only_in(gone: Iterable[str], others: Iterable[str]) -> frozenset[str]:
 
 
 def _rewrite_changes(document: Document, clean: Document | None) -> list[Change]:
-    """Put a cleaned document in its place, unless somebody has changed it since it was read."""
+    """Replace a document by its cleaned version, unless it has changed since it was read."""
     if clean is None:
         return [_delete_change(document)]
     if clean is document:
@@ -243,14 +243,14 @@ def clean_artifact(
         }
         for one in owned
     ]
-    beside = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
-    beside |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
-    return join_blocks(kept) if moved else text, beside
+    cleaned = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
+    cleaned |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
+    return join_blocks(kept) if moved else text, cleaned
 
 
 def _left_out(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
-    told = metadata.get("left_out")
-    return {"left_out": {one: what for one, what in told.items() if one not in erasure.names}} if told else {}
+    left_out = metadata.get("left_out")
+    return {"left_out": {one: what for one, what in left_out.items() if one not in erasure.names}} if left_out else {}
 
 
 def _tells_of(name: str, text: str, erasure: Erasure) -> bool:
@@ -263,12 +263,12 @@ def _tells_of(name: str, text: str, erasure: Erasure) -> bool:
 
 def _clean_receipt(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
     """A receipt of a consolidation; one of what a session was shown holds no words."""
-    told: dict[str, Json] = dict(metadata)
+    cleaned: dict[str, Json] = dict(metadata)
     if before := metadata.get("before"):
-        told["before"] = {name: _clean_before(name, was, erasure) for name, was in before.items()}
+        cleaned["before"] = {name: _clean_before(name, was, erasure) for name, was in before.items()}
     if dropped := metadata.get("dropped"):
-        told["dropped"] = [one for one in dropped if not _repeats(one, erasure)]
-    return told
+        cleaned["dropped"] = [one for one in dropped if not _repeats(one, erasure)]
+    return cleaned
 
 
 def _clean_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) -> Json:
@@ -354,5 +354,5 @@ def _is_elsewhere(name: str, block: Block, erasure: Erasure) -> bool:
     ours = {plain_line(one) for one in erasure.sessions}
     if name == RAW:
         return not block.path or block.path[-1].lstrip("# ") not in ours
-    told = _SESSION.search(block.text)
-    return not references(block.text) and told is not None and told[1] not in ours
+    session = _SESSION.search(block.text)
+    return not references(block.text) and session is not None and session[1] not in ours

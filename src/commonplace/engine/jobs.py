@@ -57,7 +57,7 @@ def hold(
     beat.start()
     try:
         yield
-    except LeaseLost:  # whoever has it now reports for itself
+    except LeaseLost:  # the worker that holds it now reports its own end
         raise
     except (CommonplaceError, OSError) as error:
         _fail(store, claim, clean(str(error)), clock, retry_after)

@@ -40,7 +40,7 @@ class WriteResult(Value):
     """The result of a write."""
 
     record: Record
-    deduped: bool = False  #: a live record said the same; it is the one given here
+    deduped: bool = False  #: a live record had the same text and is returned instead
     redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
     notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
     superseded: Record | None = None  #: the record whose validity was closed
@@ -61,12 +61,12 @@ class ForgetResult(Value):
 
 
 def now_utc() -> datetime:
-    """The clock on the wall."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 class Memory:
-    """What is remembered, as one caller may see and change it."""
+    """The records of a store, as one caller may read and write them."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Memory:
     ) -> None:
         """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed.
 
-        ``erased`` hears of what was erased: whoever keeps files that repeat it rewrites them.
+        ``erased`` is called after an erasure, so that files that repeat the erased text can be rewritten.
         """
         self.store = store
         self.binding = binding
@@ -253,10 +253,10 @@ class Memory:
         profile: Profile | None = None,
         count: bool = True,
     ) -> Recall:
-        """Find what bears on a question, best first; a question without words gives the newest.
+        """Return the records that match a question, best first; without words in it, the newest.
 
-        ``budget`` cuts by tokens as well as by number; ``as_of`` asks the past; ``profile`` says whether it is a
-        question about the past or what somebody is at, which else its form decides; ``count`` counts it as use.
+        ``budget`` limits the tokens of all hits; ``as_of`` searches a past state; ``profile`` is a question about the
+        past or about current work (default: guessed from its form); ``count`` counts the recall as use.
         """
         if limit < 1:
             raise InvalidInput(f"a limit of {limit} would find nothing")
@@ -273,7 +273,7 @@ class Memory:
         )  # fmt: skip
 
     def get(self, id: str) -> Record:
-        """One record by its id, or by any beginning of it that no other record shares; archived ones too."""
+        """Return a record by its id or a unique prefix of it; archived ones too."""
         if not is_prefix(id):
             raise NotFound(f"there is no record {id!r}")
         where = Filter(scopes=frozenset(self.binding.reads), at=self.clock(), states=ANY_STATE, prefix=id)
@@ -296,7 +296,7 @@ class Memory:
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
     ) -> Sequence[Record]:
-        """The records meant, newest first."""
+        """Return the records that match, newest first."""
         where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states))
         return self.store.find(where, order=order, limit=limit)
 
@@ -307,7 +307,7 @@ class Memory:
         return self.store.find(where, order=Order.ID, limit=record.version + 1)
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Close the store."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -343,7 +343,7 @@ class Memory:
         return [admitted.put(expect=expect, dedupe=dedupe), *limits]
 
     def _remember_key(self, admitted: Admitted) -> WriteResult:
-        """The first to use a key makes the record, everybody after that its next version."""
+        """Create the record of a key, or write its next version if the key is taken."""
 
         def plan() -> tuple[Sequence[Change], WriteResult | None]:
             holder = self._holder(admitted.record)
@@ -362,7 +362,7 @@ class Memory:
         return next(iter(self.store.find(where, order=Order.NEWEST, limit=1)), None)
 
     def _rewrite(self, id: str, change: Callable[[Record], Admitted], *, expect: int | None) -> WriteResult:
-        """Put the next version of a record; without ``expect`` on whatever version is there by then."""
+        """Put the next version of a record; without ``expect``, on the current one."""
 
         def plan() -> tuple[Sequence[Change], tuple[WriteResult | None, Admitted]]:
             before = self._writable(id)
@@ -428,7 +428,7 @@ class Memory:
         return self._put(admitted, expect=record.version).record
 
     def _supersede(self, old: Record, admitted: Admitted) -> WriteResult:
-        """Replace a fact, unless the new one is trusted less: then it waits for a person beside the old one."""
+        """Replace a fact, unless the new one is trusted less: then it is held for review and the old one stays."""
         self._may_write(old.scope)
         new = admitted.record
         if new.held or new.trust < old.trust:

@@ -31,16 +31,16 @@ SESSION = 0.14  # the best three turns of its session, by their words
 WHO = 0.10  # spoken by whom the question names, or a record that names them too
 WHEN = 0.20  # from the time that the question means
 DAY = 0.30  # more, if that is a day
-TOLD = 0.07  # or it speaks of that time
+MENTIONED = 0.07  # or its text mentions that time
 EVERY = 1.00  # in a working context: it has every word itself; no boost lifts a record with half of them above one
 
 # Boosts, as shares of the evidence.
 LONG = 0.45  # a text of sixty words or more; "Thanks!" is rarely an answer
 ASKS = -0.30  # a short question is not one either
 DATES = 0.30  # words such as "yesterday", if the question wants to know a time
-ASSISTANT = -0.45  # what an assistant or a tool said; people ask for what they said themselves
+ASSISTANT = -0.45  # text of an assistant or a tool; users mostly ask for their own statements
 RECENT = 0.30  # the newest of the sessions that were seen; half of it after ten newer ones
-KEPT = 0.25  # a record: what was learned before what was said
+KEPT = 0.25  # a record ranks above a session turn
 PINNED = 0.05
 USED = 0.03  # recalled ten times or more
 UNTRUSTED = -0.10  # text from outside
@@ -49,7 +49,7 @@ UNTRUSTED = -0.10  # text from outside
 BEST = {Profile.RECALL: 1 + LONG, Profile.WORKING: (1 + EVERY) * (1 + RECENT + KEPT)}
 
 MEANT = 0.25  # cosine from which on a text bears on a question whose words it lacks; chance gives less, mostly
-SPAN = 0.2  # cosines that are closer than that are told apart by no more: of two records one is always nearer
+SPAN = 0.2  # differences between closer cosines count less: of two records one is always nearer
 BEFORE = (0.7, 0.4)  # what a word is worth in the turn before, and in the one before that
 AFTER = 0.5  # and in the turn after
 SHORT_WORDS = 60  # only turns that are both no longer lend each other context: a page stands for itself
@@ -68,8 +68,8 @@ _SMALL = frozenset(
 Parts = list[tuple[str, float]]
 
 
-class _Seen:
-    """A sighting, and what it is worth by itself and with its neighbours.  Hundreds are made for each question."""
+class _Candidate:
+    """A sighting with its own score and that of its neighbours.  Hundreds are made for each question."""
 
     __slots__ = ("before", "chunk", "document", "own", "reach", "record", "scope", "sighting", "size", "text", "words")
 
@@ -83,20 +83,20 @@ class _Seen:
         self.own = sum(sighting.words)  #: its own words
         self.words = 0.0  #: with its neighbours'
         self.reach = 0.0
-        self.before: list[_Seen] = []  #: the turns before it that lend it context, the nearest first
+        self.before: list[_Candidate] = []  #: the turns before it that lend it context, the nearest first
 
     @property
     def moment(self) -> datetime | None:
-        """When it was said or happened."""
+        """The time of the turn or the record."""
         if self.record:
             return self.record.occurred_at or self.record.created_at
         return self.chunk.occurred_at if self.chunk else None
 
 
-class _View:
-    """What is the same for all that was seen: the best of each sort."""
+class _Comparison:
+    """What all candidates are compared with: the best of each measure."""
 
-    def __init__(self, seen: Sequence[_Seen], asked: ParsedQuestion) -> None:
+    def __init__(self, seen: Sequence[_Candidate], asked: ParsedQuestion) -> None:
         self.most = max(one.words for one in seen) or 1.0
         self.sessions = _sessions(seen)
         self.ages = _ages(seen) if asked.profile is Profile.WORKING else {}
@@ -104,7 +104,7 @@ class _View:
         self.low, self.high = (min(cosines), max(cosines)) if cosines else (0.0, 0.0)
 
     def between(self, cosine: float) -> float:
-        """A cosine as 0..1 between the farthest and the nearest, unless they are close; a single one by itself."""
+        """A cosine as 0..1 between the farthest and the nearest, unless they are close; a single one as it is."""
         if self.high == self.low:
             return max(0.0, cosine)
         return min(1.0, max(0.0, 1 - (self.high - cosine) / max(SPAN, self.high - self.low)))
@@ -112,10 +112,10 @@ class _View:
 
 def rank(survey: Survey, asked: ParsedQuestion, *, limit: int) -> list[Hit]:
     """The best hits, best first, ties by id: the same survey always gives the same hits."""
-    seen = _seen(survey)
+    seen = _candidates(survey)
     if not seen:
         return []
-    view = _View(seen, asked)
+    view = _Comparison(seen, asked)
     scored = []
     for one in seen:
         if not _bears(one, asked, view):
@@ -127,8 +127,8 @@ def rank(survey: Survey, asked: ParsedQuestion, *, limit: int) -> list[Hit]:
     return [_hit(one, asked, view) for *_, one in scored[:limit]]
 
 
-def _hit(one: _Seen, asked: ParsedQuestion, view: _View) -> Hit:
-    """A score of one is as good as it gets; what is above, by a date or a pin, is told and taken off."""
+def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
+    """Return the hit with its score, at most 1; what a date or a pin adds above that is a negative part."""
     evidence = _evidence(one, asked, view)
     base = sum([part for _, part in evidence])
     best = BEST[asked.profile]
@@ -146,9 +146,9 @@ def _hit(one: _Seen, asked: ParsedQuestion, view: _View) -> Hit:
 # What each is worth
 
 
-def _seen(survey: Survey) -> list[_Seen]:
+def _candidates(survey: Survey) -> list[_Candidate]:
     documents: dict[object, int] = {}
-    places: dict[tuple[int, int], _Seen] = {}
+    places: dict[tuple[int, int], _Candidate] = {}
     paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
     seen = []
     for sighting in survey.sightings:
@@ -157,18 +157,20 @@ def _seen(survey: Survey) -> list[_Seen]:
             paths[id(chunk.scope)] = str(chunk.scope)
         scope = paths[id(chunk.scope)] if chunk else ""
         key = (scope, chunk.kind, chunk.document) if chunk else sighting.id
-        one = _Seen(sighting, documents.setdefault(key, len(documents)), scope)
+        one = _Candidate(sighting, documents.setdefault(key, len(documents)), scope)
         seen.append(one)
         if chunk:
             places[one.document, chunk.seq] = one
     whole = sum(survey.rarities) or 1.0
     for one in seen:
-        _lean(one, places, survey.rarities, whole)
+        _add_context(one, places, survey.rarities, whole)
     return seen
 
 
-def _lean(one: _Seen, places: Mapping[tuple[int, int], _Seen], rarities: Sequence[float], whole: float) -> None:
-    """Let a turn have what its neighbours say, if they are short and it is."""
+def _add_context(
+    one: _Candidate, places: Mapping[tuple[int, int], _Candidate], rarities: Sequence[float], whole: float
+) -> None:
+    """Add the words of its neighbours to a turn, if it and they are short."""
     words: Sequence[float] = one.sighting.words
     one.before = _neighbours(one, places, (-1, -2))
     before = [(share, other) for share, other in zip(BEFORE, one.before, strict=False) if other.own]
@@ -184,9 +186,11 @@ def _lean(one: _Seen, places: Mapping[tuple[int, int], _Seen], rarities: Sequenc
     one.reach = sum([rarity for rarity, worth in zip(rarities, there, strict=True) if worth]) / whole
 
 
-def _neighbours(one: _Seen, places: Mapping[tuple[int, int], _Seen], steps: Sequence[int]) -> list[_Seen]:
-    """The turns beside one, as far as they are seen and all of them short."""
-    found: list[_Seen] = []
+def _neighbours(
+    one: _Candidate, places: Mapping[tuple[int, int], _Candidate], steps: Sequence[int]
+) -> list[_Candidate]:
+    """Return the turns next to a short one, up to the first that is missing or long."""
+    found: list[_Candidate] = []
     if one.chunk is None or one.size > SHORT_WORDS:
         return found
     for step in steps:
@@ -197,7 +201,7 @@ def _neighbours(one: _Seen, places: Mapping[tuple[int, int], _Seen], steps: Sequ
     return found
 
 
-def _sessions(seen: Sequence[_Seen]) -> dict[int, float]:
+def _sessions(seen: Sequence[_Candidate]) -> dict[int, float]:
     """What each session's best three turns are worth by their words, as a share of the best session's."""
     worths: dict[int, list[float]] = {}
     for one in seen:
@@ -210,17 +214,17 @@ def _sessions(seen: Sequence[_Seen]) -> dict[int, float]:
 # Evidence and boosts
 
 
-def _bears(one: _Seen, asked: ParsedQuestion, view: _View) -> bool:
-    """Whether it has to do with the question at all: something is always nearest, and nothing may be the answer."""
+def _bears(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> bool:
+    """Tell whether a candidate matches at all: something is always nearest, and there may be no answer."""
     near = max(one.sighting.similarity or 0.0, (one.sighting.together or 0.0) if one.before else 0.0)
     if one.own or near >= MEANT:
         return True
-    if asked.profile is Profile.WORKING:  # whoever is at work did not ask for the small talk around it
+    if asked.profile is Profile.WORKING:  # current work does not need the turns around a match
         return False
     return bool(one.words or view.sessions[one.document] or (asked.periods and _times(one, asked)))
 
 
-def _evidence(one: _Seen, asked: ParsedQuestion, view: _View) -> Parts:
+def _evidence(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:
     words, session = one.words / view.most, view.sessions[one.document]
     parts = [("words", WORDS * words), ("reach", REACH * one.reach), ("session", SESSION * session)]
     cosine = one.sighting.similarity
@@ -240,15 +244,15 @@ def _evidence(one: _Seen, asked: ParsedQuestion, view: _View) -> Parts:
     return [*parts, *_times(one, asked)] if asked.periods else parts
 
 
-def _is_of(one: _Seen, name: str) -> bool:
-    """Whether somebody says it, or a record speaks of them."""
+def _is_of(one: _Candidate, name: str) -> bool:
+    """Tell whether a turn is by this speaker, or a record names them."""
     if one.chunk:
         return one.chunk.speaker.lower() == name
     words = {word.strip(".,;:?!\"'()").removesuffix("'s") for word in one.text.lower().split()}
     return not words.isdisjoint(name.split())
 
 
-def _times(one: _Seen, asked: ParsedQuestion) -> Parts:
+def _times(one: _Candidate, asked: ParsedQuestion) -> Parts:
     """What speaks for it if the question means a time: it is from then, on that day, or tells of then."""
     moment = one.moment
     if moment is None:
@@ -258,12 +262,12 @@ def _times(one: _Seen, asked: ParsedQuestion) -> Parts:
         parts.append(("when", WHEN))
     if any(period.near(moment) for period in asked.periods):
         parts.append(("day", DAY))
-    if any(period.meets(told) for told in periods(one.text, moment) for period in asked.periods):
-        parts.append(("told", TOLD))
+    if any(period.meets(mentioned) for mentioned in periods(one.text, moment) for period in asked.periods):
+        parts.append(("mentioned", MENTIONED))
     return parts
 
 
-def _boosts(one: _Seen, asked: ParsedQuestion, view: _View) -> Parts:
+def _boosts(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:
     record, chunk = one.record, one.chunk
     trust = record.trust if record else chunk.trust if chunk else Trust.EXTERNAL
     boosts: Parts = [("from outside", UNTRUSTED)] if trust is Trust.EXTERNAL else []
@@ -277,8 +281,8 @@ def _boosts(one: _Seen, asked: ParsedQuestion, view: _View) -> Parts:
     return [*boosts, *_priors(one, asked)]
 
 
-def _priors(one: _Seen, asked: ParsedQuestion) -> Parts:
-    """What answers to questions about the past are like.  A record was meant to be one, whatever its length."""
+def _priors(one: _Candidate, asked: ParsedQuestion) -> Parts:
+    """Return the boosts for typical answers to questions about the past.  A record counts as long at any length."""
     if one.chunk is None:
         return [("length", LONG)]
     priors = [("length", LONG * min(1.0, log(1 + one.size) / log(SHORT_WORDS)))]
@@ -288,7 +292,7 @@ def _priors(one: _Seen, asked: ParsedQuestion) -> Parts:
         priors.append(("dates", DATES))
     if one.chunk.speaker.lower() in MACHINES and not all(
         one.sighting.words
-    ):  # whoever has every word is heard, whoever it is
+    ):  # a turn with every word counts, also an assistant's
         priors.append(("assistant", ASSISTANT))
     return priors
 
@@ -301,7 +305,7 @@ def _tells_time(text: str) -> bool:
     return any(word in _TIMES or (len(word) == 4 and word.isdecimal()) for word in others)  # noqa: PLR2004 - a year
 
 
-def _ages(seen: Sequence[_Seen]) -> dict[int, int]:
+def _ages(seen: Sequence[_Candidate]) -> dict[int, int]:
     """How many of the sessions and records that were seen are newer."""
     newest: dict[int, float] = {}
     for one in seen:
@@ -320,11 +324,11 @@ def distinct(hits: Sequence[Hit]) -> list[Hit]:
     kept: dict[tuple[str, ...], Hit] = {}
     for hit in hits:
         words = [word.strip(".,;:?!\"'()*`") for word in hit.text.lower().split()]
-        said = tuple(
+        words_that_count = tuple(
             word for word in words if word not in _SMALL
         )  # a number, a "not" or an "only" more is another thing
-        better = kept.get(said)
-        kept[said] = better.replace(alike=(*better.alike, hit.id)) if better else hit
+        better = kept.get(words_that_count)
+        kept[words_that_count] = better.replace(alike=(*better.alike, hit.id)) if better else hit
     return list(kept.values())
 
 

@@ -1,9 +1,9 @@
 """Hits as people, models and programs read them.  Pure.
 
 What is rendered for a model is quoted as data: one line for each thing, with its source, date and trust, between two
-marks, the fence.  ``fence`` writes them, and no text inside can: whatever looks like a mark is disarmed, and the seal
-in both is a digest that only this store can make.  ``unfenced`` removes fenced text from a transcript again, so that
-memory never learns from its own output.
+marks, the fence.  ``fence`` writes them, and no text inside can: text that looks like a mark is escaped, and the seal
+in both is a digest that only this store can make.  ``remove_fenced`` removes fenced text from a transcript again, so
+that memory never learns from its own output.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FORGED = r"<(?=\s*/?\s*memory\b)"
 def fence(lines: Iterable[str], secret: bytes) -> str:
     """Put lines between the two marks, which they cannot contain; "" if they are empty.
 
-    ``secret`` makes the seal unguessable for whoever wrote the text; the same text has the same seal.
+    ``secret`` makes the seal unguessable for the author of the text; the same text has the same seal.
     """
     text = "\n".join(lines)
     if not text:
@@ -51,7 +51,7 @@ def fence(lines: Iterable[str], secret: bytes) -> str:
     return f"{FENCE_BEGIN.format(seal=seal)}\n{inner}\n{FENCE_END.format(seal=seal)}"
 
 
-def unfenced(text: str) -> str:
+def remove_fenced(text: str) -> str:
     """The text without what stands between marks, and without the marks.
 
     Where one of the two was cut off, everything on its side goes: of a block that begins the rest of the text, of one
@@ -64,7 +64,7 @@ def unfenced(text: str) -> str:
 
 
 def keyed_digest(text: str, secret: bytes) -> str:
-    """A digest that nobody without the key can make; the same for the same text, so that prompt caches hold."""
+    """Return a digest that needs the key to make; the same for the same text, so that prompt caches hold."""
     from _blake2 import blake2s  # noqa: PLC0415 - hashlib would load all of OpenSSL for one small digest
 
     return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=8).hexdigest())
@@ -73,7 +73,7 @@ def keyed_digest(text: str, secret: bytes) -> str:
 def snippets(hits: Sequence[Hit], references: Mapping[str, str]) -> str:
     """A compact ranked list with scores, for people."""
     return "\n".join(
-        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shortened(hit.text)}  ({_reference(hit, references)})")
+        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shorten(hit.text)}  ({_reference(hit, references)})")
         for hit in hits
     )
 
@@ -91,13 +91,13 @@ def redaction_notes(findings: Iterable[Finding], *, source: str = "") -> list[st
 
 def hit_line(hit: Hit, references: Mapping[str, str], *, most: int | None = None) -> str:
     """A hit as one quoted line with its date, source, trust, score and reference; a long text is cut, with a mark."""
-    said = f"{_label(hit)}, {_by(hit)}, score {hit.score:.2f}"
+    label = f"{_label(hit)}, {_by(hit)}, score {hit.score:.2f}"
     reference = _reference(hit, references)
-    return quoted_line(f"- [{said}] {_cut(hit.text, most, reference)} ({reference})")
+    return quoted_line(f"- [{label}] {_cut(hit.text, most, reference)} ({reference})")
 
 
 def record_line(record: Record, reference: str, *, most: int | None = None) -> str:
-    """A record as one quoted line like a hit's, which nobody has scored."""
+    """Return a record as one quoted line like a hit's, without a score."""
     hit = Hit(score=1.0, record=record)
     return quoted_line(f"- [{_label(hit)}, {_by(hit)}] {_cut(record.content, most, reference)} ({reference})")
 
@@ -119,14 +119,14 @@ def as_json(
 
 
 def explanation(hit: Hit) -> str:
-    """Why a hit stands where it stands: its parts add up to its score."""
+    """Return the parts of a hit's score, which add up to it."""
     parts = " ".join(f"{'+' if part >= 0 else '-'} {name} {abs(part):.3f}" for name, part in hit.parts)
     similar = f"; similarity {hit.similarity:.3f}" if hit.similarity is not None else ""
     return f"{hit.score:.3f} = {parts.removeprefix('+ ')}{similar}"
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A moment as everybody writes it."""
+    """Return a time in ISO 8601; None for None."""
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")
 
 
@@ -180,7 +180,7 @@ def _reference(hit: Hit, references: Mapping[str, str]) -> str:
     return references.get(hit.id) or (f"record {hit.record.short}" if hit.record else hit.id)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = plain_line(text)
     return line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1].rstrip() + "…"
 
@@ -215,5 +215,5 @@ def quoted_line(text: str) -> str:
 
 
 def quoted_lines(text: str) -> str:
-    """A text of several lines as a quotation: none of them stands at the beginning of a line by itself."""
+    """Return a text of several lines as a quotation: every line begins with a quotation mark."""
     return "\n".join(f"> {quoted_line(line)}".rstrip() for line in text.splitlines())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from commonplace.engine.rendering import unfenced
+from commonplace.engine.rendering import remove_fenced
 from commonplace.model.documents import Chunk, DocumentKind
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.scopes import Scope
@@ -35,8 +35,8 @@ def chunk_turns(
     """The chunks of a session or a ticket, each with a reference of its own, numbered from ``first`` on."""
     found: list[Chunk] = []
     taken: set[str] = set()
-    for turn in turns:  # unfenced: else what was recalled once would be learned again and again
-        cut = list(chunks(gate.text(unfenced(turn.text), what=f"turn {turn.ref}")))
+    for turn in turns:  # without fenced text: recalled records would be learned again
+        cut = list(chunks(gate.text(remove_fenced(turn.text), what=f"turn {turn.ref}")))
         whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""
         speaker = _label(turn.speaker, gate, what="the speaker")
         trust = Trust.EXTERNAL if speaker == TOOL else CEILING[Channel.CAPTURE]

@@ -67,7 +67,7 @@ class History(Value):
 Incoming: TypeAlias = Arrival | History
 
 
-class Imported(Value):
+class ImportResult(Value):
     """The result of an import."""
 
     added: int = 0
@@ -129,7 +129,7 @@ def import_items(
     into: Scope | None = None,
     lenient: bool = False,
     tell: ProgressCallback = no_progress,
-) -> Imported:
+) -> ImportResult:
     """Write what a source yields, all of it or nothing; ``into``: everything goes to that scope.
 
     ``lenient`` leaves out an entry that the gate refuses, with its reason; else it refuses the whole source.
@@ -162,9 +162,9 @@ class _Intake:
         self.read = self.present = self.blank = self.repeated = 0
         self.left_out: list[str] = []
 
-    def report(self) -> Imported:
+    def report(self) -> ImportResult:
         """Return what was counted."""
-        return Imported(
+        return ImportResult(
             added=self.read - self.present, duplicates=self.present + self.repeated, blank=self.blank,
             left_out=tuple(self.left_out), redactions=tuple(self._gate.findings),
         )  # fmt: skip
@@ -176,13 +176,13 @@ class _Intake:
                 yield self._load(item)
             elif not item.draft.content.strip() and not self._lenient:
                 self.blank += 1
-            elif item.draft.ref is not None and item.draft.ref in self._known:
+            elif item.draft.ref is not None and item.draft.ref in self._known_refs:
                 self.repeated += 1
             elif put := self._put(item):
                 yield put
 
     @cached_property
-    def _known(self) -> set[str | None]:
+    def _known_refs(self) -> set[str | None]:
         """The references that came in before, also those of records that were edited or archived since."""
         scopes = frozenset({self._into} if self._into else self._memory.binding.writes.values())
         found = histories(self._memory.store, scopes, now=self._memory.clock())
@@ -198,7 +198,7 @@ class _Intake:
                 return None
             raise InvalidInput(f"{item.place}: {error}") from error
         if draft.ref is not None:
-            self._known.add(draft.ref)
+            self._known_refs.add(draft.ref)
         self._gate.findings += passed.redactions
         # A date to come would be the newest for ever, and would never be evicted.
         created = min(item.created_at or passed.record.created_at, passed.record.created_at)
@@ -210,12 +210,12 @@ class _Intake:
         if not self._memory.binding.may_write(scope):
             raise Forbidden(f"{item.place}: holds a record of {scope}, which is not kept here; use --scope to place it")
         try:
-            passed = tuple(self._passed(version, scope) for version in item.versions)
+            passed = tuple(self._admit_version(version, scope) for version in item.versions)
         except InvalidInput as error:
             raise InvalidInput(f"{item.place}: not a record: {error}") from error
         return Load(versions=passed, terms=tuple(search_terms(version) for version in passed))
 
-    def _passed(self, record: Record, scope: Scope) -> Record:
+    def _admit_version(self, record: Record, scope: Scope) -> Record:
         """Return a version as the gate lets it through; one that was clean when it was exported stays as it is."""
         gate, source, key = self._gate, record.source, record.key
         metadata = gate.json(dict(record.metadata), what="the metadata")
@@ -249,7 +249,7 @@ def _embed(memory: Memory, tell: ProgressCallback) -> str | None:
 # From store to store
 
 
-class Moved(Value):
+class MigrationResult(Value):
     """The result of a migration."""
 
     items: int  #: that both hold now
@@ -259,7 +259,9 @@ class Moved(Value):
     digest: str  #: of everything that both hold
 
 
-def migrate(source: Mover, target: Mover, *, replace: bool = False, tell: ProgressCallback = no_progress) -> Moved:
+def migrate(
+    source: Mover, target: Mover, *, replace: bool = False, tell: ProgressCallback = no_progress
+) -> MigrationResult:
     """Make the target hold exactly what the source holds, and compare both as a whole.
 
     Both are read in one order, side by side.  What the target lacks or has otherwise is written, what only the target
@@ -271,7 +273,7 @@ def migrate(source: Mover, target: Mover, *, replace: bool = False, tell: Progre
     _check_free(source, target, replace=replace)
     written = erased = 0
     with source.reading() as items:
-        seen = _Seen(items, tell, source.count())
+        seen = _CountedItems(items, tell, source.count())
         for batch in batches(_differences(iter(seen), target.items()), MOVED_BATCH):
             new, gone = [ours for ours, _ in batch if ours], [theirs for ours, theirs in batch if theirs and not ours]
             target.write(new, gone=gone, copy_source=source.name)
@@ -281,7 +283,7 @@ def migrate(source: Mover, target: Mover, *, replace: bool = False, tell: Progre
             f"{target.name!r} does not hold what {source.name!r} held: another process wrote to it. Run it again."
         )
     target.write([], copy_source=None)
-    return Moved(items=seen.items, written=written, erased=erased, records=seen.records, digest=seen.digest)
+    return MigrationResult(items=seen.items, written=written, erased=erased, records=seen.records, digest=seen.digest)
 
 
 def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
@@ -294,7 +296,7 @@ def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
     raise Conflict(f"{target.name!r} holds something else already; nothing was moved")
 
 
-class _Seen:
+class _CountedItems:
     """The items of a source, counted and hashed as they pass."""
 
     def __init__(self, items: Iterator[Item], tell: ProgressCallback, of: int) -> None:

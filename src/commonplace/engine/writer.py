@@ -1,6 +1,6 @@
-"""The one write sequence: admit, embed, adopt the embedder, apply, and plan again if somebody else was first.
+"""The one write sequence: admit, embed, adopt the embedder, apply, and plan again if another process was first.
 
-Callers make changes as values: ``Put``, ``PutDocument`` and ``AppendChunks`` without vectors, among whatever else
+Callers make changes as values: ``Put``, ``PutDocument`` and ``AppendChunks`` without vectors, together with what
 belongs to the same transaction (claims, caps, events, the end of a job).  The writer adds the vectors and applies all
 of it at once.
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from commonplace.engine.admission import Admitted
     from commonplace.model.binding import Binding
 
-TRIES = 64  # of a write on whatever version is there, each after somebody else's success
+TRIES = 64  # of a write on the current version, each after another process's success
 UNEMBEDDED = "stored without a vector, so that only words find it"
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Writer:
         tries: int = TRIES,
         when: Callable[[Conflict], bool] = lambda _: True,
     ) -> tuple[Written, T]:
-        """Apply what ``plan`` makes of the store as it is, and plan again while somebody else changes that first.
+        """Apply what ``plan`` makes of the store as it is, and plan again while another process changes it first.
 
         Errors of the plan itself are raised, and so are conflicts for which ``when`` is false.  ``busy`` begins the
         sentence of the ``Conflict`` that ends the last try.  A text is embedded once, however often it is tried.
@@ -95,7 +95,7 @@ class Writer:
         raise Conflict(message, current=getattr(last, "current", None), holder=getattr(last, "holder", None)) from last
 
     def _apply(self, changes: Sequence[Change], vectors: dict[str, Vector]) -> Written:
-        texts = [text for change in changes for text in _unembedded(change)]
+        texts = [text for change in changes for text in _texts_to_embed(change)]
         if self.embedder is None or not texts:
             return Written(outcomes=tuple(self.store.apply(changes)) if changes else ())
         try:
@@ -135,7 +135,7 @@ def document_change(
     return AppendChunks(document=document, chunks=tuple(chunks), terms=words, expect_digest=expect_digest)
 
 
-def _unembedded(change: Change) -> Sequence[str]:
+def _texts_to_embed(change: Change) -> Sequence[str]:
     """The texts that a change stores and that need a vector; what has no terms is not searched and needs none."""
     if isinstance(change, Put):
         return [change.record.content] if change.terms and change.vector is None else ()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.app import App, open_app
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import STANDING, fence, hit_line, unfenced
+from commonplace.engine.rendering import STANDING, fence, hit_line, remove_fenced
 from commonplace.hosts.registry import (
     ANSWER,
     COMPACT,
@@ -204,7 +204,7 @@ def _learn(names: Sequence[str], app: App, note: Callable[[str], None], *, until
 
 def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
     prompt = str(call.payload.get("prompt") or "").encode("utf-8", "replace").decode()  # half a character is none
-    text = unfenced(without_hook_context(prompt))
+    text = remove_fenced(without_hook_context(prompt))
     if not call.host.KEEPS_LOGS:
         _write_message(call, app, "user", text)
     query = text.strip()[:PROMPT_CHARS]

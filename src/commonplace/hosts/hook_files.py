@@ -147,14 +147,14 @@ def write_message(home: str, session: str, role: str, text: str, *, cwd: str, se
     import json  # noqa: PLC0415 - see note_shown
 
     from commonplace.engine.admission import Gate  # noqa: PLC0415 - most hosts keep their own transcripts
-    from commonplace.engine.rendering import unfenced  # noqa: PLC0415 - likewise
+    from commonplace.engine.rendering import remove_fenced  # noqa: PLC0415 - likewise
 
     path = transcript_path(home, session)
     new = not os.path.exists(path)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     if new:
         remove_old_transcripts(home)
-    content = Gate(secret()).text(_beginning(unfenced(text)), what="the message")
+    content = Gate(secret()).text(_beginning(remove_fenced(text)), what="the message")
     lines = [{"session": session, "cwd": cwd, "started": _now()}] if new else []
     _append(path, *map(json.dumps, [*lines, {"role": role, "content": content, "time": _now()}]))
 

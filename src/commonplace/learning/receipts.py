@@ -16,7 +16,7 @@ from typing import Any
 from commonplace.app import App
 from commonplace.engine.admission import Gate
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import keyed_digest, unfenced
+from commonplace.engine.rendering import keyed_digest, remove_fenced
 from commonplace.learning.addresses import SCHEME, SUMMARY, address
 from commonplace.learning.brief import Injection, injection_json
 from commonplace.learning.brief_layout import shown_items
@@ -215,7 +215,7 @@ def _turns(store: Store, where: DocumentFilter) -> dict[str, str]:
     for chunk in _chunks(store, where):
         if chunk.speaker == ASSISTANT:
             said.setdefault(chunk.ref.partition(".")[0], []).append(chunk.text)
-    return {ref: unfenced("\n".join(texts)) for ref, texts in said.items()}
+    return {ref: remove_fenced("\n".join(texts)) for ref, texts in said.items()}
 
 
 def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:

@@ -46,7 +46,7 @@ def serve(surface: Surface, *, host: str, port: int, key: str | None, notify: Ca
     if key is None and not is_loopback(host):
         raise InvalidInput(f"{host!r} can be reached from other machines, so a key is needed; leave out --no-token")
     with _listening(host, port) as listening:
-        address = f"http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}"
+        address = f"http://{_url_host(host)}:{listening.getsockname()[1]}{PATH}"
         notify(f"listening at {address}; stop with Ctrl-C")
         uvicorn.Server(config(app(surface, host=host, port=listening.getsockname()[1], key=key))).run([listening])
 
@@ -58,7 +58,7 @@ def new_key() -> str:
 
 def app(surface: Surface, *, host: str, port: int, key: str | None) -> ASGIApp:
     """Return the surface as an application that checks its requests."""
-    names = None if _is_anywhere(host) else {_bracketed(host), *(_LOOPBACK if is_loopback(host) else ())}
+    names = None if _is_anywhere(host) else {_url_host(host), *(_LOOPBACK if is_loopback(host) else ())}
     hosts = None if names is None else frozenset(f"{name}:{port}" for name in names)
     settings = TransportSecuritySettings(
         enable_dns_rebinding_protection=hosts is not None,  # the names of "every address" are unknown
@@ -198,7 +198,7 @@ def _listening(host: str, port: int) -> socket.socket:
         raise StoreError(f"cannot listen at {host}:{port}: {reason}") from error
 
 
-def _bracketed(host: str) -> str:
+def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

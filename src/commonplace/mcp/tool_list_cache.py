@@ -1,7 +1,7 @@
-"""The list of tools, kept beside the byte code: to derive it takes longer than all else that a server starts with.
+"""A cache of the tool list, in the folder of the byte code: deriving it takes longer than the rest of the start.
 
-Like byte code, it counts as long as none of the modules that it was made from has changed, and is written where Python
-writes byte code, if Python does.
+Like byte code, it is valid until one of the modules that it was made from changes, and is only written if Python writes
+byte code.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import IO, Any, Protocol
 
 from commonplace.engine.admission import Gate
-from commonplace.engine.rendering import unfenced
+from commonplace.engine.rendering import remove_fenced
 from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
 from commonplace.learning import Workspace
@@ -299,7 +299,7 @@ class _Indexing:
     def _pieces(self, name: str, position: _Position, message: Message, gate: Gate) -> Sequence[Chunk]:
         """The chunks of one message: its own words under the number of its turn, results of tools beside them."""
         self.filtered += message.filtered
-        self.injected += bool(message.own) or any(unfenced(text) != text for _, text in message.spoken)
+        self.injected += bool(message.own) or any(remove_fenced(text) != text for _, text in message.spoken)
         turns: list[Turn] = []
         for speaker, text in message.spoken:
             beside = f"t{len(turns)}" if turns else ""

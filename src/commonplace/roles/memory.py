@@ -11,7 +11,7 @@ from commonplace import app as opening
 from commonplace.config.paths import home, is_address
 from commonplace.engine import embedding
 from commonplace.engine.memory import Memory, now_utc, with_binding
-from commonplace.engine.transfer import Arrival, Imported, import_items
+from commonplace.engine.transfer import Arrival, ImportResult, import_items
 from commonplace.model.changes import Delete, Trim
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
@@ -39,7 +39,7 @@ class LanceStoreFound(Value):
 class LanceStoreImported(Value):
     """The result of importing such a store."""
 
-    memories: Imported
+    memories: ImportResult
     sessions: int  #: that are new
     present: int  #: sessions that were there already
 
@@ -99,7 +99,7 @@ class RoleMemory:
         except InvalidInput as error:
             raise ConfigError(str(error), file=self.role.file, path=self.role.path("model")) from error
 
-    def reembed(self, *, tell: ProgressCallback = no_progress) -> embedding.Report:
+    def reembed(self, *, tell: ProgressCallback = no_progress) -> embedding.EmbeddingReport:
         """Embed every text with the role's embedder; the old vectors answer until all new ones are there.
 
         A separate vector index is rebuilt, even if nothing had to be embedded.
@@ -126,7 +126,7 @@ class RoleMemory:
                 notify(f"{UNEMBEDDED}: {error}")
             return 0
 
-    def import_(self, text: str, *, tell: ProgressCallback = no_progress) -> Imported:
+    def import_(self, text: str, *, tell: ProgressCallback = no_progress) -> ImportResult:
         """Import the memories of an export."""
         return import_items(self.memory(Channel.IMPORT), transfer.read_entries(text), tell=tell)
 

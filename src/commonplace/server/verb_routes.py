@@ -24,7 +24,7 @@ def _route(room: str, verb: Verb[Any, ..., Any], query: Any) -> Route:
 
     return Route(
         method="POST", path=f"/v1/{room}/{verb.name}", summary=verb.summary, handle=handle, query=query,
-        body=dict[str, Any], optional_body=not verb.required(), answers=object, body_schema=verb.parameters(),
+        body=dict[str, Any], optional_body=not verb.required_names(), answers=object, body_schema=verb.parameters(),
         answer_schema=schema_of(verb.result, nullable=True), problems=READ_PROBLEMS if verb.reads else WRITE_PROBLEMS,
         tag=room,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from commonplace.ci import pipeline_surface
-from commonplace.engine.rendering import unfenced
+from commonplace.engine.rendering import remove_fenced
 from commonplace.intents import intent_surface
 from commonplace.roles import role_surface
 
@@ -103,7 +103,7 @@ def test_a_role_remembers_through_every_tool(bound, role):
         found = talk.text("recall", query="what does the user like?", memory_types=["semantic"])
         assert "The user likes tea" in found
         assert "Type: semantic | Category: preferences" in found
-        assert "tea" not in unfenced(found)
+        assert "tea" not in remove_fenced(found)
         known = kept.partition("id=")[2].partition(",")[0]
         assert talk.text("update", id=known, content="The user likes coffee").startswith(f"Updated (id={known}")
         assert "coffee" in talk.text("list_memories", memory_type="semantic")
@@ -145,7 +145,7 @@ def test_a_pipeline_agent_saves_and_recalls_its_lessons(bound, pipeline):
         [memory] = found.structured_content["memories"]
         assert (memory["content"], memory["tags"], memory["recall_count"]) == (lesson["content"], ["ci"], 1)
         assert lesson["content"] in found.content[0].text
-        assert lesson["content"] not in unfenced(found.content[0].text)
+        assert lesson["content"] not in remove_fenced(found.content[0].text)
         assert "exceeds max 200 bytes" in talk.refused("save_memory", content="x" * 201)
 
 
@@ -197,7 +197,7 @@ def test_an_intent_agent_keeps_values_under_keys(bound, outside):
         assert [one["key"] for one in found.structured_content["result"]] == ["rival"]
         assert "Globex" in found.structured_content["memory"] == found.content[0].text
         assert "Globex" not in json.dumps(found.structured_content["result"])
-        assert "Globex" not in unfenced(found.content[0].text)
+        assert "Globex" not in remove_fenced(found.content[0].text)
         assert talk.done("get", key="rival")["version"] == 2
         assert talk.done("pin", key="rival")["pinned"]
         assert talk.done("forget", key="rival") == {"result": None}

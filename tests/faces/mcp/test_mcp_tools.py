@@ -7,7 +7,7 @@ import json
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from commonplace.engine.rendering import unfenced
+from commonplace.engine.rendering import remove_fenced
 from stands import rows
 
 FACT = "Deploys go through the blue cluster, never through green"
@@ -65,10 +65,10 @@ def test_nothing_from_memory_stands_outside_of_the_marks(talk, fact, cli):
         result = talk.call(name, **arguments)
         for said in (result.content[0].text, json.dumps(result.structured_content)):
             assert "blue cluster" in said, name
-            assert "blue cluster" not in unfenced(said), name
+            assert "blue cluster" not in remove_fenced(said), name
     read = talk.read_resource(f"memory://record/{fact['id']}").contents[0].text
     assert "blue cluster" in read
-    assert "blue cluster" not in unfenced(read)
+    assert "blue cluster" not in remove_fenced(read)
 
 
 def test_a_question_without_an_answer_says_so(talk):

@@ -10,7 +10,7 @@ from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import redaction_notes
-from commonplace.engine.transfer import Imported, import_items
+from commonplace.engine.transfer import ImportResult, import_items
 from commonplace.files.artifacts import SKILLS
 from commonplace.files.user_files import read_lines, replacing
 from commonplace.learning import addresses_of
@@ -44,7 +44,7 @@ def import_foreign(
         _report(session, import_items(memory, items, into=into, lenient=True, tell=tell), len(files))
 
 
-def _report(session: Session, done: Imported, files: int) -> None:
+def _report(session: Session, done: ImportResult, files: int) -> None:
     session.add_notes(*redaction_notes(done.redactions), *done.notes)
     session.add_notes(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
     if (more := len(done.left_out) - SHOWN_REFUSALS) > 0:
