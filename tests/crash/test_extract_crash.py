@@ -69,7 +69,7 @@ def state(shop, env):
     """All that is remembered, made, and asked for; and whether files and records agree."""
     with open_app(str(shop), env=env, clock=lambda: NOW) as opened:
         scope = opened.where.project
-        assert opened.folders.sync(scope).quiet
+        assert opened.folders.sync(scope).is_empty
         assert opened.keeper.check() == []
         where = Filter(scopes=frozenset({scope}), at=NOW, states=ANY_STATE)
         records = opened.store.find(where, order=Order.ID, limit=-1)

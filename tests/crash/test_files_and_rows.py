@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.app import open_app
-from commonplace.files.codec import agrees, decode
+from commonplace.files.codec import decode, matches_record
 from commonplace.model.queries import State
 
 #: Says what it is about to do, does it, and says that it is done: one line each, straight to the pipe.
@@ -120,10 +120,10 @@ def assert_agreement(opened):
     said = {decode(path.read_bytes(), path=path.name).id: path for path in files}
     assert len(said) == len(files)
     for name, path in said.items():
-        assert agrees(decode(path.read_bytes(), path=path.name), records[name])
+        assert matches_record(decode(path.read_bytes(), path=path.name), records[name])
         assert path.parent.name == records[name].category
     assert said.keys() == records.keys()
-    assert opened.folders.sync(opened.where.project).quiet
+    assert opened.folders.sync(opened.where.project).is_empty
     return records.values()
 
 

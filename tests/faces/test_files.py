@@ -171,7 +171,7 @@ def test_a_record_is_not_written_through_a_link(cli, folder):
     (folder / "decisions").symlink_to(cli.folder / "elsewhere")
     done = cli("record", "add", "Use pnpm", "--category", "decisions")
     assert (done.code, "its folder is a link" in done.err, os.listdir(cli.folder / "elsewhere")) == (6, True, [])
-    assert "was changed all the same, `commonplace sync` does the rest" in done.err
+    assert "was changed all the same; `commonplace sync` updates the files" in done.err
     assert cli.recall("pnpm") == ["Use pnpm"]
     (folder / "decisions").unlink()
     assert cli.ok("sync").lines[0] == "project: 1 written"

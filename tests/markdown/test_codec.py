@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from commonplace.files.codec import FILE_BYTES, FileTrouble, agrees, amended, decode, encode, file_name
+from commonplace.files.codec import FILE_BYTES, FileTrouble, apply_file, decode, encode, file_name, matches_record
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel, Kind, Source, Trust
 from stands import rows
@@ -148,7 +148,7 @@ def test_metadata_that_would_not_be_read_is_not_written(record):
 def test_the_longest_record_that_is_allowed_can_be_written_and_read(record):
     """The limit of a file leaves room for the frontmatter of the longest content."""
     long = record.replace(content="x" * 1_048_576, metadata={"a": "x" * 60_000})
-    assert agrees(decode(encode(long), path="x.md"), long)
+    assert matches_record(decode(encode(long), path="x.md"), long)
 
 
 # Writing over what a person has edited
@@ -199,7 +199,7 @@ new
 
 def test_what_a_person_wrote_stays_when_the_record_changes(record):
     """Comments, empty lines, order and ways of writing; only the lines that must change do."""
-    after = amended(record, says(BEFORE)).replace(content="new", version=2, updated_at=CREATED + timedelta(days=1))
+    after = apply_file(record, says(BEFORE)).replace(content="new", version=2, updated_at=CREATED + timedelta(days=1))
     assert encode(after, previous=BEFORE).decode() == AFTER
 
 
@@ -252,8 +252,8 @@ def test_a_windows_file_is_written_with_unix_lines(record):
 
 def test_a_file_without_frontmatter_is_its_text():
     """Whoever writes only words says only words."""
-    said = says("Ship on Fridays.\n")
-    assert (said.content, said.bare, said.id, said.category) == ("Ship on Fridays.", True, None, None)
+    parsed = says("Ship on Fridays.\n")
+    assert (parsed.content, parsed.bare, parsed.id, parsed.category) == ("Ship on Fridays.", True, None, None)
 
 
 @rows(
@@ -270,8 +270,8 @@ def test_a_file_without_frontmatter_is_its_text():
 )
 def test_editors_may_write_it_their_way(text):
     """Byte order mark, CRLF, spaces behind the fences, dots, no empty line, no last newline."""
-    said = says(text)
-    assert (said.content, said.tags, said.bare) == ("x", {"a"}, False)
+    parsed = says(text)
+    assert (parsed.content, parsed.tags, parsed.bare) == ("x", {"a"}, False)
 
 
 @rows(
@@ -293,21 +293,21 @@ def test_dates_are_read_as_people_write_them(written, moment):
 
 def test_words_that_look_like_numbers_stay_words():
     """Where text is wanted, text is read, as it was written."""
-    said = says("---\naliases: [1.10, 8080, no, true, 12:30, 1.5]\ntags: [2024-05-17]\nkey: 42\n---\nx")
-    assert said.metadata == {"aliases": ["1.10", "8080", "no", "true", "12:30", "1.5"]}
-    assert (said.tags, said.key) == ({"2024-05-17"}, "42")
+    parsed = says("---\naliases: [1.10, 8080, no, true, 12:30, 1.5]\ntags: [2024-05-17]\nkey: 42\n---\nx")
+    assert parsed.metadata == {"aliases": ["1.10", "8080", "no", "true", "12:30", "1.5"]}
+    assert (parsed.tags, parsed.key) == ({"2024-05-17"}, "42")
 
 
 def test_unknown_keys_are_metadata():
     """They are kept as they are, with their types."""
-    said = says("---\nteam: web\nscore: 1.5\nlinks: {a: [1, null]}\nmetadata: {id: 7}\n---\nx")
-    assert said.metadata == {"team": "web", "score": 1.5, "links": {"a": [1, None]}, "id": 7}
+    parsed = says("---\nteam: web\nscore: 1.5\nlinks: {a: [1, null]}\nmetadata: {id: 7}\n---\nx")
+    assert parsed.metadata == {"team": "web", "score": 1.5, "links": {"a": [1, None]}, "id": 7}
 
 
 def test_pinned_is_yes_in_any_writing():
     """A mark is a yes or a no."""
-    said = says("---\npinned: Yes\nheld: off\n---\nx")
-    assert (said.pinned, said.held) == (True, False)
+    parsed = says("---\npinned: Yes\nheld: off\n---\nx")
+    assert (parsed.pinned, parsed.held) == (True, False)
 
 
 # Trouble
@@ -417,21 +417,21 @@ def test_a_line_that_is_taken_out_is_taken_out_of_the_record(record):
         key="pm", value=1, tags=frozenset({"a"}), pinned=True, held=True, expires_at=CREATED, archived_at=CREATED,
         superseded_by="x", metadata={"aliases": ["b"], "team": "web"},
     )  # fmt: skip
-    after = amended(before, says("---\nid: 1kjmekwhbby1d6cnd627\n---\nx"))
+    after = apply_file(before, says("---\nid: 1kjmekwhbby1d6cnd627\n---\nx"))
     assert after == record.replace(content="x")
 
 
 def test_a_file_without_frontmatter_changes_only_the_content(record):
     """Whoever writes over a file with plain words did not mean to take its date away."""
     before = record.replace(key="pm", tags=frozenset({"a"}), expires_at=CREATED, kind=Kind.WORKING)
-    assert amended(before, says("x")) == before.replace(content="x")
+    assert apply_file(before, says("x")) == before.replace(content="x")
 
 
 def test_another_category_is_another_kind(record):
     """Unless the file says the kind as well."""
-    assert amended(record, says("---\ncategory: incidents\n---\nx")).kind is Kind.EPISODIC
-    assert amended(record, says("---\ncategory: incidents\nkind: semantic\n---\nx")).kind is Kind.SEMANTIC
-    assert amended(record, says("x").replace(category="procedures")).kind is Kind.PROCEDURAL
+    assert apply_file(record, says("---\ncategory: incidents\n---\nx")).kind is Kind.EPISODIC
+    assert apply_file(record, says("---\ncategory: incidents\nkind: semantic\n---\nx")).kind is Kind.SEMANTIC
+    assert apply_file(record, says("x").replace(category="procedures")).kind is Kind.PROCEDURAL
 
 
 @rows(
@@ -447,8 +447,8 @@ def test_another_category_is_another_kind(record):
 )
 def test_a_file_agrees_with_its_record_if_nothing_of_meaning_differs(record, old_new):
     """The version, comments, outer empty lines and what is left out say nothing else."""
-    assert agrees(says(edited(record, *old_new)), record)
-    assert agrees(says(edited(record, *old_new).replace("\n", "\r\n")), record)
+    assert matches_record(says(edited(record, *old_new)), record)
+    assert matches_record(says(edited(record, *old_new).replace("\n", "\r\n")), record)
 
 
 @rows(
@@ -467,7 +467,7 @@ def test_a_file_agrees_with_its_record_if_nothing_of_meaning_differs(record, old
 )
 def test_a_file_disagrees_with_its_record_if_anything_of_meaning_differs(record, old_new):
     """Any word, any key, even the type of a value."""
-    assert not agrees(says(edited(record.replace(value=1), *old_new)), record.replace(value=1))
+    assert not matches_record(says(edited(record.replace(value=1), *old_new)), record.replace(value=1))
 
 
 # Names

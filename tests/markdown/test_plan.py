@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from commonplace.files.codec import FileTrouble, decode, encode
-from commonplace.files.plan import Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+from commonplace.files.plan import Add, Drop, FoundFile, Missing, Note, Remove, Trouble, Update, Write, plan
 from commonplace.model.documents import FileState
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Kind
@@ -41,10 +41,10 @@ def seen(path, text):
     data = text.encode()
     digest = str(zlib.crc32(data))
     try:
-        return Seen(path=path, digest=digest, stamp=len(data), said=decode(data, path=path))
+        return FoundFile(path=path, digest=digest, stamp=len(data), parsed=decode(data, path=path))
     except FileTrouble as error:
         trouble = Trouble(path=path, line=error.line, reason=error.reason)
-        return Seen(path=path, digest=digest, stamp=len(data), trouble=trouble)
+        return FoundFile(path=path, digest=digest, stamp=len(data), trouble=trouble)
 
 
 def known(path, record):
@@ -73,15 +73,15 @@ def newer(record, **changes):
 def test_a_file_without_an_id_is_added_in_the_category_of_its_folder():
     """A person puts a file into a folder, and that is all that is needed."""
     [action] = planned(seen=[seen("incidents/outage.md", "It was DNS")])
-    assert action == Add(path="incidents/outage.md", said=action.said, home="incidents/outage.md")
-    assert (action.said.content, action.said.category, action.said.id) == ("It was DNS", "incidents", None)
+    assert action == Add(path="incidents/outage.md", parsed=action.parsed, home="incidents/outage.md")
+    assert (action.parsed.content, action.parsed.category, action.parsed.id) == ("It was DNS", "incidents", None)
 
 
 def test_a_file_with_an_id_that_nobody_has_is_added_under_that_id(record):
     """So files alone bring a lost database back."""
     [action] = planned(seen=[seen(HOME, text(record))])
     assert isinstance(action, Add)
-    assert action.said.id == record.id
+    assert action.parsed.id == record.id
 
 
 def test_a_new_file_that_says_another_category_belongs_into_its_folder():
@@ -121,7 +121,7 @@ def test_a_new_file_that_says_just_what_a_record_without_a_file_is_becomes_its_f
 def test_what_is_as_it_was_needs_nothing(record):
     """The same digest and the same version: nothing, whether it was read or not."""
     state = known(HOME, record)
-    unread = Seen(path=HOME, digest=state.digest, stamp=state.stamp)
+    unread = FoundFile(path=HOME, digest=state.digest, stamp=state.stamp)
     assert planned(seen=[unread], known=[state], records=[record]) == []
     assert planned(seen=[seen(HOME, text(record))], known=[state], records=[record]) == []
 
@@ -155,7 +155,7 @@ def test_an_edited_file_changes_its_record(record):
     """A person's words become the next version."""
     file = seen(HOME, text(record).replace("pnpm", "yarn"))
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
-    assert action == Change(path=HOME, said=file.said, record=record, home=HOME)
+    assert action == Update(path=HOME, parsed=file.parsed, record=record, home=HOME)
 
 
 def test_a_comment_is_no_change(record):
@@ -170,7 +170,7 @@ def test_if_file_and_record_changed_the_file_wins(record):
     file = seen(HOME, text(record).replace("pnpm", "yarn"))
     after = newer(record, content="Use bun")
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[after], history=[record])
-    assert (type(action), action.said.content, action.record) == (Change, "Use yarn", after)
+    assert (type(action), action.parsed.content, action.record) == (Update, "Use yarn", after)
 
 
 def test_a_comment_does_not_win_over_a_newer_record(record):
@@ -186,7 +186,7 @@ def test_going_back_to_an_earlier_text_is_an_edit(record):
     """Whoever restores an old file while the record stands still means it."""
     after = newer(record, content="Use yarn")
     [action] = planned(seen=[seen(HOME, text(record))], known=[known(HOME, after)], records=[after], history=[record])
-    assert (type(action), action.said.content) == (Change, "Use pnpm")
+    assert (type(action), action.parsed.content) == (Update, "Use pnpm")
 
 
 def test_a_file_that_lost_its_id_gets_it_back(record):
@@ -194,14 +194,14 @@ def test_a_file_that_lost_its_id_gets_it_back(record):
     for line in ("", f"id: {'9' * 20}\n"):
         file = seen(HOME, text(record).replace(f"id: {record.id}\n", line))
         [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
-        assert isinstance(action, Write if not line else Change)
+        assert isinstance(action, Write if not line else Update)
         assert action.record == record
 
 
 def test_plain_words_over_a_known_file_change_its_record(record):
     """The frontmatter is written again."""
     [action] = planned(seen=[seen(HOME, "Use yarn")], known=[known(HOME, record)], records=[record])
-    assert (type(action), action.said.bare, action.record) == (Change, True, record)
+    assert (type(action), action.parsed.bare, action.record) == (Update, True, record)
 
 
 # Files that are gone
@@ -209,7 +209,7 @@ def test_plain_words_over_a_known_file_change_its_record(record):
 
 def test_a_vanished_file_archives_its_record(record):
     """Deleting a file is how a person takes a record out of recall."""
-    assert planned(known=[known(HOME, record)], records=[record]) == [Gone(path=HOME, record=record)]
+    assert planned(known=[known(HOME, record)], records=[record]) == [Missing(path=HOME, record=record)]
 
 
 def test_a_vanished_file_whose_record_has_changed_is_written_again(record):
@@ -252,7 +252,7 @@ def test_the_file_of_an_erased_record_is_removed(record):
 def test_what_a_person_wrote_into_the_file_of_an_erased_record_is_a_new_record(record):
     """The erased one's id is not used again."""
     [action] = planned(seen=[seen(HOME, text(record).replace("pnpm", "yarn"))], known=[known(HOME, record)])
-    assert (type(action), action.said.id, action.said.content) == (Add, None, "Use yarn")
+    assert (type(action), action.parsed.id, action.parsed.content) == (Add, None, "Use yarn")
 
 
 def test_a_record_that_leaves_the_five_categories_takes_its_file_along(record):
@@ -279,7 +279,7 @@ def test_a_renamed_and_edited_file_changes_its_record(record):
     """Both at once are no trouble."""
     file = seen("decisions/mine.md", text(record).replace("pnpm", "yarn"))
     change, drop = planned(seen=[file], known=[known(HOME, record)], records=[record])
-    assert (type(change), change.home, drop) == (Change, "decisions/mine.md", Drop(path=HOME))
+    assert (type(change), change.home, drop) == (Update, "decisions/mine.md", Drop(path=HOME))
 
 
 def test_a_renamed_file_of_a_newer_record_is_written_under_its_new_name(record):
@@ -296,7 +296,7 @@ def test_a_file_moved_to_another_folder_has_another_category(record):
     """Its frontmatter still says the old one: the folder is the edit."""
     file = seen("principles/mine.md", text(record))
     change, drop = planned(seen=[file], known=[known(HOME, record)], records=[record])
-    assert (type(change), change.said.category, change.home) == (Change, "principles", "principles/mine.md")
+    assert (type(change), change.parsed.category, change.home) == (Update, "principles", "principles/mine.md")
     assert drop == Drop(path=HOME)
 
 
@@ -304,7 +304,7 @@ def test_a_category_changed_in_the_frontmatter_moves_the_file(record):
     """The frontmatter is the edit; the file follows."""
     file = seen("decisions/mine.md", text(record).replace(": decisions", ": principles"))
     [action] = planned(seen=[file], known=[known("decisions/mine.md", record)], records=[record])
-    assert (type(action), action.said.category, action.home) == (Change, "principles", "principles/mine.md")
+    assert (type(action), action.parsed.category, action.home) == (Update, "principles", "principles/mine.md")
 
 
 def test_a_file_moved_to_where_its_record_went_is_written(record):
@@ -330,7 +330,7 @@ def test_a_file_that_nobody_has_seen_and_that_says_something_new_is_an_edit(reco
     """Somebody edited it in another clone."""
     file = seen(HOME, text(record).replace("pnpm", "yarn"))
     [action] = planned(seen=[file], records=[record], history=[record])
-    assert (type(action), action.said.content) == (Change, "Use yarn")
+    assert (type(action), action.parsed.content) == (Update, "Use yarn")
 
 
 def test_two_files_that_changed_places_are_noted(record, other):
@@ -418,7 +418,7 @@ def test_a_category_that_is_not_one_of_the_five_is_trouble(record):
 def test_a_file_that_was_neither_read_nor_known_is_a_mistake_of_the_caller():
     """A plan is made from what was seen, not from guesses."""
     with pytest.raises(InvalidInput, match="was not read"):
-        planned(seen=[Seen(path="decisions/a.md", digest="1", stamp=1)])
+        planned(seen=[FoundFile(path="decisions/a.md", digest="1", stamp=1)])
 
 
 def test_actions_come_in_the_order_in_which_they_are_done(record, other):

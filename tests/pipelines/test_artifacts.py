@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.files.artifacts import FILE_BYTES, checked, publish
+from commonplace.files.artifacts import FILE_BYTES, check_name, publish
 from commonplace.learning.hand_edits import Edits, find_edits, merge_edits
 from commonplace.model.changes import Archive, Delete
 from commonplace.model.errors import InvalidInput, StoreError
@@ -221,7 +221,7 @@ def test_a_link_is_not_followed(shop, tmp_path):
 def test_a_path_that_could_lead_out_is_refused(name):
     """Relative, plain parts, nothing else."""
     with pytest.raises(InvalidInput, match="cannot be the path"):
-        checked(name)
+        check_name(name)
 
 
 def test_two_clones_of_one_project_each_get_their_files(tmp_path, clock, shop):

@@ -131,7 +131,7 @@ def test_a_recall_does_not_wait_for_a_sync_that_hangs(opened, kept, folder):
     """Somebody else is at the files: what is stored is answered, with a note."""
     kept()
     (folder / "decisions" / "new.md").write_text("another thing")
-    with files.locked(str(folder.parent)):
+    with files.folder_lock(str(folder.parent)):
         brief = opened.recall("pnpm")
 
     assert texts(brief) == ["Use pnpm, not npm"]

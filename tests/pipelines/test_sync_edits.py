@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from commonplace.files.sync import Report
+from commonplace.files.sync import SyncReport
 from commonplace.model.errors import NotFound, StoreError
 from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind, Trust
@@ -23,7 +23,7 @@ def test_nothing_changed_is_nothing_done(sync, kept, tree):
     kept()
     before = tree()
 
-    assert sync() == sync() == Report()
+    assert sync() == sync() == SyncReport()
     assert tree() == before
 
 
@@ -97,7 +97,7 @@ def test_a_new_file_without_an_id_is_a_new_record(opened, folder, sync, text):
     assert (record.source.channel, record.trust) == (Channel.FILE, Trust.USER)
     assert f"id: {record.id}\n" in path.read_text()
     assert texts(opened.memory.recall("fridays")) == ["We deploy on Fridays"]
-    assert sync().quiet
+    assert sync().is_empty
 
 
 def test_a_new_file_may_say_everything_itself(opened, folder, sync):
@@ -128,7 +128,7 @@ def test_a_renamed_file_is_the_same_record(opened, kept, sync, folder):
     opened.memory.update(record.id, content="Use pnpm 10")
     assert [file.name for file in (folder / "decisions").iterdir()] == ["pnpm.md"]
     assert "Use pnpm 10" in (folder / "decisions" / "pnpm.md").read_text()
-    assert sync().quiet
+    assert sync().is_empty
 
 
 @pytest.mark.parametrize("name", ["decisions/pnpm.md", "principles/pnpm.md"])
@@ -175,7 +175,7 @@ def test_a_deleted_file_archives_its_record(opened, kept, sync):
     assert report.archived == (record.id,)
     assert not opened.memory.recall("pnpm").hits
     assert opened.memory.get(record.id).archived_at is not None
-    assert sync().quiet
+    assert sync().is_empty
     opened.memory.restore(record.id)
     assert "archived:" not in path.read_text()
     assert texts(opened.memory.recall("pnpm")) == ["Use pnpm, not npm"]
@@ -193,7 +193,7 @@ def test_a_file_that_comes_back_restores_its_record(opened, kept, sync):
     assert opened.memory.get(record.id).archived_at is None
     assert texts(opened.memory.recall("pnpm")) == ["Use pnpm, not npm"]
     assert "archived:" not in path.read_text()
-    assert sync().quiet
+    assert sync().is_empty
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_file_moved_to_another_category_is_reclassified(opened, kept, sync, fo
     assert (after.category, after.kind, after.version) == ("procedures", Kind.PROCEDURAL, 2)
     assert list(tree()) == [f"procedures/{path.name}"]
     assert "category: procedures\n" in tree()[f"procedures/{path.name}"]
-    assert sync().quiet
+    assert sync().is_empty
 
 
 def test_a_category_changed_in_the_frontmatter_moves_the_file(opened, kept, edit, sync, tree):
@@ -385,7 +385,7 @@ def test_if_both_changed_the_file_wins_and_the_loser_stays(opened, kept, edit, s
         "Use pnpm, not npm",
     ]
     assert "Use yarn" in path.read_text()
-    assert sync().quiet
+    assert sync().is_empty
 
 
 def change_to(opened, record, content):
@@ -440,7 +440,7 @@ def test_missing_files_can_be_accepted(opened, kept, sync):
 
     assert (len(report.archived), report.missing) == (5, ())
     assert (opened.memory.list(), len(opened.memory.list(states=[State.ARCHIVED]))) == ([], 5)
-    assert sync().quiet
+    assert sync().is_empty
 
 
 def test_missing_files_that_come_back_are_no_news(opened, kept, sync):
@@ -470,7 +470,7 @@ def test_an_absent_folder_is_an_error(opened, kept, sync, folder):
     record, _ = kept()
     folder.rename(folder.with_name("elsewhere"))
 
-    with pytest.raises(StoreError, match="is not there; its records were left as they are"):
+    with pytest.raises(StoreError, match="is missing; its records were left as they are"):
         sync()
     assert opened.memory.get(record.id) == record
 
@@ -494,7 +494,7 @@ def test_the_file_of_an_archived_record_may_go(opened, kept, sync, folder):
     opened.store.settle()
     path.unlink()
 
-    assert sync().quiet
+    assert sync().is_empty
     assert opened.store.files(str(folder)) == []
     assert not opened.folders.is_changed(opened.where.project)
 
@@ -577,7 +577,7 @@ def test_what_is_no_record_is_left_alone(opened, folder, kept, sync):
     (folder / ".git").mkdir()
     (folder / ".git" / "x.md").write_text("git")
 
-    assert sync().quiet
+    assert sync().is_empty
     assert len(opened.memory.list(states=State)) == 1
 
 
@@ -633,7 +633,7 @@ def test_an_erased_record_takes_its_file_along(opened, kept, sync, tree):
     opened.memory.forget(record.id)
 
     assert tree() == {}
-    assert sync().quiet
+    assert sync().is_empty
 
 
 def test_an_erased_record_does_not_come_back_from_its_file(opened, kept, sync, tree):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.engine.admission import search_terms
-from commonplace.files.codec import agrees, decode
+from commonplace.files.codec import decode, matches_record
 from commonplace.files.mirror import UNNOTED_MOST
 from commonplace.files.sync import Syncer
 from commonplace.model.changes import Archive, Delete, Put
@@ -74,7 +74,7 @@ def assert_agreement(opened):
             said = decode(path.read_bytes(), path=path.name)
             assert said.id not in seen, f"{path} and {seen[said.id]}"
             seen[said.id] = path
-            assert agrees(said, records[said.id]), path
+            assert matches_record(said, records[said.id]), path
             assert path.parent.name == records[said.id].category
         assert {key for key, record in records.items() if record.archived_at is None} <= seen.keys() <= records.keys()
 
@@ -109,7 +109,7 @@ def test_a_rebuilt_database_leaves_the_files_alone(desk, tree):
     again.folders.sync(again.where.project)
 
     assert tree() == before
-    assert again.folders.sync(again.where.project).quiet
+    assert again.folders.sync(again.where.project).is_empty
 
 
 def test_sync_twice_is_sync_once(desk, folder, tree):
@@ -121,7 +121,7 @@ def test_sync_twice_is_sync_once(desk, folder, tree):
     state = tree(), everything(opened)
 
     assert first.added == ("decisions/mine.md",)
-    assert opened.folders.sync(opened.where.project).quiet
+    assert opened.folders.sync(opened.where.project).is_empty
     assert (tree(), everything(opened)) == state
 
 
@@ -163,7 +163,7 @@ def test_a_crash_before_the_file_heals(opened, kept, sync, change):
     assert everything(opened) == wanted
     assert (report.troubles, report.added, report.changed, report.archived) == ((), (), (), ())
     assert_agreement(opened)
-    assert sync().quiet
+    assert sync().is_empty
 
 
 def test_a_crash_after_the_file_heals(desk, opened):
@@ -173,7 +173,7 @@ def test_a_crash_after_the_file_heals(desk, opened):
     other = desk.open()
     report = other.folders.sync(other.where.project)
 
-    assert report.quiet
+    assert report.is_empty
     assert [live.id for live in other.memory.list()] == [record.id]
     assert_agreement(other)
 
@@ -247,7 +247,7 @@ def test_a_backup_that_is_put_back_takes_the_files_along(opened, desk, kept, syn
 
     assert opened.restore(str(desk.root / "backup.db")) == 1
     assert tree() == before
-    assert sync().quiet
+    assert sync().is_empty
 
 
 # Two clones
@@ -314,8 +314,8 @@ def test_deleting_a_file_in_one_clone_archives_for_both(clones, clock):
     two.folders.sync(two.where.project)
 
     assert "archived:" in Path(two.store.references([record.id])[record.id]).read_text()
-    assert two.folders.sync(two.where.project).quiet
-    assert one.folders.sync(one.where.project).quiet
+    assert two.folders.sync(two.where.project).is_empty
+    assert one.folders.sync(one.where.project).is_empty
 
 
 def test_a_new_clone_with_older_files_learns_what_is_new(desk, opened, kept, clock):
@@ -429,7 +429,7 @@ def test_processes_at_work_leave_files_and_rows_in_agreement(desk, opened):
 
     assert report.troubles == ()
     assert_agreement(opened)
-    assert opened.folders.sync(opened.where.project).quiet
+    assert opened.folders.sync(opened.where.project).is_empty
     [shared] = [record for record in everything(opened).values() if record.key == "shared"]
     assert shared.version == 36
 
@@ -486,6 +486,9 @@ def test_a_sync_does_not_wait_forever(folder):
 
     descriptor = os.open(folder, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(StoreBusy, match="another process has been writing to"), files.locked(str(folder), seconds=0.01):
+    with (
+        pytest.raises(StoreBusy, match="another process has been writing to"),
+        files.folder_lock(str(folder), seconds=0.01),
+    ):
         pass
     os.close(descriptor)

@@ -173,7 +173,7 @@ def test_an_import_is_written_to_files(full, desk):
 
     files = {path.parent.name for path in (desk.root / "new" / ".commonplace").glob("*/*.md")}
     assert files == {"incidents", "principles", "decisions"}
-    assert there.folders.sync(there.where.project).quiet
+    assert there.folders.sync(there.where.project).is_empty
 
 
 def test_records_of_categories_that_are_no_folder_get_no_file(desk, empty, clock):
@@ -184,7 +184,7 @@ def test_records_of_categories_that_are_no_folder_get_no_file(desk, empty, clock
     take(there.store, list(export_lines(empty, frozenset(binding.reads), now=clock())), into=there.where.project)
 
     assert [hit.text for hit in there.memory.recall("elsewhere")] == ["from elsewhere"]
-    assert there.folders.sync(there.where.project).quiet
+    assert there.folders.sync(there.where.project).is_empty
 
 
 def test_what_may_not_be_written_is_not_imported(full, empty, clock):

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.files.codec import FileTrouble, Said, agrees, amended, decode, encode, file_name
+from commonplace.files.codec import FileTrouble, ParsedFile, apply_file, decode, encode, file_name, matches_record
 from commonplace.model.ids import ALPHABET
 from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
@@ -80,12 +80,12 @@ def records(draw):
 @settings(deadline=None)
 def test_a_file_says_what_its_record_is(record):
     """Nothing is lost on the way to a file and back, and the content not a byte."""
-    said = decode(encode(record), path="decisions/x.md")
-    assert said.content == record.content
-    assert (said.id, said.version) == (record.id, record.version)
-    assert agrees(said, record)
-    assert amended(record, said).tags == record.tags
-    assert (said.value, said.key, said.source) == (record.value, record.key, record.source)
+    parsed = decode(encode(record), path="decisions/x.md")
+    assert parsed.content == record.content
+    assert (parsed.id, parsed.version) == (record.id, record.version)
+    assert matches_record(parsed, record)
+    assert apply_file(record, parsed).tags == record.tags
+    assert (parsed.value, parsed.key, parsed.source) == (record.value, record.key, record.source)
 
 
 @given(records())
@@ -101,9 +101,9 @@ def test_a_file_that_is_written_again_stays_as_it_is(record):
 def test_a_file_written_over_another_one_says_the_new_record(old, new):
     """Whatever stood there before: what comes out is the record, and stays as it is from then on."""
     data = encode(new, previous=encode(old).decode())
-    said = decode(data, path="decisions/x.md")
-    assert agrees(said, new)
-    assert (said.id, said.version, said.content) == (new.id, new.version, new.content)
+    parsed = decode(data, path="decisions/x.md")
+    assert matches_record(parsed, new)
+    assert (parsed.id, parsed.version, parsed.content) == (new.id, new.version, new.content)
     assert encode(new, previous=data.decode()) == data
 
 
@@ -159,11 +159,11 @@ def test_any_damaged_file_is_read_or_refused(record, data):
         ]
     )
     damaged = good[:start] + data.draw(pieces | st.binary(max_size=4)) + good[end:]
-    if isinstance(read(damaged), Said):
-        assert agrees(decode(encode(record, previous=damaged.decode()), path="x.md"), record)
+    if isinstance(read(damaged), ParsedFile):
+        assert matches_record(decode(encode(record, previous=damaged.decode()), path="x.md"), record)
 
 
-def read(data: bytes) -> Said | FileTrouble:
+def read(data: bytes) -> ParsedFile | FileTrouble:
     """What a file says, or what is wrong with it and in which of its lines."""
     try:
         return decode(data, path="decisions/x.md")

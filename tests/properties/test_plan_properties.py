@@ -10,8 +10,8 @@ from typing import assert_never
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.files.codec import FileTrouble, Said, amended, decode, encode
-from commonplace.files.plan import Action, Add, Change, Drop, Gone, Note, Remove, Seen, Trouble, Write, plan
+from commonplace.files.codec import FileTrouble, ParsedFile, apply_file, decode, encode
+from commonplace.files.plan import Action, Add, Drop, FoundFile, Missing, Note, Remove, Trouble, Update, Write, plan
 from commonplace.model.documents import FileState
 from commonplace.model.records import CATEGORIES, Channel, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
@@ -62,16 +62,16 @@ class World:
             history=self.versions.__getitem__,
         )
 
-    def look(self, path: str) -> Seen:
+    def look(self, path: str) -> FoundFile:
         digest, stamp = str(zlib.crc32(self.files[path])), len(self.files[path])
         state = self.known.get(path)
         if state and (state.digest, state.stamp) == (digest, stamp):
-            return Seen(path=path, digest=digest, stamp=stamp)
+            return FoundFile(path=path, digest=digest, stamp=stamp)
         try:
-            return Seen(path=path, digest=digest, stamp=stamp, said=decode(self.files[path], path=path))
+            return FoundFile(path=path, digest=digest, stamp=stamp, parsed=decode(self.files[path], path=path))
         except FileTrouble as error:
             trouble = Trouble(path=path, line=error.line, reason=error.reason)
-            return Seen(path=path, digest=digest, stamp=stamp, trouble=trouble)
+            return FoundFile(path=path, digest=digest, stamp=stamp, trouble=trouble)
 
     def sync(self) -> list[Action]:
         actions = self.plan()
@@ -82,14 +82,14 @@ class World:
     def carry_out(self, action: Action) -> None:
         match action:
             case Add():
-                self.write(self.put(self.added(action.said)), action.home, action.path)
-            case Change():
-                self.write(self.put(amended(action.record, action.said)), action.home, action.path)
+                self.write(self.put(self.added(action.parsed)), action.home, action.path)
+            case Update():
+                self.write(self.put(apply_file(action.record, action.parsed)), action.home, action.path)
             case Write():
                 self.write(action.record, action.path, action.old_path or action.path)
             case Note():
                 self.note(action.path, action.record)
-            case Gone():
+            case Missing():
                 self.put(action.record.replace(archived_at=self.now()))
                 del self.known[action.path]
             case Remove():
@@ -115,14 +115,14 @@ class World:
         match action:
             case Add():
                 self.move(action.path, action.home)
-                self.half_write(self.put(self.added(action.said)), action.home, written=written)
-            case Change():
+                self.half_write(self.put(self.added(action.parsed)), action.home, written=written)
+            case Update():
                 self.move(action.path, action.home)
-                self.half_write(self.put(amended(action.record, action.said)), action.home, written=written)
+                self.half_write(self.put(apply_file(action.record, action.parsed)), action.home, written=written)
             case Write():
                 self.move(action.old_path or action.path, action.path)
                 self.half_write(action.record, action.path, written=written)
-            case Gone():
+            case Missing():
                 self.put(action.record.replace(archived_at=self.now()))
 
     def move(self, path: str, to: str) -> None:
@@ -134,8 +134,8 @@ class World:
         if written:
             self.files[path] = encode(record)
 
-    def added(self, said: Said) -> Record:
-        return amended(self.new(said.content, said.category or "", id=said.id), said)
+    def added(self, parsed: ParsedFile) -> Record:
+        return apply_file(self.new(parsed.content, parsed.category or "", id=parsed.id), parsed)
 
     def write(self, record: Record, path: str, before: str) -> None:
         text = self.files.pop(before, b"").decode()
@@ -292,7 +292,7 @@ def test_a_file_in_trouble_stays_and_leaves_its_record_untouched(steps):
 
 def files_elsewhere(actions: list[Action]) -> set[str]:
     """The records that another, readable file speaks for."""
-    return {action.record.id for action in actions if isinstance(action, Note | Change)}
+    return {action.record.id for action in actions if isinstance(action, Note | Update)}
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))

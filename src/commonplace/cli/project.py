@@ -17,7 +17,7 @@ from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import FOLDER, find
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.config.writing import make_project, switch_memory
-from commonplace.files.sync import Report
+from commonplace.files.sync import SyncReport
 from commonplace.model.errors import InvalidInput
 from commonplace.roles import ROLE_MODEL, init_role
 
@@ -85,7 +85,7 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     return ATTENTION if any(report.troubles or report.missing for report in reports.values()) else OK
 
 
-def _summary(report: Report) -> str:
+def _summary(report: SyncReport) -> str:
     counts = {
         "added": report.added,
         "changed": report.changed,
@@ -99,7 +99,7 @@ def _summary(report: Report) -> str:
     return ", ".join(f"{len(items)} {what}" for what, items in counts.items() if items) or "in sync"
 
 
-def _report_json(report: Report) -> Mapping[str, Any]:
+def _report_json(report: SyncReport) -> Mapping[str, Any]:
     plain = ("added", "changed", "archived", "restored", "written", "removed", "missing")
     return {name: list(getattr(report, name)) for name in plain} | {
         "troubles": [{"path": one.path, "line": one.line, "reason": one.reason} for one in report.troubles],

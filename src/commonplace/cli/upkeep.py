@@ -217,7 +217,7 @@ def _mended(app: App) -> list[str]:
     done = list(app.keeper.repair())
     for scope in app.folders.scopes:
         report = app.folders.sync(scope)
-        if not report.replace(troubles=(), missing=()).quiet:
+        if not report.replace(troubles=(), missing=()).is_empty:
             done.append(f"the files and records of the {app.where.label(scope)} memory were synced")
     if filled := app.catch_up():
         done.append(f"{plural(filled, 'text')} embedded")

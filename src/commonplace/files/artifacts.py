@@ -59,7 +59,7 @@ class ArtifactFolder(Value):
     folder: str | None
 
 
-class Published(Value):
+class PublishReport(Value):
     """What was written to the folder."""
 
     written: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def stored_artifacts(place: ArtifactPlace) -> dict[str, Document]:
 # One file
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """An artifact's name as a path inside the folder; refuses whatever could lead out of it."""
     parts = name.split("/")
     if len(parts) > DEPTH or any(not _PART.fullmatch(part) or part.strip(".") == "" for part in parts):
@@ -84,7 +84,7 @@ def checked(name: str) -> str:
     return name
 
 
-def found(folder: str, *, under: str) -> Iterator[str]:
+def list_files(folder: str, *, under: str) -> Iterator[str]:
     """The files below one folder of the folder, by their paths; links and hidden files are not ours."""
     try:
         entries = sorted(os.scandir(os.path.join(folder, under)), key=lambda entry: entry.name)
@@ -95,7 +95,7 @@ def found(folder: str, *, under: str) -> Iterator[str]:
         if entry.name.startswith(".") or not _PART.fullmatch(entry.name):
             continue
         if entry.is_dir(follow_symlinks=False) and path.count("/") < DEPTH - 1:
-            yield from found(folder, under=path)
+            yield from list_files(folder, under=path)
         elif entry.is_file(follow_symlinks=False):
             yield path
 
@@ -120,7 +120,7 @@ def is_large(folder: str, name: str) -> bool:
         return False
 
 
-def is_there(folder: str, name: str) -> bool:
+def exists(folder: str, name: str) -> bool:
     """Whether anything is at that path, readable or not."""
     return os.path.lexists(os.path.join(folder, name))
 
@@ -146,7 +146,7 @@ def remove(folder: str, name: str) -> None:
         parent = os.path.dirname(parent)
 
 
-def sweep(folder: str, *, under: Collection[str]) -> None:
+def remove_leftovers(folder: str, *, under: Collection[str]) -> None:
     """Remove temporary files that a dead process left behind, there and below these folders."""
     oldest = time.time() - files.LEFTOVER_SECONDS
     inside = [folder, *(path for name in under for path, _, _ in os.walk(os.path.join(folder, name)))]
@@ -158,26 +158,26 @@ def sweep(folder: str, *, under: Collection[str]) -> None:
 
 def _leads_out(folder: str, name: str) -> bool:
     """Whether a folder on the way is a link."""
-    parts = checked(name).split("/")
+    parts = check_name(name).split("/")
     return any(os.path.islink(os.path.join(folder, *parts[:depth])) for depth in range(1, len(parts) + 1))
 
 
 # The folder
 
 
-def publish(place: ArtifactPlace) -> Published:
+def publish(place: ArtifactPlace) -> PublishReport:
     """Bring the files up to what is stored; a file that a person changed meanwhile is left for the next run."""
     if place.folder is None:
-        return Published()
+        return PublishReport()
     os.makedirs(place.folder, mode=0o700, exist_ok=True)
-    with files.locked(place.folder):
-        sweep(place.folder, under=(SKILLS, ROLLOUTS))
+    with files.folder_lock(place.folder):
+        remove_leftovers(place.folder, under=(SKILLS, ROLLOUTS))
         return _publish(place, place.folder)
 
 
-def _publish(place: ArtifactPlace, folder: str) -> Published:
+def _publish(place: ArtifactPlace, folder: str) -> PublishReport:
     kept, noted = stored_artifacts(place), noted_files(place)
-    done = Published()
+    done = PublishReport()
     states: list[FileState] = []
     for name, one in sorted(kept.items()):
         if name == LEARNED:
@@ -199,13 +199,13 @@ def _publish(place: ArtifactPlace, folder: str) -> Published:
             remove(folder, name)
             done = done.replace(removed=(*done.removed, name))
     if states or gone:
-        files.settle(folder, [state.path for state in states], ())
+        files.flush_files(folder, [state.path for state in states], ())
         changes: list[Change] = [PutFiles(folder=folder_key(folder), files=tuple(states))]
         place.store.apply([*changes, DropFiles(folder=folder_key(folder), paths=frozenset(gone))])
     return done
 
 
-def erase(place: ArtifactPlace, erasure: Erasure) -> Published:
+def erase(place: ArtifactPlace, erasure: Erasure) -> PublishReport:
     """Bring the files up to an erasure; of one that a person changed only what names erased records is taken out."""
     done = publish(place)
     for name in {*done.left, *WOVEN}:
@@ -217,7 +217,7 @@ def _erase_in_file(place: ArtifactPlace, name: str, erasure: Erasure) -> None:
     """Take what names erased records out of a file, and leave the rest of it for the next run as it is."""
     if place.folder is None:
         return
-    with files.locked(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
+    with files.folder_lock(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
         text = (read(place.folder, name) or b"").decode()
         left = without_erased_names(text, erasure)
         if left != text:

@@ -99,7 +99,7 @@ class FileTrouble(InvalidInput):
         self.reason = reason
 
 
-class Said(Value):
+class ParsedFile(Value):
     """What a file says."""
 
     content: str
@@ -125,16 +125,16 @@ class Said(Value):
     consolidated_at: datetime | None = None
 
 
-def decode(data: bytes, *, path: str) -> Said:
+def decode(data: bytes, *, path: str) -> ParsedFile:
     """Read a file.  Raises ``FileTrouble`` with the line, and nothing else, whatever the bytes are."""
     parts = _split(_text(data, path=path), path=path)
     if parts.head is None:
         _refuse_markers(parts.body, allowed=0, path=path, line=parts.body_line)
-        return Said(content=_content(parts, path=path), bare=True)
+        return ParsedFile(content=_content(parts, path=path), bare=True)
     _refuse_markers(parts.head, allowed=0, path=path, line=parts.head_line)
     front = _front(parts.head, path=path, line=parts.head_line)
     _refuse_markers(parts.body, allowed=front.count("conflict_markers") or 0, path=path, line=parts.body_line)
-    return front.said(_content(parts, path=path))
+    return front.parsed(_content(parts, path=path))
 
 
 def encode(record: Record, *, previous: str | None = None) -> bytes:
@@ -151,27 +151,27 @@ def encode(record: Record, *, previous: str | None = None) -> bytes:
     return _whole(head, record)
 
 
-def amended(record: Record, said: Said) -> Record:
+def apply_file(record: Record, parsed: ParsedFile) -> Record:
     """The record as the file says it; its version and ``updated_at`` are the record's own."""
-    category = said.category or record.category
-    content = record.content if _same_text(said.content, record.content) else said.content
-    if said.bare and category == record.category:
+    category = parsed.category or record.category
+    content = record.content if _same_text(parsed.content, record.content) else parsed.content
+    if parsed.bare and category == record.category:
         return record.replace(content=content)
-    kind = said.kind or CATEGORIES.get(category, record.kind)
-    if said.bare:
+    kind = parsed.kind or CATEGORIES.get(category, record.kind)
+    if parsed.bare:
         return record.replace(content=content, category=category, kind=kind)
-    stated = {field: getattr(said, field) for field in _CLEARABLE}
-    stated |= {field: getattr(said, field) for field in _KEEPABLE if getattr(said, field) is not None}
+    stated = {field: getattr(parsed, field) for field in _CLEARABLE}
+    stated |= {field: getattr(parsed, field) for field in _KEEPABLE if getattr(parsed, field) is not None}
     return record.replace(content=content, category=category, kind=kind, **stated)
 
 
-def agrees(said: Said, record: Record) -> bool:
+def matches_record(parsed: ParsedFile, record: Record) -> bool:
     """Whether the file says what the record is, but for ``version`` and ``updated``.
 
     Line ends, and empty lines before and after the content, are no disagreement.
     """
-    told = amended(record, said)
-    if said.id not in (None, record.id) or any(getattr(told, field) != getattr(record, field) for field in _COMPARED):
+    told = apply_file(record, parsed)
+    if parsed.id not in (None, record.id) or any(getattr(told, field) != getattr(record, field) for field in _COMPARED):
         return False
     return _json_fields(told) == _json_fields(record)
 
@@ -218,10 +218,10 @@ class _Front(Value):
 
     def flag(self, key: str) -> bool:
         value = self.keys.get(key)
-        said = False if value is None else truth(value)
-        if said is None:
+        parsed = False if value is None else truth(value)
+        if parsed is None:
             raise self.wrong(key, "must be true or false")
-        return said
+        return parsed
 
     def count(self, key: str) -> int | None:
         value = self.keys.get(key)
@@ -266,10 +266,10 @@ class _Front(Value):
             return None
         return Source(channel=channel or Channel.FILE, ref=ref, parents=parents)
 
-    def said(self, content: str) -> Said:
+    def parsed(self, content: str) -> ParsedFile:
         if self.text("superseded_by") is not None and self.text("archived") is None:
             raise self.wrong("superseded_by", "needs the date of archived; delete both lines to bring the record back")
-        return Said(
+        return ParsedFile(
             content=content,
             id=self.id(),
             version=self.count("version"),
@@ -485,10 +485,12 @@ def _merged(record: Record, fields: Mapping[str, str], previous: str) -> str | N
 
 def _stated(record: Record, front: _Front) -> dict[str, str]:
     """The fields of the record that this frontmatter speaks of."""
-    said = front.said(record.content)
-    told = amended(record, said)
-    version = record.version if said.version is None else said.version
-    return _fields(told.replace(id=said.id or told.id, version=version, updated_at=said.updated_at or told.created_at))
+    parsed = front.parsed(record.content)
+    told = apply_file(record, parsed)
+    version = record.version if parsed.version is None else parsed.version
+    return _fields(
+        told.replace(id=parsed.id or told.id, version=version, updated_at=parsed.updated_at or told.created_at)
+    )
 
 
 def _blocks(head: str, lines: Mapping[str, int]) -> Iterator[_Block]:

@@ -1,4 +1,4 @@
-"""Files of a mirrored folder: listed, read and replaced so that no reader ever sees half of one."""
+"""List, read and replace files of a folder so that no reader ever sees half of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ except ImportError:  # Windows: files are written one after the other within a p
 from commonplace.model.errors import StoreBusy, StoreError
 
 TEMPORARY = ".tmp-"  # how a file that is being written begins; never a record
-LOCK_SECONDS = 30.0  # so long a writer waits for its turn; whoever holds it is stopped or dead by then
+LOCK_SECONDS = 30.0  # how long a writer waits for the lock; its holder is stopped or dead by then
 POLL_SECONDS = 0.002
 LEFTOVER_SECONDS = 3600  # a temporary file older than this was left by a process that died
 LOG_BYTES = 65_536  # a longer log begins anew
@@ -23,8 +23,8 @@ OTHERS = frozenset({"prompts", "rollout_summaries", "skills"})  # folders of a p
 
 
 @contextlib.contextmanager
-def locked(folder: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
-    """One process at a time writes files there: an older version never lands on a newer one."""
+def folder_lock(folder: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Hold the lock under which files of the folder are written: an older version never overwrites a newer one."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -49,7 +49,7 @@ def _wait_for(descriptor: int, folder: str, seconds: float) -> None:
             return
 
 
-def listed(folder: str) -> Iterator[tuple[str, int]]:
+def list_files(folder: str) -> Iterator[tuple[str, int]]:
     """Path and stamp of every Markdown file of the folder, one level deep; links and hidden files are not ours.
 
     Plain tuples: this looks at every file before a recall.
@@ -65,7 +65,7 @@ def listed(folder: str) -> Iterator[tuple[str, int]]:
 
 
 def stamp(folder: str, path: str) -> int | None:
-    """A file's stamp; None if it is not there."""
+    """A file's stamp; None if it is missing."""
     try:
         return _stamp(os.lstat(os.path.join(folder, path)))
     except OSError:
@@ -80,10 +80,9 @@ def read(folder: str, path: str) -> tuple[bytes, int]:
 
 
 def replace(folder: str, path: str, data: bytes) -> int:
-    """Write a file beside its place, then move it there; returns its stamp.
+    """Write a temporary file, then rename it; returns its stamp.
 
-    Nobody ever reads half of it.  A power cut before ``settle`` may still leave an empty file or the old one: nobody
-    relies on it before that.
+    No reader ever sees half of it.  A power cut before ``flush_files`` may still leave an empty file or the old one.
     """
     target, inside = os.path.join(folder, path), os.path.dirname(path)
     if inside and os.path.islink(os.path.join(folder, inside)):  # `listed` would not find it there
@@ -105,7 +104,7 @@ def replace(folder: str, path: str, data: bytes) -> int:
 
 
 def move(folder: str, path: str, to: str) -> None:
-    """Give a file another place, if it is there."""
+    """Move a file, if it exists."""
     try:
         os.makedirs(os.path.dirname(os.path.join(folder, to)), mode=0o700, exist_ok=True)
         os.rename(os.path.join(folder, path), os.path.join(folder, to))
@@ -116,7 +115,7 @@ def move(folder: str, path: str, to: str) -> None:
 
 
 def remove(folder: str, path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     try:
         os.unlink(os.path.join(folder, path))
     except FileNotFoundError:
@@ -133,8 +132,8 @@ def open_log(path: str) -> int:
     return os.open(path, flags, 0o600)
 
 
-def settle(folder: str, written: Collection[str], removed: Collection[str]) -> None:
-    """Make files durable, bytes before names: many at once cost hardly more than one."""
+def flush_files(folder: str, written: Collection[str], removed: Collection[str]) -> None:
+    """Flush files to disk, contents before names: many at once cost hardly more than one."""
     for path in written:
         _flush(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW)
     for category in {os.path.dirname(path) for path in (*written, *removed)}:
@@ -142,7 +141,7 @@ def settle(folder: str, written: Collection[str], removed: Collection[str]) -> N
 
 
 def _flush(path: str, flags: int) -> None:
-    with contextlib.suppress(FileNotFoundError):  # somebody has removed it meanwhile: there is nothing to keep
+    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
         descriptor = os.open(path, flags | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -150,8 +149,8 @@ def _flush(path: str, flags: int) -> None:
             os.close(descriptor)
 
 
-def sweep(folder: str) -> int:
-    """Remove temporary files that a dead process left behind; returns how many."""
+def remove_leftovers(folder: str) -> int:
+    """Remove temporary files of dead processes; returns how many."""
     oldest = time.time() - LEFTOVER_SECONDS
     removed = 0
     for category in os.scandir(folder):
@@ -164,7 +163,7 @@ def sweep(folder: str) -> int:
 
 
 def _stamp_of(entry: os.DirEntry[str]) -> int | None:
-    """The stamp of a file in a list; None if somebody has just removed or moved it."""
+    """The stamp of a listed file; None if it was just removed or moved."""
     try:
         return _stamp(entry.stat(follow_symlinks=False))
     except FileNotFoundError:
@@ -172,7 +171,7 @@ def _stamp_of(entry: os.DirEntry[str]) -> int | None:
 
 
 def _inside(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, which somebody may remove meanwhile."""
+    """The entries of a folder, which may be removed meanwhile."""
     try:
         return list(os.scandir(folder))
     except FileNotFoundError:
@@ -182,5 +181,5 @@ def _inside(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _stamp(status: os.stat_result) -> int:
-    """The same size, time and place on disk are taken for the same bytes."""
+    """Size, time and inode in one number: equal stamps are taken for equal bytes."""
     return (status.st_mtime_ns * 1_000_003 + status.st_ino * 8191 + status.st_size) & 0x7FFF_FFFF_FFFF_FFFF

@@ -27,7 +27,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
-    from commonplace.files.sync import Report, Syncer
+    from commonplace.files.sync import Syncer, SyncReport
 
 FEW = 1_000  # files that are checked one by one before every recall: a few milliseconds
 FRESH_SECONDS = 60  # how long a mark is valid
@@ -97,7 +97,7 @@ class Folders:
         accept_missing: bool = False,
         tell: ProgressCallback = no_progress,
         wait: float = SYNC_WAIT_SECONDS,
-    ) -> Report:
+    ) -> SyncReport:
         """Bring one scope's files and records together; ``tell`` is called with the progress."""
         began = time.time_ns()
         report = self._syncer(scope).run(accept_missing=accept_missing, tell=tell, wait=wait)
@@ -106,11 +106,11 @@ class Folders:
             self._on_change()
         return report
 
-    def preview(self, scope: Scope) -> tuple[Report, int]:
+    def preview(self, scope: Scope) -> tuple[SyncReport, int]:
         """What a sync of the scope would report, and how many files and records it would change."""
-        return self._syncer(scope).foreseen()
+        return self._syncer(scope).preview()
 
-    def sync_notes(self, scope: Scope, report: Report) -> Iterator[str]:
+    def sync_notes(self, scope: Scope, report: SyncReport) -> Iterator[str]:
         """What people should know of a sync, as sentences."""
         folder = self.store.folders[scope]
         for trouble in report.troubles:
@@ -145,7 +145,7 @@ class Folders:
         folder = self.store.folders[scope]
         known = {state.path: state.stamp for state in self.store.files(folder)}
         try:
-            seen = dict(disk.listed(folder))
+            seen = dict(disk.list_files(folder))
         except StoreError:  # the sync then reports why it cannot be read
             return True
         if not os.path.isdir(folder) or seen != known:

@@ -1,8 +1,8 @@
 """MirroredStore: a store that also writes a file for every record of some scopes.
 
 The database owns identity, version and use; the folder is the people's copy.  Files are written after the commit, and
-what was written is noted in the database after that: whoever dies in between leaves work that the next sync finishes,
-never a record that looks deleted.
+noted in the database after that: a process that dies in between leaves work that the next sync finishes, never a record
+that looks deleted.
 """
 
 from __future__ import annotations
@@ -44,41 +44,41 @@ class MirroredStore(_Port):
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
         """Make the changes, then bring the files of what changed up to date."""
         if self._written and any(isinstance(change, ERASING) for change in changes):
-            self.settle()  # or, if we die now, nobody knows that the file of an erased record is a leftover
+            self.settle()  # or, if we die now, the file of an erased record could not be recognised as a leftover
         outcomes = self.store.apply(changes)
         try:
-            self._follow(outcomes)
-        except StoreError as error:  # not as StoreBusy: whoever tried again would make the changes twice
+            self._update_files(outcomes)
+        except StoreError as error:  # not as StoreBusy: a retry would make the changes twice
             raise StoreError(
-                f"{error}; what is stored was changed all the same, `commonplace sync` does the rest"
+                f"{error}; the store was changed all the same; `commonplace sync` updates the files"
             ) from error
         return outcomes
 
-    def _follow(self, outcomes: Sequence[Outcome]) -> None:
+    def _update_files(self, outcomes: Sequence[Outcome]) -> None:
         with self._guard:
             for outcome in outcomes:
                 for record in outcome.records:
                     folder = self.folders.get(record.scope)
                     if folder and record.category in CATEGORIES:  # `plan` takes no other for a record of the folder
                         self.write(folder, record.id)
-                self._forget(outcome.gone)
+                self._remove_files(outcome.gone)
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
                 self.settle()
 
     def write(self, folder: str, id: str, *, at: str | None = None, to: str | None = None) -> None:
-        """Write a record's file as the record is by now, keeping the comments of whoever edited it.
+        """Write the current version of a record to its file, keeping the comments that people added.
 
-        ``at`` is where the file is, given by whoever has read it: else an edit that nobody has taken in yet is left
-        alone, and the next sync weighs it against the record.  ``to`` is where it belongs, if not where it is.
+        ``at`` is the path of the file, given by a caller that has read it: without it a file with an edit that was not
+        synced yet is left for the next sync.  ``to`` is the path where it belongs, if that is another.
         """
-        with self._guard, files.locked(folder):
+        with self._guard, files.folder_lock(folder):
             record = self.store.get(id)
-            if at is not None and not _is_there(folder, at):
+            if at is not None and not _exists(folder, at):
                 at = to = None  # another process has moved it since it was read
             if record is None or (at is None and self._is_edited(folder, id)):
                 return
             known = at or self._path(folder, id)
-            if at is None and record.version > 1 and not _is_there(folder, known):
+            if at is None and record.version > 1 and not _exists(folder, known):
                 stray = self._unnoted(folder, [id]).get(id)
                 if stray and known:  # a person has renamed it, and perhaps more: the next sync looks
                     return
@@ -92,13 +92,14 @@ class MirroredStore(_Port):
 
         from commonplace.files.codec import encode  # noqa: PLC0415
 
-        target = to or _placed(at, record)
-        moved = target != at and not _tells(folder, target, record.id)  # else another process has moved it meanwhile
-        target = _free(folder, target) if moved else target
+        target = to or _target_path(at, record)
+        # If the file is there already, another process has moved it meanwhile.
+        moved = target != at and not _is_file_of(folder, target, record.id)
+        target = _free_path(folder, target) if moved else target
         text = _text(folder, at if moved else target)
         data = encode(record, previous=text)
         if moved and at is not None:
-            files.move(folder, at, target)  # first, so that whoever dies here leaves one file of the record, not two
+            files.move(folder, at, target)  # first: a process that dies here leaves one file of the record, not two
         if text is None or data != text.encode():
             stamp = files.replace(folder, target, data)
         else:
@@ -111,20 +112,20 @@ class MirroredStore(_Port):
             self.remove(folder, str(stale))
 
     def remove(self, folder: str, path: str) -> None:
-        """Remove a file and forget that it was there."""
+        """Remove a file and its state."""
         files.remove(folder, path)
         self._written.get(folder, {}).pop(path, None)
         self._removed.setdefault(folder, set()).add(path)
 
     def settle(self) -> None:
-        """Make written files durable and note them; only then does a missing file count as deleted by a person."""
+        """Flush written files to disk and note them; only then does a missing file count as deleted by a person."""
         with self._guard:
             written, self._written = self._written, {}
             removed, self._removed = self._removed, {}
         changes: list[Change] = []
         for folder in written.keys() | removed.keys():
             states = written.get(folder, {})
-            files.settle(folder, states.keys(), removed.get(folder, ()))
+            files.flush_files(folder, states.keys(), removed.get(folder, ()))
             changes.append(DropFiles(folder=folder, paths=frozenset(removed.get(folder, set()) - states.keys())))
             changes.append(PutFiles(folder=folder, files=tuple(states.values())))
         self.store.apply(changes)
@@ -138,7 +139,7 @@ class MirroredStore(_Port):
         return found
 
     def close(self) -> None:
-        """Note what was written, then give back what is held."""
+        """Note what was written, then close the store."""
         if self._written or self._removed:
             self.settle()
         self.store.close()
@@ -162,7 +163,7 @@ class MirroredStore(_Port):
             if files.stamp(folder, state.path) not in (None, state.stamp):
                 try:
                     return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
-                except OSError:  # nobody can say, so it is left as it is
+                except OSError:  # unknown, so it is left as it is
                     return True
         return False
 
@@ -170,27 +171,27 @@ class MirroredStore(_Port):
         """The files of records that lie where nothing is noted: renamed by a person, or just written by a process."""
         wanted = [name for name in ids if is_id(name)]
         known = {state.path for state in self.store.files(folder)} if wanted else set()
-        strays = [path for path, _ in files.listed(folder) if path not in known] if wanted else []
-        return {name: path for path in strays for name in wanted if _tells(folder, path, name)}
+        strays = [path for path, _ in files.list_files(folder) if path not in known] if wanted else []
+        return {name: path for path in strays for name in wanted if _is_file_of(folder, path, name)}
 
-    def _forget(self, ids: Sequence[str]) -> None:
+    def _remove_files(self, ids: Sequence[str]) -> None:
         for folder in self.folders.values() if ids else ():
             paths = {name: self._path(folder, name) for name in ids}
-            strays = self._unnoted(folder, [name for name, path in paths.items() if not _is_there(folder, path)])
+            strays = self._unnoted(folder, [name for name, path in paths.items() if not _exists(folder, path)])
             for path in [*paths.values(), *strays.values()]:
                 if path is not None:
                     self.remove(folder, path)
 
 
-def _placed(before: str | None, record: Record) -> str:
+def _target_path(before: str | None, record: Record) -> str:
     """A file keeps the name that it has, in the folder of its category."""
     from commonplace.files.codec import file_name  # noqa: PLC0415 - see _write
 
     return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
 
 
-def _free(folder: str, path: str) -> str:
-    """The path, or one like it: no file gives way to another record's, since a person may have edited it."""
+def _free_path(folder: str, path: str) -> str:
+    """The path, or one like it that is free: no file overwrites another record's, which a person may have edited."""
     stem, number, candidate = path.removesuffix(".md"), 1, path
     while os.path.lexists(os.path.join(folder, candidate)):
         number += 1
@@ -198,12 +199,12 @@ def _free(folder: str, path: str) -> str:
     return candidate
 
 
-def _is_there(folder: str, path: str | None) -> bool:
+def _exists(folder: str, path: str | None) -> bool:
     return path is not None and os.path.lexists(os.path.join(folder, path))
 
 
-def _tells(folder: str, path: str, id: str) -> bool:
-    """Whether there is a file that says that it is this record's."""
+def _is_file_of(folder: str, path: str, id: str) -> bool:
+    """Whether the file has the id of this record."""
     return f"id: {id}\n" in (_text(folder, path) or "")
 
 

@@ -1,7 +1,7 @@
-"""Bring a folder of Markdown and its records together.
+"""Sync a folder of Markdown and its records.
 
-What has to be done is planned purely (``files/plan.py``) and done here, through the same gate as every other write.
-An absent folder is an error, and many files gone at once are asked about: neither is taken for a wish to delete.
+The work is planned in ``plan``, which is pure, and done here, through the same gate as every other write.  A missing
+folder is an error, and many files missing at once are reported and left: neither is taken for a deletion.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from hashlib import sha256
 
 from commonplace.engine.admission import Admitted, admit
 from commonplace.files import disk as files
-from commonplace.files.codec import FileTrouble, amended, decode
+from commonplace.files.codec import FileTrouble, apply_file, decode
 from commonplace.files.mirror import MirroredStore
 from commonplace.files.plan import (
     Action,
     Add,
     Drop,
-    Gone,
+    FoundFile,
+    Missing,
     Note,
     Remove,
-    Seen,
     Trouble,
+    Update,
     Write,
     plan,
 )
-from commonplace.files.plan import Change as Edited
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Archive, Change, DropFiles, Load, Put, PutFiles, Restore
 from commonplace.model.documents import FileState
@@ -43,13 +43,13 @@ from commonplace.redact.redaction import Finding
 GROUP = 500  # actions per commit: bounded work under the lock
 EVERYTHING = 10_000_000  # a limit that no scope reaches
 VANISHED = "#vanished"  # after a folder's name: what was archived because its file was gone from there
-LOCK_SECONDS = 10.0  # so long a sync waits for another one
+LOCK_SECONDS = 10.0  # how long a sync waits for another one
 TRIES = 5  # of a sync that others keep overtaking
-MISSING_FEW = 3  # so many files may vanish without asking
+MISSING_FEW = 3  # so many files may be missing without a question
 MISSING_SHARE = 0.5  # beyond that, this share of all
 
 
-class Report(Value):
+class SyncReport(Value):
     """What a sync did."""
 
     added: tuple[str, ...] = ()  #: paths whose records are new
@@ -63,9 +63,9 @@ class Report(Value):
     redactions: tuple[tuple[str, Finding], ...] = ()  #: secrets taken out, by path
 
     @property
-    def quiet(self) -> bool:
-        """Whether there was nothing to do and nothing to say."""
-        return self == Report()
+    def is_empty(self) -> bool:
+        """Whether there was nothing to do and nothing to report."""
+        return self == SyncReport()
 
 
 class _File(Value):
@@ -76,8 +76,8 @@ class _File(Value):
     to: str  #: where it belongs
 
 
-def follow(store: MirroredStore, scope: Scope, before: Sequence[FileState], *, now: datetime) -> None:
-    """Make the files of a scope what its records say, whatever they said ``before``: a backup was put back."""
+def rewrite_files(store: MirroredStore, scope: Scope, before: Sequence[FileState], *, now: datetime) -> None:
+    """Rewrite the files of a scope to match its records, after a backup was restored; ``before`` are the old states."""
     folder = store.folders[scope]
     where = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE)
     paths = {state.record: state.path for state in (*store.files(folder), *before)}
@@ -107,88 +107,88 @@ class Syncer:
         self.binding = binding.replace(channel=Channel.FILE, also_writes=frozenset({scope}))
         self.clock = clock
         self.secret = secret
-        self.report = Report()
-        self.overtaken = False  # somebody changed a record between the look and the commit: look again
+        self.report = SyncReport()
+        self.overtaken = False  # a record was changed between the read and the commit: read again
 
-    def planned(self, *, accept_missing: bool = False) -> list[Action]:
-        """Look and plan, and do nothing yet; files that vanished together are only noted in the report."""
-        self._must_be_there()
+    def make_plan(self, *, accept_missing: bool = False) -> list[Action]:
+        """Read the folder and plan; files that are missing together are only noted in the report."""
+        self._require_folder()
         self.store.settle()
         known = self.store.files(self.folder)
-        actions = plan(seen=self._seen(known), known=known, records=self._records(), history=self._history)
-        return actions if accept_missing else self._asked(actions, len(known))
+        actions = plan(seen=self._find_files(known), known=known, records=self._records(), history=self._history)
+        return actions if accept_missing else self._without_mass_deletion(actions, len(known))
 
-    def foreseen(self) -> tuple[Report, int]:
-        """What a run would say, with what it could not do, and how much it would do; nothing is done."""
-        actions = self.planned()
+    def preview(self) -> tuple[SyncReport, int]:
+        """What a run would report, and how many actions it would take; nothing is changed."""
+        actions = self.make_plan()
         for action in actions:
-            if isinstance(action, Add | Edited | Trouble):  # the gate refuses some, which no plan can know
+            if isinstance(action, Add | Update | Trouble):  # the gate refuses some, which no plan can know
                 self._prepare(action, [], [])
         refused = {trouble.path for trouble in self.report.troubles}
         return self.report, sum(action.path not in refused for action in actions)
 
     def run(
         self, *, accept_missing: bool = False, tell: ProgressCallback = no_progress, wait: float = LOCK_SECONDS
-    ) -> Report:
-        """Look, plan, do; one process at a time, or a new file would become a record of each."""
-        self._must_be_there()
-        with files.locked(os.path.dirname(self.folder), seconds=wait):
+    ) -> SyncReport:
+        """Read, plan and act; one process at a time, or a new file would become a record of each."""
+        self._require_folder()
+        with files.folder_lock(os.path.dirname(self.folder), seconds=wait):
             for _ in range(TRIES):
                 self.overtaken = False
-                self.report = self.report.replace(troubles=(), missing=())  # they are told anew
+                self.report = self.report.replace(troubles=(), missing=())  # they are reported anew
                 self._once(accept_missing=accept_missing, tell=tell)
                 if not self.overtaken:
                     break
-            files.sweep(self.folder)
+            files.remove_leftovers(self.folder)
         return self.report
 
     def _once(self, *, accept_missing: bool, tell: ProgressCallback) -> None:
-        actions = self.planned(accept_missing=accept_missing)
+        actions = self.make_plan(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
             tell(start, len(actions))
             self._do(actions[start : start + GROUP])
         tell(len(actions), len(actions))
         self.store.settle()
 
-    # Looking
+    # Reading
 
-    def _must_be_there(self) -> None:
+    def _require_folder(self) -> None:
         if not os.path.isdir(self.folder):
-            raise StoreError(f"the folder {self.folder!r} is not there; its records were left as they are")
+            raise StoreError(f"the folder {self.folder!r} is missing; its records were left as they are")
 
-    def _seen(self, known: Sequence[FileState]) -> list[Seen]:
+    def _find_files(self, known: Sequence[FileState]) -> list[FoundFile]:
         states = {state.path: state for state in known}
-        listed = dict(files.listed(self.folder))
-        looks = [self._look(path, stamp, states.get(path)) for path, stamp in sorted(listed.items())]
-        return [seen for seen in (*looks, *map(self._linked, sorted(states.keys() - listed.keys()))) if seen]
+        listed = dict(files.list_files(self.folder))
+        looks = [self._read_file(path, stamp, states.get(path)) for path, stamp in sorted(listed.items())]
+        return [seen for seen in (*looks, *map(self._found_link, sorted(states.keys() - listed.keys()))) if seen]
 
-    def _linked(self, path: str) -> Seen | None:
-        """A file in whose place, or whose folder's, somebody has put a link: that is no wish to delete."""
+    def _found_link(self, path: str) -> FoundFile | None:
+        """A file that was replaced by a link, or whose folder was: that is no deletion."""
         place = os.path.join(self.folder, path)
         if not os.path.lexists(place) or not (os.path.islink(place) or os.path.islink(os.path.dirname(place))):
             return None
         trouble = Trouble(path=path, line=1, reason="is a link, or in a folder that is one; only plain files are read")
-        return Seen(path=path, digest="", stamp=0, trouble=trouble)
+        return FoundFile(path=path, digest="", stamp=0, trouble=trouble)
 
-    def _look(self, path: str, stamp: int, state: FileState | None) -> Seen | None:
+    def _read_file(self, path: str, stamp: int, state: FileState | None) -> FoundFile | None:
         if state is not None and state.stamp == stamp:
-            return Seen(path=path, digest=state.digest, stamp=stamp)
+            return FoundFile(path=path, digest=state.digest, stamp=stamp)
         try:
             data, read_stamp = files.read(self.folder, path)
         except OSError as error:
             trouble = Trouble(path=path, line=1, reason=f"cannot be read: {error.strerror}")
-            return Seen(path=path, digest="", stamp=stamp, trouble=trouble)
-        if not data.strip(b"\0") and self._was_cut_off(path, state):
+            return FoundFile(path=path, digest="", stamp=stamp, trouble=trouble)
+        if not data.strip(b"\0") and self._is_torn(path, state):
             return None
         digest = sha256(data).hexdigest()
         try:
-            return Seen(path=path, digest=digest, stamp=read_stamp, said=decode(data, path=path))
+            return FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=decode(data, path=path))
         except FileTrouble as error:
             trouble = Trouble(path=path, line=error.line, reason=error.reason)
-            return Seen(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
+            return FoundFile(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
 
-    def _was_cut_off(self, path: str, state: FileState | None) -> bool:
-        """Whether an empty file is one that we were writing when the power failed, and nobody's wish."""
+    def _is_torn(self, path: str, state: FileState | None) -> bool:
+        """Whether an empty file was being written when the power failed, and was not emptied by a person."""
         if state is not None:
             record = self.store.get(state.record)
             return record is not None and record.version != state.version
@@ -206,18 +206,18 @@ class Syncer:
         )
         return self.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
 
-    def _asked(self, actions: Sequence[Action], known: int) -> list[Action]:
-        """Many files gone at once are more likely another branch or a mistake than a wish."""
-        gone = [action for action in actions if isinstance(action, Gone)]
+    def _without_mass_deletion(self, actions: Sequence[Action], known: int) -> list[Action]:
+        """Hold back archiving if many files are missing at once: more likely another branch or a mistake."""
+        gone = [action for action in actions if isinstance(action, Missing)]
         if len(gone) <= max(MISSING_FEW, known * MISSING_SHARE):
             return list(actions)
         self.report = self.report.replace(missing=tuple(action.path for action in gone))
-        return [action for action in actions if not isinstance(action, Gone)]
+        return [action for action in actions if not isinstance(action, Missing)]
 
     # Doing
 
     def _do(self, actions: Sequence[Action]) -> None:
-        """One group in one commit; if one action cannot be done, each by itself, so that the others are."""
+        """Do one group in one commit; if one action conflicts, do each by itself."""
         before = self.report
         try:
             self._commit(actions)
@@ -226,10 +226,10 @@ class Syncer:
             if len(actions) > 1:
                 for action in actions:
                     self._do([action])
-            elif isinstance(actions[0], Edited) and conflict.holder == actions[0].record.id:
+            elif isinstance(actions[0], Update) and conflict.holder == actions[0].record.id:
                 self.overtaken = True
             else:
-                self._tell(troubles=Trouble(path=actions[0].path, line=1, reason=str(conflict)))
+                self._report(troubles=Trouble(path=actions[0].path, line=1, reason=str(conflict)))
 
     def _commit(self, actions: Sequence[Action]) -> None:
         """The records in one transaction, then their files."""
@@ -244,31 +244,31 @@ class Syncer:
     def _prepare(self, action: Action, changes: list[Change], writes: list[_File]) -> None:
         match action:
             case Add():
-                self._take_in(action, changes, writes)
-            case Edited():
-                self._take_over(action, changes, writes)
+                self._add(action, changes, writes)
+            case Update():
+                self._update(action, changes, writes)
             case Note():
                 changes.append(PutFiles(folder=self.folder, files=(_state(action),)))
             case Write():
                 if self._came_back(action.record):
                     changes.append(Restore(where=self._only(action.record), at=self.clock()))
-                    self._tell(restored=action.record.id)
+                    self._report(restored=action.record.id)
                 writes.append(_File(record=action.record.id, at=action.old_path or action.path, to=action.path))
-                self._tell(written=action.record.id)
-            case Gone():
-                changes += [Archive(where=self._only(action.record), at=self.clock()), self._dropped(action.path)]
-                changes.append(PutFiles(folder=self.folder + VANISHED, files=(_vanished(action),)))
-                self._tell(archived=action.record.id)
+                self._report(written=action.record.id)
+            case Missing():
+                changes += [Archive(where=self._only(action.record), at=self.clock()), self._drop(action.path)]
+                changes.append(PutFiles(folder=self.folder + VANISHED, files=(_missing_state(action),)))
+                self._report(archived=action.record.id)
             case Remove():
                 self.store.remove(self.folder, action.path)
-                self._tell(removed=action.path)
+                self._report(removed=action.path)
             case Drop():
-                changes.append(self._dropped(action.path))
+                changes.append(self._drop(action.path))
             case Trouble():
-                self._tell(troubles=action)
+                self._report(troubles=action)
 
     def _came_back(self, record: Record) -> bool:
-        """Whether a file that is there again had vanished, and nothing has happened to its record since."""
+        """Whether a file that exists again was missing, and its record has not changed since."""
         if record.archived_at is None:
             return False
         gone = self.store.files(self.folder + VANISHED, records=[record.id])
@@ -277,37 +277,37 @@ class Syncer:
     def _only(self, record: Record) -> Filter:
         return Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({record.id}))
 
-    def _take_in(self, action: Add, changes: list[Change], writes: list[_File]) -> None:
-        """A file that no record stands behind becomes one, with whatever past it tells of."""
-        said, now = action.said, self.clock()
-        free = said.id and is_id(said.id) and self.store.get(said.id) is None
-        created = said.created_at or now
+    def _add(self, action: Add, changes: list[Change], writes: list[_File]) -> None:
+        """Make a record of a new file, with the dates and the version in its frontmatter."""
+        parsed, now = action.parsed, self.clock()
+        free = parsed.id and is_id(parsed.id) and self.store.get(parsed.id) is None
+        created = parsed.created_at or now
         fresh = Record(
-            id=said.id if said.id and free else new_id(now),
+            id=parsed.id if parsed.id and free else new_id(now),
             scope=self.scope,
-            kind=said.kind or CATEGORIES.get(said.category or "", Kind.SEMANTIC),
-            content=said.content,
-            source=said.source or Source(channel=Channel.FILE, ref=action.path),
-            trust=Trust.USER if said.trust is None else said.trust,
-            version=max(1, said.version or 1),
+            kind=parsed.kind or CATEGORIES.get(parsed.category or "", Kind.SEMANTIC),
+            content=parsed.content,
+            source=parsed.source or Source(channel=Channel.FILE, ref=action.path),
+            trust=Trust.USER if parsed.trust is None else parsed.trust,
+            version=max(1, parsed.version or 1),
             created_at=created,
-            updated_at=said.updated_at or created,
+            updated_at=parsed.updated_at or created,
         )
-        told = amended(fresh, said)
-        admitted = self._admit(told, action.path)
+        from_file = apply_file(fresh, parsed)
+        admitted = self._admit(from_file, action.path)
         if admitted is None:
             return
         record = admitted.record.replace(
-            version=fresh.version, updated_at=fresh.updated_at, source=told.source, trust=told.trust
+            version=fresh.version, updated_at=fresh.updated_at, source=from_file.source, trust=from_file.trust
         )
         changes.append(Load(versions=(record,), terms=(admitted.terms,)))
         writes.append(_File(record=record.id, at=action.path, to=action.home))
-        self._tell(added=action.path)
+        self._report(added=action.path)
 
-    def _take_over(self, action: Edited, changes: list[Change], writes: list[_File]) -> None:
-        """A file that a person changed is the record's next version."""
+    def _update(self, action: Update, changes: list[Change], writes: list[_File]) -> None:
+        """Make a changed file the next version of its record."""
         before = action.record
-        admitted = self._admit(amended(before, action.said), action.path)
+        admitted = self._admit(apply_file(before, action.parsed), action.path)
         if admitted is None:
             return
         after = admitted.record
@@ -317,41 +317,37 @@ class Syncer:
             after = after.replace(source=Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents))
         changes.append(Put(record=after, terms=admitted.terms, expect=before.version))
         writes.append(_File(record=before.id, at=action.path, to=action.home))
-        self._tell(changed=action.path)
+        self._report(changed=action.path)
 
-    def _admit(self, told: Record, path: str) -> Admitted | None:
-        """Through the gate; what a gate does not judge is kept as the file tells it."""
-        draft = Draft(
-            content=told.content, category=told.category, kind=told.kind, scope=self.scope, key=told.key,
-            value=told.value, tags=told.tags, metadata=told.metadata, pinned=told.pinned, held=told.held,
-            occurred_at=told.occurred_at, expires_at=told.expires_at, ref=path,
-        )  # fmt: skip
+    def _admit(self, from_file: Record, path: str) -> Admitted | None:
+        """Admit a record from a file; what the gate does not judge stays as in the file."""
+        draft = Draft(**{name: getattr(from_file, name) for name in Draft.fields if name in Record.fields}, ref=path)
         try:
-            admitted = admit(draft, binding=self.binding, id=told.id, now=self.clock(), secret=self.secret())
+            admitted = admit(draft, binding=self.binding, id=from_file.id, now=self.clock(), secret=self.secret())
         except InvalidInput as error:
-            self._tell(troubles=Trouble(path=path, line=1, reason=str(error)))
+            self._report(troubles=Trouble(path=path, line=1, reason=str(error)))
             return None
         for finding in admitted.redactions:
-            self._tell(redactions=(path, finding))
+            self._report(redactions=(path, finding))
         record = admitted.record.replace(
-            created_at=told.created_at,
-            archived_at=told.archived_at,
-            superseded_by=told.superseded_by,
-            consolidated_at=told.consolidated_at,
+            created_at=from_file.created_at,
+            archived_at=from_file.archived_at,
+            superseded_by=from_file.superseded_by,
+            consolidated_at=from_file.consolidated_at,
         )
         return admitted.replace(record=record)
 
-    def _dropped(self, path: str) -> DropFiles:
+    def _drop(self, path: str) -> DropFiles:
         return DropFiles(folder=self.folder, paths=frozenset({path}))
 
-    def _tell(self, **what: object) -> None:
+    def _report(self, **what: object) -> None:
         self.report = self.report.replace(
             **{field: (*getattr(self.report, field), value) for field, value in what.items()}
         )
 
 
-def _vanished(action: Gone) -> FileState:
-    """Which version of a record was archived because its file was gone: by that a file that comes back is known."""
+def _missing_state(action: Missing) -> FileState:
+    """The version of a record that was archived because its file was missing; it identifies a file that comes back."""
     return FileState(
         path=action.record.id, record=action.record.id, version=action.record.version + 1, digest="", stamp=0
     )

@@ -52,7 +52,7 @@ def load_artifacts(place: Workspace, earlier: Iterable[str] = ()) -> dict[str, A
 def _on_disk(place: Workspace) -> list[str]:
     if place.folder is None or not os.path.isdir(place.folder):
         return []
-    return [*disk.WOVEN, *disk.found(place.folder, under=disk.SKILLS)]
+    return [*disk.WOVEN, *disk.list_files(place.folder, under=disk.SKILLS)]
 
 
 def _held(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from commonplace.files.artifacts import checked
+from commonplace.files.artifacts import check_name
 from commonplace.learning.consolidate_rules import (
     TITLE,
     Line,
@@ -144,7 +144,7 @@ def _files(name: str, skill: Mapping[str, Any]) -> dict[str, str]:
         for value in _list(skill, folder):
             file = _fields(value, f"a file of the skill {name!r}", {"path", "content"})
             path = _text(file, "path").removeprefix(f"{folder}/")
-            found[checked(f"skills/{name}/{folder}/{path}")] = _limited(_text(file, "content"), path)
+            found[check_name(f"skills/{name}/{folder}/{path}")] = _limited(_text(file, "content"), path)
     if len(found) > FILES_MOST:
         raise InvalidInput(f"the skill {name!r} of the answer has more than {FILES_MOST} files")
     return found
