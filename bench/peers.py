@@ -23,7 +23,7 @@ from measure import cpu_ms, quantile
 
 import commonplace
 from commonplace.engine.transcripts import Turn
-from commonplace.evaluation.datasets import Passage, Question, locomo
+from commonplace.evaluation.datasets import DatasetQuestion, Passage, locomo
 from commonplace.evaluation.measure import START, figures, mean
 from commonplace.model.documents import DocumentKind
 from commonplace.providers.local import DIMENSIONS, LocalEmbedder
@@ -32,7 +32,7 @@ TOP = 10
 SHOWN = ("R@10", "NDCG@10", "hit@10")
 EMBEDDER = LocalEmbedder()
 
-Talk = tuple[Sequence[Passage], Sequence[Question]]  # one conversation
+Talk = tuple[Sequence[Passage], Sequence[DatasetQuestion]]  # one conversation
 
 
 def embedded(texts: Sequence[str]) -> list[list[float]]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.evaluation.command import measure, read
 from commonplace.evaluation.datasets import Corpus, sample
-from commonplace.evaluation.measure import BUDGETS, TOP, Answer, Evaluation, figures, mean, share
+from commonplace.evaluation.measure import BUDGETS, TOP, Evaluation, MeasuredAnswer, figures, mean, share
 from commonplace.providers.local import LocalEmbedder
 from commonplace.text.cleaning import estimate_tokens
 
@@ -76,7 +76,7 @@ def told(name: str, measured: Evaluation) -> None:
     print(f"  CPU: {measured.index_cpu_ms:.2f} ms a document, {times}")
 
 
-def curve(corpus: Corpus, answers: Sequence[Answer], rankings: Sequence[Sequence[str]]) -> list[float]:
+def curve(corpus: Corpus, answers: Sequence[MeasuredAnswer], rankings: Sequence[Sequence[str]]) -> list[float]:
     """The share of the answers within each number of tokens."""
     costs = {(passage.scope, passage.id): estimate_tokens(passage.text) for passage in corpus.passages}
     found = []
@@ -100,7 +100,7 @@ def fitting(ranking: Sequence[str], costs: Sequence[int], budget: int) -> set[st
     return fits
 
 
-def halves(measured: Evaluation) -> tuple[list[Answer], list[Answer]]:
+def halves(measured: Evaluation) -> tuple[list[MeasuredAnswer], list[MeasuredAnswer]]:
     """The answers to what the weights were fitted on, and to the rest: the first five conversations, else every other.
 
     One scope is a pool: there every second question was used, from the first on.

@@ -108,7 +108,7 @@ class MemoryAccess:
         child = pexpect.spawn(
             COMMAND, list(arguments), cwd=str(self.folder), env=self.env, encoding="utf-8", timeout=30, echo=False
         )
-        child.expect("/quit ends it")
+        child.expect("/quit ends the conversation")
         child.expect("> ")
         return child
 

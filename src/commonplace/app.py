@@ -188,14 +188,14 @@ def open_store(place: str, *, env: Mapping[str, str] = os.environ, machine: Call
 
 
 def open_lance_store(folder: str, *, env: Mapping[str, str] = os.environ) -> SqliteStore:
-    """The store in a folder, with an index of its vectors in LanceDB beside the records."""
+    """Return the store in a folder, with its vectors in a LanceDB index next to the database."""
     from commonplace.stores.lance.store import LanceStore  # noqa: PLC0415 - only what is used is loaded
 
     return LanceStore(folder, vec=env.get(VEC))
 
 
 def require_lance() -> None:
-    """Refuse to go on without LanceDB, before anything is made."""
+    """Raise an error without LanceDB, before anything is created."""
     from commonplace.stores.lance.index import needed  # noqa: PLC0415 - likewise
 
     needed()
@@ -204,26 +204,26 @@ def require_lance() -> None:
 def copy_database(source: str, target: str) -> int:
     """Copy the database in a file to where there is none yet; returns the number of records.  The source stays.
 
-    It is copied beside its place and linked there when it is whole: of two who do so at once, one is too late.
+    It is copied to a file next to the target and linked when it is whole: of two processes at once, one wins.
     """
-    beside = f"{target}.{os.urandom(8).hex()}"
+    copy = f"{target}.{os.urandom(8).hex()}"
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-    store = SqliteStore(beside)
+    store = SqliteStore(copy)
     try:
         count = keeper_of(store).restore(source)
         store.close()
         with suppress(FileExistsError):
-            os.link(beside, target)
+            os.link(copy, target)
     finally:
         store.close()
         for side in ("", "-wal", "-shm", ".lock"):
             with suppress(FileNotFoundError):
-                os.unlink(beside + side)
+                os.unlink(copy + side)
     return count
 
 
 def reindex(store: Store, *, tell: ProgressCallback = no_progress) -> int:
-    """Write the index beside a store anew, if it has one; returns how many vectors are in it."""
+    """Rebuild the separate vector index of a store, if it has one; returns the number of its vectors."""
     from commonplace.stores.lance.store import LanceStore  # noqa: PLC0415 - likewise
 
     return store.rebuild(tell=tell) if isinstance(store, LanceStore) else 0
@@ -308,11 +308,11 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
     )
     chosen = find_embedder(embedder, os.environ)
     store = open_store(path)
-    return Memory(store, binding, clock=clock, embedder=chosen, secret=redaction_key_beside(path))
+    return Memory(store, binding, clock=clock, embedder=chosen, secret=redaction_key_for(path))
 
 
-def redaction_key_beside(place: str) -> Callable[[], bytes]:
-    """The key of redaction marks for a store of one's own: beside its file, or in the data folder."""
+def redaction_key_for(place: str) -> Callable[[], bytes]:
+    """Return the key of redaction marks for a store: from the folder of its file, or from the data folder."""
     if place == ":memory:":
         return bytes
     return redaction_key_in(home(os.environ) if is_address(place) else os.path.dirname(os.path.abspath(place)))

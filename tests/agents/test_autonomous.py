@@ -154,7 +154,7 @@ def test_an_episode_that_cannot_be_kept_is_told_and_ends_nothing(place):
     """What went wrong is one sentence."""
     capture(place.held, "x" * 20_000, session="a1b2", notify=place.told.append)
     [told] = place.told
-    assert told.startswith("what the run came to was not recorded as an episode: ")
+    assert told.startswith("the result of the run was not recorded as an episode: ")
 
 
 @pytest.mark.parametrize(

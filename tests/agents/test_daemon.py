@@ -17,13 +17,13 @@ from commonplace.roles.conversation import Conversation
 from commonplace.roles.daemon import Daemon, Worker, serve
 from commonplace.roles.dialect import parse
 from commonplace.roles.memory import role_memory
-from commonplace.roles.triggers import Event
+from commonplace.roles.triggers import TriggerEvent
 from loopback import LoopbackServer, calls, fails, hangs
 
 DONE = calls(("finish_task", {"summary": "The report is written."}))
-TICK = Event(trigger="cron", prompt="Report")
-FILE = Event(trigger="file_watch", prompt="File changed: a.md")
-ALONE = Event(trigger="webhook", prompt="Work", autonomous=True)
+TICK = TriggerEvent(trigger="cron", prompt="Report")
+FILE = TriggerEvent(trigger="file_watch", prompt="File changed: a.md")
+ALONE = TriggerEvent(trigger="webhook", prompt="Work", autonomous=True)
 
 
 class Scripted:
@@ -33,7 +33,7 @@ class Scripted:
         self.events, self.error, self.answers = events, error, []
 
     async def watch(self, offer, tell):
-        """See ``Source``."""
+        """See ``TriggerSource``."""
         tell("scripted")
         self.answers += [offer(event) for event in self.events]
         if self.error:
@@ -217,7 +217,7 @@ def test_an_episode_that_cannot_be_kept_is_told_and_ends_nothing(place, server):
     worker = Worker(RoleAgent(place.role, held, env={}), notify=place.told.append)
     held.store = Full(held.store)
     assert place.run(TICK, worker=worker)[0].output == "fine"
-    assert place.told == ["what the run came to was not recorded as an episode: the disk is full"]
+    assert place.told == ["the result of the run was not recorded as an episode: the disk is full"]
 
 
 def test_two_triggers_at_once_both_run_one_after_the_other(place, server):

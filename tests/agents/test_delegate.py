@@ -282,7 +282,7 @@ def test_what_is_the_same_at_every_call_is_told_once(team, server):
 @pytest.mark.parametrize(
     ("asks", "said"),
     [
-        (["nobody"], "tools[0].agents[0].role_file: 'nobody.yaml' is not there"),
+        (["nobody"], "tools[0].agents[0].role_file: 'nobody.yaml' does not exist"),
         (["helper", "helper"], "tools: has two agents that would be 'delegate_to_helper'"),
     ],
 )

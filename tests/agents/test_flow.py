@@ -16,7 +16,7 @@ from commonplace.roles.agent import RoleAgent
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import EmbeddingSettings, Role
 from commonplace.roles.flow import check_shared_embedder, combine, run_flow
-from commonplace.roles.flow_dialect import Flow, Member, load
+from commonplace.roles.flow_dialect import Flow, FlowMember, load
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls
 
@@ -27,7 +27,8 @@ def flow(*, needs=None, **sinks):
     """A flow of agents by what comes after them."""
     needs = needs or {}
     members = [
-        Member(name=name, role=ROLE, targets=tuple(after), needs=needs.get(name, ())) for name, after in sinks.items()
+        FlowMember(name=name, role=ROLE, targets=tuple(after), needs=needs.get(name, ()))
+        for name, after in sinks.items()
     ]
     return Flow(name="f", file="flow.yaml", members=tuple(members))
 
@@ -97,7 +98,7 @@ def test_one_that_fails_ends_the_flow_and_nobody_is_asked_any_more():
 
 def test_nothing_is_not_handed_on():
     """An agent that says nothing leaves the next one nothing to do, unless others say something."""
-    with pytest.raises(ProviderError, match="agent 'b' was handed nothing: a said nothing"):
+    with pytest.raises(ProviderError, match="agent 'b' received no prompt: a answered nothing"):
         run(flow(a=["b"], b=[]), Agents(a=" "))
     assert combine("d", {"b": "", "c": "tea"}) == "c:\ntea"
 

@@ -242,9 +242,9 @@ def test_a_task_is_refused_unless_it_is_allowed(running):
     with pytest.raises(
         Forbidden, match="task 'unit' of job 'release' would run '/bin/true' on this machine; --allow-tasks"
     ):
-        asyncio.run(run.run(started=lambda _job, step: seen.append(step.name)))
+        asyncio.run(run.run(on_start=lambda _job, step: seen.append(step.name)))
     assert seen == []
-    results = asyncio.run(run.run(allow_tasks=True, started=lambda _job, step: seen.append(step.name)))
+    results = asyncio.run(run.run(allow_tasks=True, on_start=lambda _job, step: seen.append(step.name)))
     assert [result.step.name for result in results] == seen == ["a", "unit"]
 
 
@@ -259,7 +259,7 @@ def test_a_task_that_fails_ends_the_run(running):
     """Its exit code is in the sentence, and the steps after it do not run."""
     run, ended = running(TASK % ("sh", '["-c", "exit 3"]') + "- {agent: a, prompt: p, model: test}\n"), []
     with pytest.raises(TaskFailed, match="task 'unit' of job 'release' failed with exit code 3"):
-        asyncio.run(run.run(allow_tasks=True, ended=ended.append))
+        asyncio.run(run.run(allow_tasks=True, on_end=ended.append))
     assert ended == []
 
 

@@ -166,7 +166,7 @@ def test_help_and_words_that_are_no_command(place):
 def test_memory_view_shows_what_the_agent_is_told(place):
     """The block that the next turn gets, or that there is none."""
     somebody = place.type("/memory view", "/memory")
-    assert somebody.said[0].startswith("The agent is told nothing of its memory yet")
+    assert somebody.said[0].startswith("The agent sees no memory yet")
     place.held.memory().remember("Be brief", kind=Kind.PROCEDURAL, category="style")
     assert place.type("/memory view").said == ["## Learned Procedures and Policies\n\n- [style] Be brief"]
 

@@ -17,12 +17,20 @@ import pytest
 
 from commonplace.model.errors import ConfigError
 from commonplace.roles.dialect import CronTrigger, FileWatchTrigger, WebhookTrigger, parse
-from commonplace.roles.triggers import CronSource, Event, FileSource, Inbox, Place, WebhookSource, sources
+from commonplace.roles.triggers import (
+    CronSource,
+    EventQueue,
+    FileSource,
+    TriggerEvent,
+    TriggerPlace,
+    WebhookSource,
+    sources,
+)
 from commonplace.roles.webhook import BODY_BYTES, webhook
 from stands import rows
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
-TEA = Event(trigger="cron", prompt="tea")
+TEA = TriggerEvent(trigger="cron", prompt="tea")
 
 
 class Hand:
@@ -52,7 +60,7 @@ class Hand:
 def place(folder="/work", **fields):
     """Where a trigger stands."""
     role = parse({"name": "a", "role": "You help."}, file=f"{folder}/role.yaml")
-    return Place(**{"role": role, "path": "triggers[0]", "agent": "", "home": f"{folder}/home"} | fields)
+    return TriggerPlace(**{"role": role, "path": "triggers[0]", "agent": "", "home": f"{folder}/home"} | fields)
 
 
 def ticking(schedule="*/5 * * * *", *, hand, **fields):
@@ -214,7 +222,7 @@ def test_what_comes_is_taken_in_its_order():
     """Also what comes while somebody waits for it."""
 
     async def live():
-        inbox = Inbox()
+        inbox = EventQueue()
         first = asyncio.ensure_future(inbox.take())
         await asyncio.sleep(0)
         for at in range(9):
@@ -228,7 +236,7 @@ def test_the_same_thing_waits_once_and_what_is_different_waits_too():
     """A tick while the one before it still waits is no second run; calls are all runs."""
 
     async def live():
-        inbox = Inbox()
+        inbox = EventQueue()
         for event in (TEA.replace(key="a"), TEA.replace(key="a"), TEA.replace(key="b"), TEA, TEA):
             assert inbox.offer(event)
         waiting = inbox.close()
@@ -243,7 +251,7 @@ def test_whoever_comes_when_too_much_waits_is_sent_away():
     """Nothing grows without end."""
 
     async def live():
-        inbox = Inbox(most=2)
+        inbox = EventQueue(most=2)
         return [inbox.offer(TEA) for _ in range(3)]
 
     assert asyncio.run(live()) == [True, True, False]
@@ -384,7 +392,7 @@ def test_a_folder_that_vanishes_is_watched_again_when_it_is_back(tmp_path, notic
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     """Before anything waits."""
-    with pytest.raises(ConfigError, match=r"role\.yaml: triggers\[0\]\.paths: '.*/notes' is not there"):
+    with pytest.raises(ConfigError, match=r"role\.yaml: triggers\[0\]\.paths: '.*/notes' does not exist"):
         watching(tmp_path)
 
 

@@ -108,7 +108,7 @@ def test_a_file_is_what_its_kind_says(flow, tmp_path):
 
 def test_a_flow_can_be_run_with_another_model_or_without_memory(flow):
     """It holds for every agent."""
-    changed = flow().changed(model=model_settings("openai:gpt-9", file="x"), memory=False)
+    changed = flow().with_options(model=model_settings("openai:gpt-9", file="x"), memory=False)
     assert {member.role.model.name for member in changed.members} == {"gpt-9"}
     assert {member.role.memory for member in changed.members} == {None}
 

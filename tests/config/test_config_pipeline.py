@@ -6,9 +6,9 @@ import pytest
 
 from commonplace.ci.dialect import (
     AgentStep,
-    Command,
     MemoryBlock,
     StepConfig,
+    TaskCommand,
     TaskConfig,
     TaskStep,
     agent_scope,
@@ -79,7 +79,7 @@ def test_a_file_is_jobs_with_plans(written):
         TaskStep(
             name="unit",
             config=TaskConfig(
-                platform="linux", params={"CI": "1"}, run=Command(path="go", args=("test", "./..."), dir="src")
+                platform="linux", params={"CI": "1"}, run=TaskCommand(path="go", args=("test", "./..."), dir="src")
             ),
         ),
     )

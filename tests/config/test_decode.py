@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, field
 
-from commonplace.config.decode import At, Block, Misfit, Required, decode, parse_yaml, waves
+from commonplace.config.decode import At, ConfigBlock, Misfit, Required, decode, parse_yaml, waves
 from commonplace.model.errors import ConfigError
 
 
-class Cup(Block):
+class Cup(ConfigBlock):
     """A mapping with keys of every sort, and a short form."""
 
     tea: Required
@@ -36,19 +36,19 @@ class Cup(Block):
         return {"tea": text}
 
 
-class Hot(Block, tag_field="type", tag="hot"):
+class Hot(ConfigBlock, tag_field="type", tag="hot"):
     """A drink by its type."""
 
     cups: Annotated[tuple[Cup, ...], Meta(min_length=1)]
 
 
-class Cold(Block, tag_field="type", tag="cold"):
+class Cold(ConfigBlock, tag_field="type", tag="cold"):
     """Another one."""
 
     ice: bool = True
 
 
-class Order(Block):
+class Order(ConfigBlock):
     """What contains all of them."""
 
     drinks: tuple[Hot | Cold, ...] = ()

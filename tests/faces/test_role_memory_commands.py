@@ -134,7 +134,7 @@ def test_clear_that_is_declined_changes_nothing(outside, filled):
 def test_clear_where_nobody_answers_changes_nothing(outside, filled):
     """Nothing is guessed; the way is told."""
     done = outside("memory", "clear", filled)
-    assert (done.code, "Nobody can be asked here; --force says yes" in done.err) == (2, True)
+    assert (done.code, "There is no terminal to answer on; --force confirms" in done.err) == (2, True)
     assert left(filled)[0]
 
 

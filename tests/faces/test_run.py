@@ -147,7 +147,7 @@ def test_a_key_beside_the_role_is_found(cli, server):
     "arguments, complaint",
     [
         (["-a"], "--autonomous needs a task: say it with --prompt"),
-        (["-a", "-i", "-p", "x"], "--autonomous works by itself, --interactive with you: say one of them"),
+        (["-a", "-i", "-p", "x"], "--autonomous and --interactive exclude each other: choose one of them"),
         (["-p", " "], "the prompt is blank"),
         (["-p", "x", "--max-iterations", "3"], "--max-iterations and --token-budget are limits of --autonomous"),
         (["--resume", "--no-memory"], "--resume needs the memory that --no-memory leaves out"),

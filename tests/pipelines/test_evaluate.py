@@ -9,7 +9,7 @@ from math import log2
 import pytest
 
 import commonplace
-from commonplace.evaluation.datasets import Corpus, Passage, Question, jsonl
+from commonplace.evaluation.datasets import Corpus, DatasetQuestion, Passage, jsonl
 from commonplace.evaluation.measure import DEPTH, START, evaluate, figures, half_width, ranking, to_json
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Filter
@@ -32,7 +32,7 @@ def corpus(passages, *questions):
         text if isinstance(text, Passage) else Passage(scope="a", id=ref, text=text) for ref, text in passages.items()
     )
     asked = tuple(
-        Question(scope="a", id=f"q{number}", text=text, gold=tuple(gold.split()))
+        DatasetQuestion(scope="a", id=f"q{number}", text=text, gold=tuple(gold.split()))
         for number, (text, gold) in enumerate(questions)
     )
     return Corpus(name="x", passages=said, questions=asked)
@@ -169,7 +169,7 @@ def test_questions_are_asked_when_the_data_set_asks_them(opener):
         return opener(scope, lambda: seen.append(clock()) or clock())
 
     seen = []
-    late = Question(scope="a", id="q", text="tea", gold=("d1",), date=MAY)
+    late = DatasetQuestion(scope="a", id="q", text="tea", gold=("d1",), date=MAY)
     said = corpus({"d1": Passage(scope="a", id="d1", text="tea", date=START.replace(year=2025))}, ("tea", "d1"))
     evaluate(said.replace(questions=(*said.questions, late)), spied)
     assert seen[0] == START.replace(year=2025)

@@ -252,7 +252,7 @@ def test_an_empty_answer_is_an_empty_answer():
     [
         (says(None, refusal="I would rather not."), "refused to answer: I would rather not."),
         (says(None, finish="content_filter"), "did not answer: its provider filtered the content"),
-        (says(None, finish="length"), "used up 100 tokens before it said anything"),
+        (says(None, finish="length"), "used up 100 tokens before it answered"),
     ],
 )
 def test_an_answer_that_was_kept_back_is_a_sentence(answer, sentence):
@@ -437,7 +437,7 @@ def test_an_agent_may_run_on_the_same_model():
         from pydantic_ai import Agent  # noqa: PLC0415 - only this test is about agents
 
         async def at_work():
-            async with model.spoken() as spoken:
+            async with model.to_pydantic_model() as spoken:
                 await Agent(spoken).run("hello")
 
         with pytest.raises(RuntimeError) as caught:

@@ -133,12 +133,12 @@ def test_the_identity_is_that_of_the_files(folder, tmp_path):
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 @pytest.mark.parametrize("left", [None, b"", b'{"hidden": "page"}' * 9])
 def test_missing_and_damaged_files_are_a_provider_error(folder, tmp_path, name, left):
-    """The sentence names the model and the file that it needs beside it."""
+    """The sentence names the model and the file that it needs next to it."""
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / name).unlink()
     if left is not None:
         (copy / name).write_bytes(left)
-    with pytest.raises(ProviderError, match=r"model\.onnx' cannot be used: .*; it needs tokenizer\.json beside it"):
+    with pytest.raises(ProviderError, match=r"model\.onnx' cannot be used: .*; it must be a sentence encoder with"):
         OnnxEmbedder(str(copy / "model.onnx")).embed(["tea"])
 
 
@@ -146,7 +146,7 @@ def test_a_model_of_something_else_is_refused(folder, tmp_path):
     """One that asks for what no text has, such as the pixels of a picture."""
     shutil.copy(folder / "tokenizer.json", tmp_path)
     save_model(tmp_path / "model.onnx", inputs=("input_ids", "pixels"))
-    with pytest.raises(ProviderError, match=r"cannot be used: 'pixels'; .* to be a sentence encoder"):
+    with pytest.raises(ProviderError, match=r"cannot be used: 'pixels'; it must be a sentence encoder"):
         OnnxEmbedder(str(tmp_path / "model.onnx")).embed(["tea"])
 
 
@@ -154,7 +154,7 @@ def test_a_model_of_something_else_is_refused(folder, tmp_path):
 def test_a_model_is_named_by_an_absolute_path(spec):
     """The sentence says what to write, also to users of the MiniLM that was built in."""
     with pytest.raises(
-        InvalidInput, match=r"onnx:/PATH/model\.onnx with tokenizer\.json beside it; it no longer means"
+        InvalidInput, match=r"onnx:/PATH/model\.onnx with tokenizer\.json in the same folder; 'onnx' alone"
     ):
         embedder_of(spec, env={})
 

@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from commonplace.model.errors import StoreDamaged
 from commonplace.model.records import Channel, Kind, Record, Source, Trust, Usage
-from commonplace.stores.rows import FIELDS, SHARED_COLUMNS, row_hash, row_record, stored_row
+from commonplace.stores.rows import FIELDS, SHARED_COLUMNS, row_hash, row_record, row_records, stored_row
 from stands import ADA
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -35,3 +38,14 @@ def test_a_row_is_hashed_with_the_path_of_its_scope():
     stored = dict(zip(SHARED_COLUMNS, stored_row(FULL, 1, valid_from=NOW), strict=True))
     assert stored["hash"] == row_hash(fields_of(FULL)) == stored_row(FULL, 2, valid_from=NOW)[-1]
     assert stored["hash"] == "4d1f8a4051a07d0a36a383eba7b7cfe114293515430e247b72ae736e7dab1adb"
+
+
+def test_a_damaged_row_among_others_is_named():
+    """Rows are decoded together, and the error still says which record cannot be read."""
+    other = FULL.replace(id="1kjq6psg4rmr4rd8vhhw")
+    whole = [*fields_of(FULL), None, None]
+    damaged = [*fields_of(other), None, None]
+    damaged[FIELDS.index("kind")] = "semantik"
+    assert [record.id for record in row_records([whole, whole])] == [FULL.id, FULL.id]
+    with pytest.raises(StoreDamaged, match=other.id):
+        row_records([whole, damaged, whole])

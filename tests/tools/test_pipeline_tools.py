@@ -8,7 +8,7 @@ import pytest
 
 from commonplace.ci import answer_call, pipeline_tools
 from commonplace.ci.dialect import MemoryBlock
-from commonplace.ci.verbs import AgentMemory, Lesson, SavedLesson, recall_memory, save_memory
+from commonplace.ci.verbs import Lesson, PipelineAgentMemory, SavedLesson, recall_memory, save_memory
 from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
 from commonplace.wire import encode
@@ -31,7 +31,7 @@ def held(memory):
 
 def test_a_verb_is_a_plain_function(memory):
     """It takes a caller and arguments, and returns a value; its JSON is the document's."""
-    caller = AgentMemory(memory=memory, max_recall=5)
+    caller = PipelineAgentMemory(memory=memory, max_recall=5)
     assert save_memory(caller, LESSON, ["go"]) == SavedLesson(saved=True, deduped=False)
     [found] = recall_memory(caller, "go fmt").memories
     assert isinstance(found, Lesson)
@@ -113,7 +113,7 @@ def test_a_secret_makes_a_text_longer_only_within_the_limit(store, clock):
     """What is stored is within the limit too, marks and all."""
     memory = Memory(store, MemoryBlock(max_content_bytes=40).bind("release", "reviewer"), clock=clock)
     with pytest.raises(InvalidInput, match=r"^save_memory: the content has 54 bytes; the limit is 40"):
-        save_memory(AgentMemory(memory=memory, max_recall=5), "the password of the database is hunter22")
+        save_memory(PipelineAgentMemory(memory=memory, max_recall=5), "the password of the database is hunter22")
     assert memory.list() == []
 
 

@@ -74,7 +74,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         """Show a file with its line numbers, or what a folder holds."""
         path = self._below(command.path)
         if file := self._file(path):
-            return _numbered(file.text, command)
+            return _number_lines(file.text, command)
         files = self._inside(path)
         if path and not files:
             raise ToolError(f"The path {command.path} does not exist. Please provide a valid path.")
@@ -135,7 +135,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
-        """Erase every file for good, and whatever memory has written of them."""
+        """Erase every file irreversibly, and everything that memory derived from them."""
         self._memory.clear(self._scope)
         return "All memory cleared"
 
@@ -227,7 +227,7 @@ def _folders(path: str) -> Iterator[str]:
 # What the model is shown
 
 
-def _numbered(text: str, command: View) -> str:
+def _number_lines(text: str, command: View) -> str:
     lines, first = text.split("\n"), 1
     if command.view_range and len(command.view_range) == 2:  # noqa: PLR2004 - from and to
         start, end = command.view_range
@@ -287,12 +287,12 @@ def _tree(shown: str, path: str, files: list[_File]) -> list[str]:
             sizes[f"{folder}/"] = sizes.get(f"{folder}/", 0) + size
         sizes[inner] = size
     total = sum(len(file.text.encode()) for file in files)
-    fitting = [name for name in sizes if name.rstrip("/").count("/") < SHOWN_LEVELS and not _hidden(name)]
+    fitting = [name for name in sizes if name.rstrip("/").count("/") < SHOWN_LEVELS and not _is_hidden(name)]
     lines = [f"{_size(sizes[name])}\t{shown}/{name}" for name in sorted(fitting, key=lambda name: name.split("/"))]
     return [f"{_size(total)}\t{shown}", *lines]
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 

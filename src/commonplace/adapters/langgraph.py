@@ -90,18 +90,18 @@ class CommonplaceStore(BaseStore):
 
     # Items
 
-    def _bound(self, *namespaces: Namespace) -> Memory:
+    def _memory_of(self, *namespaces: Namespace) -> Memory:
         scopes = [Scope.of(self._root, *(("namespace", label) for label in namespace)) for namespace in namespaces]
         return scoped_memory(self._memory, *scopes)
 
     def _find(self, namespace: Namespace, keys: Iterable[str], states: frozenset[State] = LIVE) -> list[Record]:
-        memory = self._bound(namespace)
+        memory = self._memory_of(namespace)
         return find_records(memory, [stored_key(memory, key, what="the key") for key in keys], states=states)
 
     def _put(self, op: PutOp, value: Mapping[str, Any]) -> None:
         metadata: dict[str, Json] = {TTL: op.ttl} if op.ttl is not None else {}
         lives = timedelta(minutes=op.ttl) if op.ttl is not None else None
-        self._bound(op.namespace).remember(_text(op), key=op.key, value=dict(value), metadata=metadata, ttl=lives)
+        self._memory_of(op.namespace).remember(_text(op), key=op.key, value=dict(value), metadata=metadata, ttl=lives)
 
     def _delete(self, ops: Iterable[PutOp]) -> None:
         """Erase items for good, those of a namespace at once; what had expired under their keys goes too."""
@@ -118,7 +118,7 @@ class CommonplaceStore(BaseStore):
         if refresh and isinstance(lives, int | float):
             until = self._memory.clock() + timedelta(minutes=lives)
             with suppress(NotFound):  # deleted since it was found
-                self._bound(namespace).update(record.id, expires_at=until)
+                self._memory_of(namespace).update(record.id, expires_at=until)
         return {
             "value": record.value, "key": record.key, "namespace": namespace,
             "created_at": record.created_at, "updated_at": record.updated_at,
@@ -137,7 +137,7 @@ class CommonplaceStore(BaseStore):
         namespaces = self._namespaces(op.namespace_prefix)
         if not namespaces:
             return
-        memory = self._bound(*namespaces)
+        memory = self._memory_of(*namespaces)
         if not op.query:
             live = memory.list(limit=ALL)
             yield from ((record, None) for record in sorted(live, key=lambda one: one.updated_at, reverse=True))

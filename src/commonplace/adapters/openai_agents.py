@@ -1,7 +1,7 @@
 """A session of the OpenAI Agents SDK on Commonplace: ``Runner.run(agent, "...", session=CommonplaceSession(...))``.
 
 Each item is a record of its own in the session's scope: several processes may add at once, nothing is read to be
-written back, and what was said can be recalled.  Secrets are taken out on the way in.
+written back, and the conversation can be recalled.  Secrets are redacted before anything is stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agents import SessionSettings, TResponseInputItem
 
 SEARCHED_CHARS = CONTENT_BYTES_MOST // 8  # a letter has up to four bytes, and the mark of a secret more than the secret
-BLANK = "(nothing said)"  # what a record of an item without words says
+BLANK = "(nothing said)"  # the content of a record of an item without words
 
 
 class CommonplaceSession:
@@ -50,7 +50,7 @@ class CommonplaceSession:
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
-        """Erase the session for good, and whatever memory has written of it."""
+        """Erase the session irreversibly, and everything that memory derived from it."""
         await asyncio.to_thread(self._memory.clear, self._scope)
 
     def _items(self, limit: int | None) -> list[TResponseInputItem]:

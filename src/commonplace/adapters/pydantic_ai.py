@@ -53,7 +53,7 @@ class CommonplaceMemory(AbstractCapability[Any]):
     def get_instructions(self) -> Callable[[RunContext[Any]], str | None]:
         """What is injected before every request of a run."""
 
-        def known(context: RunContext[Any]) -> str | None:
+        def instructions(context: RunContext[Any]) -> str | None:
             run = context.run_id or ""
             if run not in self._shown:
                 while len(self._shown) >= RUNS_MOST:
@@ -61,7 +61,7 @@ class CommonplaceMemory(AbstractCapability[Any]):
                 self._shown[run] = self._brief(_task(context))
             return self._shown[run] or None
 
-        return known
+        return instructions
 
     def _brief(self, task: str) -> str:
         try:
@@ -74,7 +74,7 @@ class CommonplaceMemory(AbstractCapability[Any]):
 
 
 def _task(context: RunContext[Any]) -> str:
-    """What the run is about; a prompt may be in pieces beside pictures."""
+    """Return the text of the prompt, which may be in pieces between pictures."""
     prompt = context.prompt
     if isinstance(prompt, str):
         return prompt

@@ -51,9 +51,9 @@ def stored_key(memory: Memory, key: str, *, what: str) -> str:
 
 
 def erase_records(memory: Memory, records: Sequence[Record]) -> tuple[str, ...]:
-    """Erase records of one scope for good, with whatever memory has written of them, in one write.
+    """Erase records of one scope irreversibly, with everything that memory derived from them, in one write.
 
-    Returns the ids of those that went, without any that another process has erased meanwhile.
+    Returns the ids of the erased records, without those that another process has erased meanwhile.
     """
     if not records:
         return ()

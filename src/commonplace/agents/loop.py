@@ -29,7 +29,7 @@ Message = dict[str, Any]  #: as JSON has it
 OnText = Callable[[str], None]
 
 
-class ToolCall(Value):
+class ObservedToolCall(Value):
     """One call of a tool."""
 
     tool: str
@@ -38,7 +38,7 @@ class ToolCall(Value):
     agent: str = ""  #: who made it, where several agents are at work
 
 
-Watch = Callable[[ToolCall], None]
+Watch = Callable[[ObservedToolCall], None]
 
 
 class Limits(Value):
@@ -49,7 +49,7 @@ class Limits(Value):
     seconds: float
 
 
-class Reply(Value):
+class AgentReply(Value):
     """What came of one run."""
 
     output: str  #: the agent's last words
@@ -78,7 +78,7 @@ class ModelLoop:
     ) -> None:
         """Prepare a loop; nothing is sent yet.
 
-        ``settings`` are PydanticAI's model settings.  ``tools`` run one after the other, since a recall beside a save
+        ``settings`` are PydanticAI's model settings.  ``tools`` run one after the other, since a recall next to a save
         should find what was saved; ``parallel_tools`` run at once.  Their functions return errors as answers.
         """
         self.name = name
@@ -98,7 +98,7 @@ class ModelLoop:
         limits: Limits | None = None,
         on_text: OnText | None = None,
         finishing: bool = False,
-    ) -> Reply:
+    ) -> AgentReply:
         """Run to the end of one answer.
 
         ``context`` is added to the instructions of this run and is not part of its messages.  ``on_text`` gets the
@@ -113,7 +113,7 @@ class ModelLoop:
             async with self._agent(finishing=finishing) as agent:
                 result = await agent.run(
                     prompt, message_history=load_messages(history), instructions=list(context), usage=usage,
-                    event_stream_handler=_stream(on_text) if on_text else None, **_limited(limits),
+                    event_stream_handler=_stream(on_text) if on_text else None, **_to_usage_limits(limits),
                 )  # fmt: skip
         except (AgentRunError, UserError) as error:
             if limits is not None and isinstance(error, UsageLimitExceeded):
@@ -123,7 +123,7 @@ class ModelLoop:
         finally:
             self.tokens += usage.total_tokens
         finished = result.output.summary if isinstance(result.output, _Finished) else None
-        return Reply(
+        return AgentReply(
             output=repair(str(result.output) if finished is None else finished), finished=repair(finished),
             messages=tuple(dump_messages(result.all_messages())),
             truncated=result.response.finish_reason == "length",
@@ -138,12 +138,12 @@ class ModelLoop:
             self._model.model, name=self.name or None, instructions=self._instructions, tools=tools, retries=RETRIES,
             model_settings=self._settings,
             output_type=[str, ToolOutput(finish_task, name=FINISH)] if finishing else str,
-            end_strategy="exhaustive",  # tools that are called beside finish_task run too
+            end_strategy="exhaustive",  # tools that are called together with finish_task run too
         )  # fmt: skip
 
     def _tool(self, tool: Tool, *, sequential: bool) -> PydanticTool[None]:
         def record(arguments: Mapping[str, Any], answer: Any) -> Any:
-            self._watch(ToolCall(tool=tool.name, arguments=arguments, answer=answer))
+            self._watch(ObservedToolCall(tool=tool.name, arguments=arguments, answer=answer))
             return answer
 
         def call(**arguments: Any) -> Any:
@@ -222,7 +222,7 @@ def repair(value: Any) -> Any:
     return {name: repair(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-def _limited(limits: Limits | None) -> dict[str, Any]:
+def _to_usage_limits(limits: Limits | None) -> dict[str, Any]:
     """Return limits as PydanticAI takes them; without any, its own limit of requests holds."""
     from pydantic_ai.usage import UsageLimits  # noqa: PLC0415 - see models
 

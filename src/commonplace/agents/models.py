@@ -52,7 +52,7 @@ def load_model(
     if name.strip() == TEST:
         return AgentModel(model=TestModel())
     remote = model_of(_spec(name.strip(), custom=bool(base_url)), base_url=base_url, api_key_env=api_key_env, env=env)
-    return AgentModel(model=_wrap(remote.spoken()), remote=remote)
+    return AgentModel(model=_wrap(remote.to_pydantic_model()), remote=remote)
 
 
 def _wrap(model: Model) -> Model:

@@ -17,7 +17,7 @@ Opener: TypeAlias = Callable[[], AbstractContextManager[Any]]  # of the caller, 
 MEMORY = {"type": "string", "description": "What memory says, quoted as data between marks."}
 
 
-class Answer(Value):
+class ToolAnswer(Value):
     """What a call returns."""
 
     text: str  #: for a model that reads
@@ -80,7 +80,7 @@ class VerbTool:
         """Return it as the model loop takes tools, with a function that answers calls."""
         return Tool(name=self.name, description=self.description, parameters=self.parameters, function=function)
 
-    def call(self, sent: str | Mapping[str, Any]) -> Answer:
+    def call(self, sent: str | Mapping[str, Any]) -> ToolAnswer:
         """Call it with arguments as JSON or parsed; raise a ``CommonplaceError`` that a model can act on."""
         arguments = self.verb.check(_parse(self.name, sent), for_models=True)
         with self._open_caller() as caller:
@@ -88,7 +88,7 @@ class VerbTool:
             text = self._text(caller, result)
         data = text if isinstance(result, str) else encode(result, for_models=True)
         fields = data if isinstance(data, dict) else {"result": data}
-        return Answer(text=text, data=({"memory": text} if self._shows_memory else {}) | fields)
+        return ToolAnswer(text=text, data=({"memory": text} if self._shows_memory else {}) | fields)
 
     @property
     def _shows_memory(self) -> bool:
@@ -98,7 +98,7 @@ class VerbTool:
         if self.verb.text is not None:
             return self.verb.text(caller, result)
         text = result if isinstance(result, str) else json.dumps(encode(result), ensure_ascii=False)
-        return _quoted(text, caller.secret()) if self._quote else text
+        return _quote(text, caller.secret()) if self._quote else text
 
 
 def tools_of(verbs: Iterable[Verb[Any, Any, Any]], open_caller: Opener, **options: Any) -> tuple[VerbTool, ...]:
@@ -106,7 +106,7 @@ def tools_of(verbs: Iterable[Verb[Any, Any, Any]], open_caller: Opener, **option
     return tuple(VerbTool(verb, open_caller, **options) for verb in verbs if verb.is_tool)
 
 
-def call_tool(tools: Sequence[VerbTool], name: str, sent: str | Mapping[str, Any]) -> Answer:
+def call_tool(tools: Sequence[VerbTool], name: str, sent: str | Mapping[str, Any]) -> ToolAnswer:
     """Call a tool as a model asks for it, by name and JSON; raise a ``CommonplaceError`` that it can act on."""
     tool = next((tool for tool in tools if tool.name == name), None)
     if tool is None:
@@ -131,7 +131,7 @@ def _parse(name: str, sent: str | Mapping[str, Any]) -> object:
         raise InvalidInput(f"the arguments of {name} are not JSON: {error} ({preview(sent)})") from error
 
 
-def _quoted(text: str, secret: bytes) -> str:
+def _quote(text: str, secret: bytes) -> str:
     from commonplace.engine.rendering import STANDING, fence  # noqa: PLC0415 - with the first call
 
     return fence([STANDING, text], secret)

@@ -27,7 +27,7 @@ PENDING = "a reader still holds old bytes of the database; `commonplace doctor -
 def pipeline() -> None:
     """Run pipelines whose agents remember from one run to the next.
 
-    An agent has the memory that its `memory` block gives it, by the pipeline's name and its own; nobody else sees it.
+    An agent has the memory that its `memory` block gives it, by the pipeline's name and its own; no other sees it.
 
     Examples:
       commonplace pipeline run release.yml
@@ -35,7 +35,7 @@ def pipeline() -> None:
     """
 
 
-def _stored(command: F) -> F:
+def _store_option(command: F) -> F:
     """Give a command ``--store``."""
     return click.option("--store", metavar="PATH", help="Use this database instead of the one in the data folder.")(
         command
@@ -46,7 +46,7 @@ def _stored(command: F) -> F:
 @click.argument("file", metavar="FILE")
 @click.option("--job", metavar="JOB", help="Run only this job (default: all, one after the other).")
 @click.option("--allow-tasks", is_flag=True, help="Let `task` steps run their commands on this machine.")
-@_stored
+@_store_option
 def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int:
     """Run a pipeline: the agents of its jobs, one after the other, each with its own memory.
 
@@ -67,31 +67,31 @@ def run(file: str, job: str | None, allow_tasks: bool, store: str | None) -> int
 async def _run(described: Pipeline, registry: PipelineRegistry, job: str | None, *, allow_tasks: bool) -> int:
     from commonplace.ci.runner import Run, StepResult, TaskFailed, call_line  # noqa: PLC0415 - see run
 
-    def started(name: str, step: Step) -> None:
-        print_note(f"{name}: {_titled(step)}")
+    def on_start(name: str, step: Step) -> None:
+        print_note(f"{name}: {_step_title(step)}")
         sys.stdout.flush()  # a task writes past our buffer
 
-    def ended(result: StepResult) -> None:
+    def on_end(result: StepResult) -> None:
         if isinstance(result.step, AgentStep):
             print_text(result.output)
         if result.truncated:
-            print_note(f"{_titled(result.step)} was cut off: the model used up its tokens")
+            print_note(f"{_step_title(result.step)} was cut off: the model used up its tokens")
 
     running = Run(described, registry, env=os.environ, watch=lambda call: print_note(one_line(call_line(call))))
     try:
-        await running.run(job, allow_tasks=allow_tasks, started=started, ended=ended)
+        await running.run(job, allow_tasks=allow_tasks, on_start=on_start, on_end=on_end)
     except TaskFailed as failed:
         print_note(str(failed))
         return ATTENTION
     return OK
 
 
-def _titled(step: Step) -> str:
+def _step_title(step: Step) -> str:
     return f"agent {step.name!r} ({step.model})" if isinstance(step, AgentStep) else f"task {step.name!r}"
 
 
 @pipeline.command("list")
-@_stored
+@_store_option
 @json_option
 def list_(store: str | None, as_json: bool) -> None:
     """List pipelines and how many memories their agents have.
@@ -104,7 +104,7 @@ def list_(store: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"pipelines": [_summary_json(one) for one in found]})
     elif found:
-        print_text("\n".join(f"{one.name}: {_learned(one)}" for one in found))
+        print_text("\n".join(f"{one.name}: {_memory_counts(one)}" for one in found))
     else:
         print_note("no pipeline has run yet")
 
@@ -113,7 +113,7 @@ def _summary_json(one: PipelineSummary) -> dict[str, Any]:
     return {"name": one.name, "file": one.file, "agents": dict(one.agents), "memories": sum(one.agents.values())}
 
 
-def _learned(one: PipelineSummary) -> str:
+def _memory_counts(one: PipelineSummary) -> str:
     return ", ".join(f"{agent} {count}" for agent, count in sorted(one.agents.items())) or "nothing learned yet"
 
 
@@ -124,7 +124,7 @@ def _learned(one: PipelineSummary) -> str:
     "--limit", metavar="N", type=click.IntRange(min=1), default=MEMORY_LIMIT, show_default=True,
     help="Show at most N memories of each agent, newest first.",
 )  # fmt: skip
-@_stored
+@_store_option
 @json_option
 def memory(name: str, agent: str | None, limit: int, store: str | None, as_json: bool) -> None:
     """Show what the agents of a pipeline have learned. It does not count as a recall.
@@ -161,17 +161,17 @@ def _memory_json(record: Record) -> dict[str, Any]:
 
 def _memory_line(record: Record) -> str:
     tags = f" [{', '.join(sorted(record.tags))}]" if record.tags else ""
-    return f"{one_line(record.content)}{tags} ({record.created_at:%Y-%m-%d}, {_recalled(record.usage.recalls)})"
+    return f"{one_line(record.content)}{tags} ({record.created_at:%Y-%m-%d}, {_recall_count(record.usage.recalls)})"
 
 
-def _recalled(times: int) -> str:
+def _recall_count(times: int) -> str:
     return f"recalled {plural(times, 'time')}" if times else "not recalled yet"
 
 
 @pipeline.command()
 @click.argument("name", metavar="NAME")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_stored
+@_store_option
 @json_option
 def delete(name: str, yes: bool, store: str | None, as_json: bool) -> int:
     """Erase a pipeline and the memories of its agents.  Its file stays; the next run starts empty.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
-from commonplace.config.decode import At, Block, Misfit, Required, check_name, decode, read_yaml
+from commonplace.config.decode import At, ConfigBlock, Misfit, Required, check_name, decode, read_yaml
 from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel, Kind
@@ -24,7 +24,7 @@ MAX_CONTENT_BYTES = 4096  # a lesson is short by design
 MAX_RECALL_MOST = 1000  # more would be a dump, not a recall
 
 
-class MemoryBlock(Block):
+class MemoryBlock(ConfigBlock):
     """What an agent may remember: the ``memory`` block.  Off by default; a number below one means the default."""
 
     enabled: bool = False
@@ -48,14 +48,14 @@ class MemoryBlock(Block):
         )
 
 
-class StepConfig(Block):
+class StepConfig(ConfigBlock):
     """Where a step is meant to run: carried, not acted on, as steps run where the command runs."""
 
     platform: str | None = None
     image: str | None = None
 
 
-class AgentStep(Block):
+class AgentStep(ConfigBlock):
     """A model at work on a prompt."""
 
     name: str = field(name="agent")  #: whose memory it has; a blank name has none
@@ -73,7 +73,7 @@ class AgentStep(Block):
             check_name("agent", self.name, "agent")
 
 
-class Command(Block):
+class TaskCommand(ConfigBlock):
     """The program of a task."""
 
     path: Required
@@ -84,7 +84,7 @@ class Command(Block):
 class TaskConfig(StepConfig):
     """What a task runs."""
 
-    run: Command
+    run: TaskCommand
     params: Mapping[str, str] = {}  #: variables of its environment
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class TaskConfig(StepConfig):
                 raise Misfit("params", f"{name!r} cannot name a variable")
 
 
-class TaskStep(Block):
+class TaskStep(ConfigBlock):
     """A command of the file's author; it runs on this machine, and only if the user of the pipeline allows it."""
 
     name: Required = field(name="task")
@@ -104,17 +104,17 @@ class TaskStep(Block):
 Step: TypeAlias = AgentStep | TaskStep
 
 
-class _JobFile(Block):
+class _JobFile(ConfigBlock):
     name: Required
     plan: Annotated[tuple[Any, ...], Meta(min_length=1)]
 
 
-class _PipelineFile(Block):
+class _PipelineFile(ConfigBlock):
     name: str = ""
     jobs: Annotated[tuple[_JobFile, ...], Meta(min_length=1)]
 
 
-class Job(Value):
+class PipelineJob(Value):
     """Steps, one after the other."""
 
     name: str
@@ -127,9 +127,9 @@ class Pipeline(Value):
     name: str  #: what its memories are stored under
     file: str
     named: bool  #: the file says its name; else it is called after the file
-    jobs: tuple[Job, ...]
+    jobs: tuple[PipelineJob, ...]
 
-    def select_jobs(self, job: str | None) -> tuple[Job, ...]:
+    def select_jobs(self, job: str | None) -> tuple[PipelineJob, ...]:
         """The job of that name, or all of them."""
         if job is None:
             return self.jobs
@@ -185,9 +185,9 @@ def agent_step(
     return decode(data | {"base_url": base_url, "api_key_env": api_key_env}, AgentStep, At(file="agent.run"))
 
 
-def _job(job: _JobFile, at: At) -> Job:
+def _job(job: _JobFile, at: At) -> PipelineJob:
     steps = (_step(step, at.key("plan").item(number)) for number, step in enumerate(job.plan))
-    return Job(name=job.name, plan=tuple(steps))
+    return PipelineJob(name=job.name, plan=tuple(steps))
 
 
 def _step(data: Any, at: At) -> Step:

@@ -172,11 +172,11 @@ def open_registry(
     known = os.environ if env is None else env
     data = home(known)
     file = os.path.join(data, CONFIG)
-    said = settings.load(file, settings.USER)
-    embedder = opening.configured_embedder(said, known, file=file)
-    place = store or database(known, said["store"])
+    user_settings = settings.load(file, settings.USER)
+    embedder = opening.configured_embedder(user_settings, known, file=file)
+    place = store or database(known, user_settings["store"])
     with opening.open(place, embedder=embedder) as opened:
-        yield PipelineRegistry(opened.store, clock=clock, secret=opening.redaction_key_beside(place), embedder=embedder)
+        yield PipelineRegistry(opened.store, clock=clock, secret=opening.redaction_key_for(place), embedder=embedder)
 
 
 def _file(entry: Record | None) -> str | None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from commonplace.agents.loop import ModelLoop, ToolCall, Watch, ignore
+from commonplace.agents.loop import ModelLoop, ObservedToolCall, Watch, ignore
 from commonplace.agents.models import load_model
 from commonplace.agents.scheduler import Schedule
 from commonplace.agents.verb_tools import VerbTool
@@ -37,7 +37,7 @@ class StepResult(Value):
 
     step: Step
     output: str  #: the agent's last words; of a task nothing, since it writes for itself
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[ObservedToolCall, ...] = ()
     exit_code: int = 0  #: of a task
     truncated: bool = False  #: the model used up its tokens before its answer was complete
 
@@ -49,7 +49,7 @@ class TaskFailed(Exception):
         super().__init__(f"task {result.step.name!r} of job {job!r} failed with exit code {result.exit_code}")
 
 
-def call_line(call: ToolCall) -> str:
+def call_line(call: ObservedToolCall) -> str:
     """Return a call of a memory tool in one line; memories are counted and not repeated."""
     return f"{call.agent} called {call.tool}: {_outcome(call.answer)}"
 
@@ -97,9 +97,9 @@ class Agents:
 
     async def step(self, step: AgentStep, *, model: str | Model | None = None) -> StepResult:
         """Run an agent as a file describes it."""
-        calls: list[ToolCall] = []
+        calls: list[ObservedToolCall] = []
 
-        def watch(call: ToolCall) -> None:
+        def watch(call: ObservedToolCall) -> None:
             calls.append(call.replace(agent=step.name))
             self._watch(calls[-1])
 
@@ -159,8 +159,8 @@ class Run:
         job: str | None = None,
         *,
         allow_tasks: bool = False,
-        started: Callable[[str, Step], None] = ignore,
-        ended: Callable[[StepResult], None] = ignore,
+        on_start: Callable[[str, Step], None] = ignore,
+        on_end: Callable[[StepResult], None] = ignore,
     ) -> list[StepResult]:
         """Run the steps of one job or of all, one after the other, until one fails.
 
@@ -171,11 +171,11 @@ class Run:
 
         async def run(number: int, _results: Mapping[int, StepResult]) -> StepResult:
             name, step = steps[number]
-            started(name, step)
+            on_start(name, step)
             result = await self._agents.step(step) if isinstance(step, AgentStep) else self._task(step)
             if result.exit_code:
                 raise TaskFailed(name, result)
-            ended(result)
+            on_end(result)
             return result
 
         needs = {number: range(number)[-1:] for number in range(len(steps))}  # each needs the one before it

@@ -1,8 +1,8 @@
 """Reads YAML dialects: strict YAML becomes msgspec structs; errors name their place.
 
-A dialect declares its mappings as ``Block``s.  ``decode`` walks them together with the data, so that an error can name
-its place, and lets msgspec judge each value.  ``config.settings`` does not use it: every prompt pays for that module,
-and msgspec costs more than all of it.
+A dialect declares its mappings as ``ConfigBlock``s.  ``decode`` walks them together with the data, so that an error
+names its place, and lets msgspec judge each value.  ``config.settings`` does not use it: every prompt pays for that
+module, and msgspec costs more than all of it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _BlockType(StructMeta):
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-class Block(Struct, metaclass=_BlockType, frozen=True):
+class ConfigBlock(Struct, metaclass=_BlockType, frozen=True):
     """A mapping of a dialect: its fields are the keys.  ``__post_init__`` raises ``Misfit`` if keys contradict."""
 
     @classmethod
@@ -124,7 +124,7 @@ def decode(data: Any, kind: type[T], at: At) -> T:
         raise at.error(_reason(data, chosen, meta)) from error
 
 
-def _decode_block(data: Any, kind: Any, block: type[Block], meta: Meta, at: At) -> Block:
+def _decode_block(data: Any, kind: Any, block: type[ConfigBlock], meta: Meta, at: At) -> ConfigBlock:
     """Build a block from a mapping in which every key is known and none is missing."""
     data = block.expand(data) if isinstance(data, str) else data
     if not isinstance(data, Mapping):
@@ -188,7 +188,7 @@ def _allowed_values(data: Any, kind: Any, meta: Meta) -> str:
 
 
 def _is_block(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Block)
+    return isinstance(kind, type) and issubclass(kind, ConfigBlock)
 
 
 def _has_tag(data: Mapping[str, Any], block: Any) -> bool:

@@ -35,7 +35,7 @@ def chunk_turns(
     """The chunks of a session or a ticket, each with a reference of its own, numbered from ``first`` on."""
     found: list[Chunk] = []
     taken: set[str] = set()
-    for turn in turns:  # unfenced: else what was recalled once would be learned again and again
+    for turn in turns:  # without fenced text: recalled records would be learned again
         cut = list(chunks(gate.text(remove_fenced(turn.text), what=f"turn {turn.ref}")))
         whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""
         speaker = _label(turn.speaker, gate, what="the speaker")

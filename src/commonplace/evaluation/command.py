@@ -78,7 +78,7 @@ def _lines(measured: Evaluation) -> Iterator[str]:
     corpus, rows = measured.corpus, measured.rows
     asked, stored = plural(len(corpus.questions), "question"), plural(len(corpus.passages), "document")
     yield f"{corpus.name}: {asked} about {stored} in {plural(measured.scopes, 'scope')}"
-    for columns in (_found, _spent):
+    for columns in (_recall_columns, _cost_columns):
         yield ""
         cells = [{"category": row.category, "n": str(row.questions), **columns(row)} for row in rows]
         yield from _table([list(cells[0]), *(list(row.values()) for row in cells)])
@@ -86,7 +86,7 @@ def _lines(measured: Evaluation) -> Iterator[str]:
     yield f"Storing a document took {measured.index_cpu_ms:.2f} CPU ms."
 
 
-def _found(row: Row) -> Mapping[str, str]:
+def _recall_columns(row: Row) -> Mapping[str, str]:
     """Return what was found, and what plain BM25 finds; columns by their heads."""
     shares = {name: f"{figure:.3f}" for name, figure in row.recall.items() if not name.startswith("hit")}
     first = {name: shares.pop(name) for name in ("R@1", "R@5", "R@10")}
@@ -94,7 +94,7 @@ def _found(row: Row) -> Mapping[str, str]:
     return {**first, "+-": f"{row.half_width:.3f}", **shares, **plain}
 
 
-def _spent(row: Row) -> Mapping[str, str]:
+def _cost_columns(row: Row) -> Mapping[str, str]:
     """Return how many questions have a hit, what is found within so many tokens, and what it costs."""
     hits = {name: f"{figure:.3f}" for name, figure in row.recall.items() if name.startswith("hit")}
     budgets = {f"R@{budget}t": f"{share:.3f}" for budget, share in row.budgets.items()}

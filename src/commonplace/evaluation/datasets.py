@@ -43,7 +43,7 @@ class Passage(Value):
         _check_texts(self)
 
 
-class Question(Value):
+class DatasetQuestion(Value):
     """One question, and the documents that answer it."""
 
     scope: str = SCOPE
@@ -51,7 +51,7 @@ class Question(Value):
     text: str
     gold: tuple[str, ...]  #: ids of documents of the same scope
     category: str = CATEGORY
-    date: datetime | None = None  #: when it is asked; None: after everything was said
+    date: datetime | None = None  #: when it is asked; None: after the last passage
 
     def _check(self) -> None:
         _check_texts(self)
@@ -62,7 +62,7 @@ class Corpus(Value):
 
     name: str
     passages: tuple[Passage, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[DatasetQuestion, ...]
     notes: tuple[str, ...] = ()  #: what was left out, as sentences
 
     def _check(self) -> None:
@@ -70,7 +70,7 @@ class Corpus(Value):
             raise InvalidInput(f"{self.name} asks nothing: it has no question with an answer in it")
 
 
-def _check_texts(value: Passage | Question) -> None:
+def _check_texts(value: Passage | DatasetQuestion) -> None:
     Scope.of(("user", value.scope))  # which refuses what cannot be one
     for name in ("id", "text", "session", "speaker", "category"):
         text = getattr(value, name, None)
@@ -106,17 +106,17 @@ class _QuestionLine(Value):
 
 def jsonl(text: str, name: str) -> Corpus:
     """Read our own format: one document or one question on each line."""
-    found: dict[tuple[type, str, str], tuple[int, Passage | Question]] = {}
+    found: dict[tuple[type, str, str], tuple[int, Passage | DatasetQuestion]] = {}
     for line, row in enumerate(text.split("\n"), start=1):
         if row.strip():
-            with _located(name, line):
+            with _with_location(name, line):
                 one = _line(row)
                 key = (type(one), one.scope, one.id)
                 if key in found:
-                    what = "question" if isinstance(one, Question) else "document"
+                    what = "question" if isinstance(one, DatasetQuestion) else "document"
                     raise InvalidInput(f"{what} {one.id!r} of scope {one.scope!r} is there twice")
                 found[key] = line, one
-    questions = [(line, one) for line, one in found.values() if isinstance(one, Question)]
+    questions = [(line, one) for line, one in found.values() if isinstance(one, DatasetQuestion)]
     for line, question in questions:
         for unknown in [ref for ref in question.gold if (Passage, question.scope, ref) not in found]:
             raise InvalidInput(f"{name}:{line}: {unknown!r} is not a document of scope {question.scope!r}")
@@ -124,7 +124,7 @@ def jsonl(text: str, name: str) -> Corpus:
     return Corpus(name=name, passages=passages, questions=tuple(question for _, question in questions))
 
 
-def _line(row: str) -> Passage | Question:
+def _line(row: str) -> Passage | DatasetQuestion:
     if row.lstrip().startswith("["):
         raise InvalidInput("a list, not an object; if this is a file of LoCoMo or LongMemEval, use --format")
     data = json.loads(row)
@@ -134,7 +134,7 @@ def _line(row: str) -> Passage | Question:
     line: _QuestionLine = decode(_QuestionLine, data)
     if not line.gold:
         raise InvalidInput("'gold' is empty: name at least one document that answers the question")
-    return Question(
+    return DatasetQuestion(
         scope=line.scope, id=line.id, text=line.question, gold=tuple(dict.fromkeys(line.gold)),
         category=line.category or CATEGORY, date=line.date,
     )  # fmt: skip
@@ -165,9 +165,9 @@ class _LocomoQuestion(Value):
 def locomo(text: str, name: str) -> Corpus:
     """Read LoCoMo: a conversation is a scope, a turn a document, the evidence of a question its answer."""
     passages: list[Passage] = []
-    questions: list[Question] = []
+    questions: list[DatasetQuestion] = []
     for line, element in _elements(text, name):
-        with _located(name, line):
+        with _with_location(name, line):
             data = decode_known(_Locomo, element)
             turns = list(_locomo_turns(data))
             questions += _locomo_questions(data, {turn.id for turn in turns})
@@ -192,13 +192,13 @@ def _locomo_turns(data: _Locomo) -> Iterator[Passage]:
                 )
 
 
-def _locomo_questions(data: _Locomo, turns: set[str]) -> Iterator[Question]:
+def _locomo_questions(data: _Locomo, turns: set[str]) -> Iterator[DatasetQuestion]:
     """Yield every question, with such of its evidence as names a turn."""
     for number, row in enumerate(data.qa):
         asked = decode_known(_LocomoQuestion, row)
         evidence = re.findall(_LOCOMO_TURN, " ".join(asked.evidence))
         gold = dict.fromkeys(f"D{int(session)}:{int(turn)}" for session, turn in evidence)
-        yield Question(
+        yield DatasetQuestion(
             scope=data.sample_id, id=f"{data.sample_id}:{number}", text=asked.question,
             gold=tuple(ref for ref in gold if ref in turns),
             category=LOCOMO_CATEGORIES.get(asked.category, str(asked.category)),
@@ -227,12 +227,12 @@ class _LongMemEvalTurn(Value):
 def longmemeval(text: str, name: str, *, apart: bool = False) -> Corpus:
     """Read LongMemEval: each question is asked of all sessions, or, as its authors count, ``apart`` of its own."""
     passages: dict[tuple[str, str], Passage] = {}
-    questions: list[Question] = []
+    questions: list[DatasetQuestion] = []
     for line, element in _elements(text, name):
-        with _located(name, line):
+        with _with_location(name, line):
             data = decode_known(_LongMemEval, element)
             turns = list(_longmemeval_turns(data, data.question_id if apart else POOL))
-            question = Question(
+            question = DatasetQuestion(
                 scope=data.question_id if apart else POOL, id=data.question_id, text=data.question,
                 gold=tuple(turn.id for turn, answers in turns if answers), category=data.question_type,
                 date=_date(data.question_date, _LONGMEMEVAL_DATE),
@@ -293,7 +293,7 @@ def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
     at = _skip(text, at + 1)
     while text[at : at + 1] != "]":
         line, counted = line + text.count("\n", counted, at), at
-        with _located(name, line):
+        with _with_location(name, line):
             element, end = decoder.raw_decode(text, at)
             at = _skip(text, end)
             if text[at : at + 1] not in (",", "]"):
@@ -310,8 +310,8 @@ def _skip(text: str, at: int) -> int:
 
 
 @contextmanager
-def _located(name: str, line: int) -> Iterator[None]:
-    """Put the file and the line before what is wrong."""
+def _with_location(name: str, line: int) -> Iterator[None]:
+    """Prefix errors with the file and the line."""
     try:
         yield
     except json.JSONDecodeError as error:

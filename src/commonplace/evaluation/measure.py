@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from commonplace.engine.memory import Memory
 from commonplace.engine.ranking import within
 from commonplace.engine.transcripts import Turn
-from commonplace.evaluation.datasets import Corpus, Passage, Question
+from commonplace.evaluation.datasets import Corpus, DatasetQuestion, Passage
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, ProgressCallback, no_progress
@@ -37,13 +37,13 @@ START = datetime(2000, 1, 1, tzinfo=UTC)  # of everything that has no date
 Opener: TypeAlias = Callable[[str, Clock], Memory]
 #: What each thing in a memory was made from: ids of documents.
 Origins: TypeAlias = Mapping[str, Sequence[str]]
-Item = TypeVar("Item", Passage, Question)
+Item = TypeVar("Item", Passage, DatasetQuestion)
 
 
-class Answer(Value):
+class MeasuredAnswer(Value):
     """What came back for one question."""
 
-    question: Question
+    question: DatasetQuestion
     ranked: tuple[str, ...]  #: ids of documents, best first, each once
     bm25: tuple[str, ...]  #: the same by plain BM25
     budgets: Mapping[int, frozenset[str]]  #: the documents that fit so many tokens
@@ -72,7 +72,7 @@ class Evaluation(Value):
     """What was measured."""
 
     corpus: Corpus
-    answers: tuple[Answer, ...]
+    answers: tuple[MeasuredAnswer, ...]
     index_cpu_ms: float  #: for each document
     redactions: int  #: secrets, or what looks like one, that were taken out of the documents
 
@@ -156,7 +156,7 @@ class _Run:
         origins |= {f"{DocumentKind.SESSION}:{name}#{at}": [one.id] for at, one in enumerate(passages)}
         self.step()
 
-    def ask(self, memory: Memory, question: Question, origins: Origins) -> Answer:
+    def ask(self, memory: Memory, question: DatasetQuestion, origins: Origins) -> MeasuredAnswer:
         """Ask as everybody does, which is timed, then deeply, which is ranked."""
         began = time.process_time()
         plain = memory.recall(question.text, count=False)
@@ -166,7 +166,7 @@ class _Run:
         matches = memory.store.match(where, plan(question.text), limit=DEPTH)
         matches.sort(key=lambda match: -match.score)
         self.step()
-        return Answer(
+        return MeasuredAnswer(
             question=question,
             ranked=ranking([hit.id for hit in deep], origins),
             bm25=ranking([match.id for match in matches], origins),
@@ -189,7 +189,7 @@ def evaluate(corpus: Corpus, opened: Opener, *, tell: ProgressCallback = no_prog
         with opened(scope, run) as memory:
             origins[scope] = run.store(memory, passages)
         latest[scope] = max(passage.date or START for passage in passages)
-    answers: list[Answer] = []
+    answers: list[MeasuredAnswer] = []
     for scope, questions in _by_scope(corpus.questions).items():
         with opened(scope, run) as memory:
             memory.recall(ALL, count=False)  # no question pays for opening the file and for what is loaded once
@@ -233,7 +233,7 @@ def figures(ranked: Sequence[str], gold: Collection[str]) -> dict[str, float]:
     return found
 
 
-def _row(category: str, answers: Sequence[Answer]) -> Row:
+def _row(category: str, answers: Sequence[MeasuredAnswer]) -> Row:
     """Return the means over some questions."""
     ours = [figures(answer.ranked, answer.question.gold) for answer in answers]
     plain = [figures(answer.bm25, answer.question.gold) for answer in answers]
@@ -284,7 +284,7 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _answer_json(answer: Answer) -> dict[str, Any]:
+def _answer_json(answer: MeasuredAnswer) -> dict[str, Any]:
     asked = answer.question
     placed, bm25 = (
         {ref: ranked.index(ref) + 1 if ref in ranked else None for ref in asked.gold}

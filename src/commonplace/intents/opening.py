@@ -11,7 +11,7 @@ from commonplace.app import (
     find_embedder,
     machine_name,
     open_store,
-    redaction_key_beside,
+    redaction_key_for,
     redaction_key_in,
 )
 from commonplace.config.paths import CONFIG
@@ -42,7 +42,7 @@ def open_intents(
         chosen = find_embedder(embedder, known)
         store: Store = open_store(place, env=known)
         return Intents(
-            store, clock=clock, embedder=chosen, secret=redaction_key_beside(place), capacity=most, event_days=days
+            store, clock=clock, embedder=chosen, secret=redaction_key_for(place), capacity=most, event_days=days
         )
     where = context(os.getcwd(), known)
     if embedder == LOCAL:

@@ -14,7 +14,17 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from commonplace.config.decode import At, Block, Misfit, Required, check_name, decode, parse_yaml, read_yaml, waves
+from commonplace.config.decode import (
+    At,
+    ConfigBlock,
+    Misfit,
+    Required,
+    check_name,
+    decode,
+    parse_yaml,
+    read_yaml,
+    waves,
+)
 from commonplace.model.values import Value
 
 TIER = "episodic"  # the default
@@ -29,7 +39,7 @@ Seconds = Annotated[int, Meta(ge=1, le=3_153_600_000, description="a whole numbe
 ImportPath = Annotated[str, Meta(pattern=IMPORT, description="an import path such as package.module:Class")]
 
 
-class _Memory(Block):
+class _Memory(ConfigBlock):
     """The keys that every ``memory`` block has."""
 
     namespace: str | None = None  #: where entries are stored and searched
@@ -51,7 +61,7 @@ class WorkflowMemoryBlock(_Memory):
     handoff: bool = False  #: the phases that depend on this one may read its working memory
 
 
-class PolicyBlock(Block):
+class PolicyBlock(ConfigBlock):
     """What holds for the working memory of a task; None: the workflow's policy decides."""
 
     archive_on_completion: bool | None = None
@@ -68,7 +78,7 @@ class PolicyBlock(Block):
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
-class WorkingMemory(Block):
+class WorkingMemory(ConfigBlock):
     """RFC-0015's limits for the working memory of every task."""
 
     archive_on_completion: bool | None = None
@@ -76,7 +86,7 @@ class WorkingMemory(Block):
     max_total_size_kb: Kilobytes | None = None
 
 
-class EpisodicMemory(Block):
+class EpisodicMemory(ConfigBlock):
     """RFC-0015's limit for the episodic memory of every agent."""
 
     capacity: Entries | None = field(name="capacity_per_agent", default=None)
@@ -97,14 +107,14 @@ class WorkflowMemory(_Memory):
             _check_namespace(name, f"semantic_namespaces[{number}]")
 
 
-class AgentMemoryFile(Block):
+class AgentMemoryFile(ConfigBlock):
     """The ``episodic_memory`` of an agent."""
 
     capacity: Entries | None = None
     pinned_namespaces: tuple[str, ...] = ()
 
 
-class WorkflowAgentFile(Block):
+class WorkflowAgentFile(ConfigBlock):
     """An agent, as the file describes it; the last three keys are carried, not acted on."""
 
     use: ImportPath | None = None
@@ -139,7 +149,7 @@ class AgentBlock(Value):
     pinned_namespaces: tuple[str, ...] = ()  #: what it stores there is pinned
 
 
-class PhaseFile(Block):
+class PhaseFile(ConfigBlock):
     """A phase under ``workflow``."""
 
     title: str = ""
@@ -169,7 +179,7 @@ class Phase(PhaseFile):
     path: str  #: its place in the file, for errors to name
 
 
-class Info(Block):
+class Info(ConfigBlock):
     """The header of the OpenIntent package."""
 
     name: str = ""
@@ -180,7 +190,7 @@ class Info(Block):
 PHASES = "a mapping with a phase in it, such as `research: {assign: researcher}`"
 
 
-class WorkflowFile(Block):
+class WorkflowFile(ConfigBlock):
     """A workflow file; exactly one of ``workflow`` and ``plan`` has the phases."""
 
     openintent: Annotated[str, Meta(pattern=r"^1(\.|$)", description="1.0")] | None = None

@@ -23,8 +23,8 @@ KNOWN = (
     "or MODEL with the base_url of an OpenAI-compatible endpoint"
 )
 NO_MODEL_FILE = (
-    "the embedder 'onnx' needs the absolute path of a model, such as onnx:/PATH/model.onnx with tokenizer.json beside "
-    "it; it no longer means all-MiniLM-L6-v2 by itself"
+    "the embedder 'onnx' needs the absolute path of a model, such as onnx:/PATH/model.onnx with tokenizer.json in the "
+    "same folder; 'onnx' alone no longer means all-MiniLM-L6-v2"
 )
 
 
@@ -63,7 +63,7 @@ def _model_file(path: str) -> str:
 
 
 def _parts(spec: str, *, custom: bool) -> tuple[str, str]:
-    """The provider and the model; at a custom address, whatever is no provider's name is a model's."""
+    """Return the provider and the model; at a custom address, a name that is no provider's is a model's."""
     from commonplace.providers.services import ENDPOINT  # noqa: PLC0415 - not for the built-in one
 
     provider, colon, model = spec.partition(":")
@@ -98,7 +98,7 @@ def _remote(
     key = key_of(provider, api_key_env=api_key_env, custom=custom, env=env)
     address = address_of(provider, base_url=base_url, env=env)
     kinds = {"google": remote.GoogleEmbedder, "ollama": remote.OllamaEmbedder}
-    # A custom address speaks OpenAI's protocol, whatever the provider; Ollama's own is at every address of Ollama's.
+    # A custom address speaks OpenAI's protocol, for any provider; Ollama's own is at every address of Ollama's.
     kind = remote.OpenAIEmbedder if custom and provider != "ollama" else kinds.get(provider, remote.OpenAIEmbedder)
     if kind is remote.GoogleEmbedder:
         headers = {"x-goog-api-key": key.value or ""}

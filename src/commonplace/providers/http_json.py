@@ -66,7 +66,7 @@ class Endpoint:
         tried = 0
         while True:
             try:
-                return self._parsed(self._read(request, until))
+                return self._parse(self._read(request, until))
             except HTTPError as error:
                 tried += 1
                 after = _retry_after(error)
@@ -93,7 +93,7 @@ class Endpoint:
         with self._opener.open(request, timeout=left) as response:
             return _read_all(response, until)
 
-    def _parsed(self, raw: bytes) -> Any:
+    def _parse(self, raw: bytes) -> Any:
         try:
             return json.loads(raw)
         except ValueError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
 TIMEOUT_S = 120.0  # for an answer, with all tries
-#: Tokens to think with, beside those of the answer: providers count both as output, and Anthropic wants more than the
+#: Tokens to think with, added to those of the answer: providers count both as output, and Anthropic wants more than the
 #: 10,000 that its models may think at medium effort.
 ROOM = {"low": 4_096, "medium": 12_288}
 NO_KEY = "none"  # without one the libraries look into the process's environment, which may hold another service's
@@ -51,14 +51,14 @@ def model_of(
     key = key_of(provider, api_key_env=api_key_env, custom=bool(base_url), env=env)
     key.require(f"the model {name!r}")
     address = address_of(provider, base_url=base_url, env=env)
-    # A custom address speaks OpenAI's protocol, whatever the provider.
+    # A custom address speaks OpenAI's protocol, for any provider.
     dialect = ENDPOINT if base_url and provider not in {"openai", "ollama"} else provider
     build = _Recipe(dialect, model, address, key)
     return RemoteModel(name, build, window=window, timeout=timeout, sleep=sleep)
 
 
 def _parts(spec: str, *, custom: bool) -> tuple[str, str]:
-    """The provider and the model; at a custom address, whatever is no provider's name is a model's."""
+    """Return the provider and the model; at a custom address, a name that is no provider's is a model's."""
     provider, _, model = spec.partition(":")
     if provider in SERVICES and model:
         return provider, model
@@ -146,14 +146,14 @@ class RemoteModel:
     @property
     def window(self) -> int | None:
         """As it was given, else as pydantic-ai knows it."""
-        return self._window if self._window is not None else self._shared().context_window
+        return self._window if self._window is not None else self._shared_model().context_window
 
     def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> ModelAnswer:
-        """Answer in at most that many tokens, beside those for thinking.  Raises ``ProviderError``."""
-        model = self._shared()
+        """Answer in at most ``most`` tokens, not counting those for thinking.  Raises ``ProviderError``."""
+        model = self._shared_model()
         return loop.run(self._answer(model, system, prompt, most=most, effort=effort))
 
-    def spoken(self) -> Model:
+    def to_pydantic_model(self) -> Model:
         """Return a new pydantic-ai model, to run an agent on; its connections belong to one event loop."""
         return self._recipe()
 
@@ -163,7 +163,7 @@ class RemoteModel:
         failure.__cause__ = self._cause(error)
         return failure
 
-    def _shared(self) -> Model:
+    def _shared_model(self) -> Model:
         """The model of ``ask``: made once, and not on the loop, where the imports would block all requests."""
         with self._lock:
             self._model = self._model or self._recipe()
@@ -180,7 +180,7 @@ class RemoteModel:
     def _settings(self, model: Model, most: int, effort: Effort) -> ModelSettings:
         thinks = bool(model.profile.get("supports_thinking"))
         if self._recipe.dialect == "anthropic" and effort == "low":
-            thinks = False  # its models think only if they are told to
+            thinks = False  # its models think only if thinking is switched on
         room = ROOM[effort] if thinks else 0
         settings: ModelSettings = {"max_tokens": most + room, "timeout": self._timeout, "max_retries": 0}
         settings["thinking"] = effort if thinks else False
@@ -216,7 +216,7 @@ class RemoteModel:
             raise ProviderError(f"the model {self._name!r} did not answer: its provider filtered the content")
         text = response.text or ""
         if not text and response.finish_reason == "length":
-            raise ProviderError(f"the model {self._name!r} used up {most} tokens before it said anything")
+            raise ProviderError(f"the model {self._name!r} used up {most} tokens before it answered")
         usage = response.usage
         return ModelAnswer(
             text=text,

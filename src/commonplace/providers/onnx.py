@@ -1,8 +1,8 @@
 """Sentence encoders in ONNX files that the user names, on ONNX Runtime in this process.  No service, no download.
 
-The extra ``[onnx]`` brings the runtime and the tokenizer.  A model is a file with ``tokenizer.json`` beside it, as
+The extra ``[onnx]`` brings the runtime and the tokenizer.  A model is a file with ``tokenizer.json`` next to it, as
 ``optimum-cli export onnx`` writes them.  Its vectors are the output ``sentence_embedding`` if it has one, else the mean
-of its tokens, or the first token if ``1_Pooling/config.json`` beside it says so.
+of its tokens, or the first token if ``1_Pooling/config.json`` next to it says so.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _open(path: str) -> _Encoder:
         encoder.encode(["word"])
     except Exception as cause:  # both libraries raise classes without a common base
         reason = f"the model {path!r} cannot be used: {cause}"
-        raise ProviderError(f"{reason}; it needs {TOKENIZER} beside it, and to be a sentence encoder") from cause
+        raise ProviderError(f"{reason}; it must be a sentence encoder with {TOKENIZER} in the same folder") from cause
     return encoder
 
 

@@ -50,7 +50,7 @@ class RemoteEmbedder(ABC):
         self._name = name
         self._model = model
         self._endpoint = endpoint
-        self._asked = dimensions  # shorter vectors than the model's own, if it can
+        self._requested = dimensions  # shorter vectors than the model's own, if it can
         self._dimensions = dimensions or DIMENSIONS.get(_plain(model))
 
     @property
@@ -91,7 +91,7 @@ class RemoteEmbedder(ABC):
         self._dimensions = len(row)
         return array("f", [number / length for number in row])
 
-    def _prefixed(self, batch: list[str], *, query: bool) -> list[str]:
+    def _add_prefix(self, batch: list[str], *, query: bool) -> list[str]:
         prefix = PREFIXES.get(_plain(self._model), ("", ""))[query]
         return [prefix + text for text in batch]
 
@@ -109,8 +109,8 @@ class OpenAIEmbedder(RemoteEmbedder):
 
     def _ask(self, batch: list[str], *, query: bool) -> Any:  # noqa: ARG002 - this protocol has one sort of text
         body: dict[str, object] = {"model": self._model, "input": batch}
-        if self._asked:
-            body["dimensions"] = self._asked
+        if self._requested:
+            body["dimensions"] = self._requested
         return self._endpoint.post("/embeddings", body, hint=f"is {self._model!r} one of its models?")
 
     def _rows(self, answer: Any) -> list[Any]:
@@ -137,9 +137,9 @@ class GoogleEmbedder(RemoteEmbedder):
         common: dict[str, object] = {"model": model}
         if self._model not in PREFIXES:
             common["taskType"] = "RETRIEVAL_QUERY" if query else "RETRIEVAL_DOCUMENT"
-        if self._asked:
-            common["outputDimensionality"] = self._asked
-        texts = self._prefixed(batch, query=query)
+        if self._requested:
+            common["outputDimensionality"] = self._requested
+        texts = self._add_prefix(batch, query=query)
         requests = [{**common, "content": {"parts": [{"text": text}]}} for text in texts]
         path = f"/v1beta/models/{quote(self._model, safe='')}:batchEmbedContents"
         hint = "Google retired text-embedding-004 and has gemini-embedding-001 instead"
@@ -156,9 +156,13 @@ class OllamaEmbedder(RemoteEmbedder):
     batch = 32
 
     def _ask(self, batch: list[str], *, query: bool) -> Any:
-        body: dict[str, object] = {"model": self._model, "input": self._prefixed(batch, query=query), "truncate": True}
-        if self._asked:
-            body["dimensions"] = self._asked
+        body: dict[str, object] = {
+            "model": self._model,
+            "input": self._add_prefix(batch, query=query),
+            "truncate": True,
+        }
+        if self._requested:
+            body["dimensions"] = self._requested
         return self._endpoint.post("/api/embed", body, hint=f"get the model with: ollama pull {self._model}")
 
     def _rows(self, answer: Any) -> list[Any]:

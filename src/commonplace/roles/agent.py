@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from commonplace.agents.loop import Limits, Message, ModelLoop, OnText, Reply, ToolCall, Watch, ignore
+from commonplace.agents.loop import AgentReply, Limits, Message, ModelLoop, ObservedToolCall, OnText, Watch, ignore
 from commonplace.agents.models import AgentModel, load_model
 from commonplace.agents.tool import Tool
 from commonplace.agents.verb_tools import answer_call
@@ -46,7 +46,7 @@ PROMPT_SCHEMA: Mapping[str, Any] = {
 }
 
 
-class Delegate(Value):
+class DelegateAgent(Value):
     """Another agent, as the one that may ask it sees it."""
 
     tool: str  #: the name of the tool that asks it
@@ -64,7 +64,7 @@ class RoleAgent:
         *,
         env: Mapping[str, str],
         watch: Watch = ignore,
-        delegates: Sequence[Delegate] = (),
+        delegates: Sequence[DelegateAgent] = (),
     ) -> None:
         """Prepare an agent with its memory, if it has one.  Raises ``ProviderError`` without its key."""
         self.role = role
@@ -100,7 +100,7 @@ class RoleAgent:
         on_text: OnText = ignore,
         finishing: bool = False,
         tokens: int | None = None,
-    ) -> Reply:
+    ) -> AgentReply:
         """Run to the end of one answer; see ``ModelLoop.run``.  ``tokens`` lowers what the role allows for a run."""
         rails = self.role.guardrails
         most = rails.max_tokens_per_run if tokens is None else min(tokens, rails.max_tokens_per_run)
@@ -114,13 +114,13 @@ class RoleAgent:
         if self.memory is None:
             return []
         blocks = [procedures(self.memory)] if Kind.PROCEDURAL in self.memory.binding.writes else []
-        blocks += [recalled(self.memory, about)] if about.strip() else []
+        blocks += [recall_block(self.memory, about)] if about.strip() else []
         return [block for block in blocks if block]
 
     def _answer(self, name: str, **arguments: Any) -> str:
         return answer_call(self._tools, name, arguments)
 
-    def _delegate_tool(self, delegate: Delegate) -> Tool:
+    def _delegate_tool(self, delegate: DelegateAgent) -> Tool:
         async def ask(**arguments: Any) -> str:
             prompt = arguments.get("prompt")
             if not isinstance(prompt, str) or not prompt.strip():
@@ -134,7 +134,7 @@ class RoleAgent:
 
 @contextmanager
 def open_agent(
-    role: Role, *, env: Mapping[str, str], watch: Watch = ignore, delegates: Sequence[Delegate] = ()
+    role: Role, *, env: Mapping[str, str], watch: Watch = ignore, delegates: Sequence[DelegateAgent] = ()
 ) -> Iterator[RoleAgent]:
     """Open the agent of a role with its memory, if it has one; ``env`` is the process's, without the role's .env."""
     if role.memory is None:
@@ -144,7 +144,7 @@ def open_agent(
         yield RoleAgent(role, held, env=held.env, watch=watch, delegates=delegates)
 
 
-def call_line(call: ToolCall) -> str:
+def call_line(call: ObservedToolCall) -> str:
     """Return a call in one line; memories that were found are counted and not repeated."""
     who = f"{call.agent}: {call.tool}" if call.agent else call.tool
     answer = str(call.answer)
@@ -167,7 +167,7 @@ def procedures(memory: Memory) -> str:
     return _block(PROCEDURES_HEAD, [f"- [{record.category}] {quoted_line(record.content)}" for record in found])
 
 
-def recalled(memory: Memory, about: str) -> str:
+def recall_block(memory: Memory, about: str) -> str:
     """Return the block of memories about a text; empty if there are none.  It does not count as a recall."""
     hits = memory.recall(about, kinds=[Kind.SEMANTIC, Kind.EPISODIC], limit=RECALLED, count=False)
     records = [hit.record for hit in hits if hit.record]

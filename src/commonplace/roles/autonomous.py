@@ -1,4 +1,4 @@
-"""An agent by itself: turn after turn until it calls ``finish_task``, within the steps and tokens that its role allows.
+"""Run an agent without a user until it calls ``finish_task``, within the steps and tokens that its role allows.
 
 Its summary becomes an episode; its session is saved once, at the end, whether it finished or not.
 """
@@ -17,13 +17,13 @@ from commonplace.roles.conversation import Conversation
 from commonplace.roles.memory import RoleMemory
 
 CATEGORY = "autonomous_run"
-UNRECORDED = "what the run came to was not recorded as an episode"
+UNRECORDED = "the result of the run was not recorded as an episode"
 
 OnStep = Callable[[int, int], None]  #: the step that begins, and how many there may be
 
 
 class TaskEnd(Value):
-    """How a run by itself ended."""
+    """How an autonomous run ended."""
 
     summary: str | None  #: what it passed to finish_task; None: it was stopped
     steps: int

@@ -30,7 +30,7 @@ from commonplace.text.cleaning import one_line, slug
 JOB = "role-consolidation"
 LEASE = timedelta(seconds=300)  # a model has two minutes
 ANSWER_TOKENS = 2048
-KNOWN_FACTS = 50  # shown, so that they are not told again
+KNOWN_FACTS = 50  # shown, so that the model does not repeat them
 FACTS_MOST = 10_000  # of one role: all of them
 CATEGORY_WORDS, CATEGORY_CHARS = 3, 40  # more is a sentence that has a colon in it
 ORIGIN = {"source": "consolidation"}
@@ -58,8 +58,8 @@ class Fact(Value):
     replaces: int | None = None  #: the number of the known fact that holds no longer, from 1
 
 
-class Report(Value):
-    """What came of a run."""
+class RoleConsolidationReport(Value):
+    """The result of a run."""
 
     episodes: int = 0  #: that were read and marked
     created: int = 0  #: facts that were new
@@ -69,7 +69,7 @@ class Report(Value):
     notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
-def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) -> Report:
+def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) -> RoleConsolidationReport:
     """Make facts of the oldest episodes that no run has read yet, at most so many.
 
     Raises ``ProviderError`` if the model fails, ``Conflict`` while another process is at it; then nothing is marked.
@@ -78,7 +78,7 @@ def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) ->
     if scope is None:
         raise Forbidden("semantic memory is switched off, so there is nowhere to keep what episodes say")
     if not waiting_episodes(store, scope, clock, most=1):
-        return Report()
+        return RoleConsolidationReport()
     claim = _claim(store, scope, clock)
     with jobs.hold(store, claim, lease=LEASE, clock=clock):
         episodes, known = waiting_episodes(store, scope, clock, most=most), _known_facts(store, scope, clock)
@@ -89,7 +89,7 @@ def consolidate(writer: Writer, binding: Binding, model: Model, *, most: int) ->
         puts = [one.put(dedupe=True) for one in admitted]
         written = writer.apply([*puts, *closing, *_end_changes(binding, scope, episodes, claim, clock)])
     same = sum(outcome.deduped for outcome in written.outcomes)
-    return Report(
+    return RoleConsolidationReport(
         episodes=len(episodes), created=len(admitted) - same, known=same, replaced=len(closing), unread=unread,
         notes=written.notes,
     )  # fmt: skip
@@ -100,19 +100,19 @@ def parse_answer(answer: str, episodes: int) -> tuple[tuple[Fact, ...], tuple[st
     facts: list[Fact] = []
     unread: list[str] = []
     for line in answer.splitlines():
-        told = _bullet.sub("", line.strip())
-        if not told or told.startswith("```"):
+        stripped = _bullet.sub("", line.strip())
+        if not stripped or stripped.startswith("```"):
             continue
-        fact = _fact(told, episodes)
+        fact = _fact(stripped, episodes)
         if fact is None:
-            unread.append(told)
+            unread.append(stripped)
         else:
             facts.append(fact)
     return tuple(facts), tuple(unread)
 
 
-def _fact(told: str, episodes: int) -> Fact | None:
-    category, colon, content = told.partition(":")
+def _fact(stripped: str, episodes: int) -> Fact | None:
+    category, colon, content = stripped.partition(":")
     plain = category.strip().strip("*_`[]").strip()
     if not colon or not plain or len(plain) > CATEGORY_CHARS or len(plain.split()) > CATEGORY_WORDS:
         return None
@@ -134,7 +134,7 @@ def _cut(text: str, ending: re.Pattern[str]) -> tuple[str, re.Match[str] | None]
 
 
 def waiting_episodes(store: Store, scope: Scope, clock: Clock, *, most: int) -> list[Record]:
-    """The episodes that nobody took up yet, oldest first."""
+    """Return the episodes that are not consolidated yet, oldest first."""
     where = Filter(scopes=frozenset({scope}), at=clock(), kinds=frozenset({Kind.EPISODIC}), consolidated=False)
     return store.find(where, order=Order.OLDEST, limit=most)
 
@@ -190,10 +190,10 @@ def _supersede_changes(
 ) -> list[Change]:
     """What closes the known facts that hold no longer.  The model proposes; whether it may be is decided here."""
     closed: dict[str, Change] = {}
-    said = {one_line(record.content).casefold() for record in known}
+    contents = {one_line(record.content).casefold() for record in known}
     for fact, one in zip(facts, admitted, strict=True):
         old = known[fact.replaces - 1] if fact.replaces and fact.replaces <= min(len(known), KNOWN_FACTS) else None
-        if old is None or one_line(one.record.content).casefold() in said:  # what is known already replaces nothing
+        if old is None or one_line(one.record.content).casefold() in contents:  # what is known already replaces nothing
             continue
         newer = max(episode.created_at for episode in _source_episodes(fact, episodes)) >= old.created_at
         if newer and not old.pinned and one.record.trust >= old.trust:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from commonplace.agents.loop import Message, OnText, Reply, ignore, load_messages, repair
+from commonplace.agents.loop import AgentReply, Message, OnText, ignore, load_messages, repair
 from commonplace.agents.models import TEST
 from commonplace.agents.tolerance import Notify, tolerate
 from commonplace.model.records import Kind
-from commonplace.roles.agent import RoleAgent, recalled
+from commonplace.roles.agent import RoleAgent, recall_block
 from commonplace.roles.dialect import MemorySettings
 from commonplace.roles.sessions import Sessions, history_window, new_session, recent_words
 from commonplace.text.cleaning import clean
@@ -19,7 +19,7 @@ INTERRUPTED = "(interrupted)"
 
 
 class Conversation:
-    """Turns of one agent, one after the other, each with what was said before it."""
+    """The turns of one agent, one after the other, each with the history before it."""
 
     def __init__(self, agent: RoleAgent, *, notify: Notify, sessions: Sessions | None = None) -> None:
         """Start a new session, saved where the agent's are by default."""
@@ -43,7 +43,7 @@ class Conversation:
         """Return whether there are memories about the session that was resumed."""
         memory = self.agent.memory
         with tolerate(NO_CONTEXT, notify=self._notify):
-            return bool(memory and self._about and recalled(memory, self._about))
+            return bool(memory and self._about and recall_block(memory, self._about))
         return False
 
     def context(self) -> list[str]:
@@ -52,7 +52,7 @@ class Conversation:
 
     async def say(
         self, prompt: str, *, on_text: OnText = ignore, finishing: bool = False, tokens: int | None = None
-    ) -> Reply:
+    ) -> AgentReply:
         """Run one turn; a turn that fails leaves the history as it was."""
         cleaned, _ = clean(prompt, what="the prompt")
         context: list[str] = []
@@ -64,10 +64,10 @@ class Conversation:
         self.history = history_window(reply.messages, 2 * self._resumable)
         return reply
 
-    def interrupt(self, prompt: str, heard: str) -> None:
+    def interrupt(self, prompt: str, partial: str) -> None:
         """Add a turn that was interrupted to the history, as far as it went."""
         request = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": prompt}]}
-        text = f"{heard} {INTERRUPTED}".strip()
+        text = f"{partial} {INTERRUPTED}".strip()
         response = {"kind": "response", "parts": [{"part_kind": "text", "content": text}]}
         self.history = history_window([*self.history, request, repair(response)], 2 * self._resumable)
 

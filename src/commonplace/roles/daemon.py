@@ -20,7 +20,7 @@ from commonplace.model.values import Value
 from commonplace.roles import autonomous
 from commonplace.roles.agent import RoleAgent
 from commonplace.roles.conversation import Conversation
-from commonplace.roles.triggers import Event, Inbox, Source
+from commonplace.roles.triggers import EventQueue, TriggerEvent, TriggerSource
 
 CATEGORY = "daemon_run"
 EPISODE = "Daemon trigger ({0}): {1}"
@@ -30,7 +30,7 @@ ENDING = "ends after the run that is under way; once more ends it at once"
 FAILED = "the run of {0} failed"
 DROPPED = "what was still waiting is not run: {0}"
 
-Run = Callable[[Event], Awaitable[object]]
+Run = Callable[[TriggerEvent], Awaitable[object]]
 
 
 class WorkerRun(Value):
@@ -50,7 +50,7 @@ class Worker:
         self._notify, self._on_text = notify, on_text
         self._used = 0  # tokens, since it began
 
-    async def run(self, event: Event) -> WorkerRun:
+    async def run(self, event: TriggerEvent) -> WorkerRun:
         """Run the agent at an event, and close its conversation; raises what went wrong."""
         talk, before = Conversation(self.agent, notify=self._notify), self.agent.used
         try:
@@ -65,12 +65,12 @@ class Worker:
         await _in_thread(lambda: created.append(talk.close(*moments)))
         return ran.replace(created=sum(created))
 
-    async def _answer(self, talk: Conversation, event: Event) -> WorkerRun:
+    async def _answer(self, talk: Conversation, event: TriggerEvent) -> WorkerRun:
         reply = await talk.say(event.prompt, on_text=self._on_text, tokens=self._left())
         await self._capture(talk, EPISODE.format(event.trigger, reply.output[:EPISODE_CHARS]), event, CATEGORY)
         return WorkerRun(output=reply.output)
 
-    async def _work(self, talk: Conversation, event: Event) -> WorkerRun:
+    async def _work(self, talk: Conversation, event: TriggerEvent) -> WorkerRun:
         left, most = self._left(), self.agent.role.guardrails.autonomous_token_budget
         budget = min((some for some in (left, most) if some is not None), default=None)
         ended = await autonomous.work(talk, event.prompt, tokens=budget, on_text=self._on_text)
@@ -78,7 +78,7 @@ class Worker:
             await self._capture(talk, ended.summary, event, autonomous.CATEGORY)
         return WorkerRun(output=ended.summary, stopped=ended.stopped)
 
-    async def _capture(self, talk: Conversation, summary: str, event: Event, category: str) -> None:
+    async def _capture(self, talk: Conversation, summary: str, event: TriggerEvent, category: str) -> None:
         await _in_thread(
             lambda: autonomous.capture(
                 self.agent.held, summary, session=talk.id, notify=self._notify, category=category,
@@ -97,7 +97,7 @@ class Worker:
 class Daemon:
     """Sources of events, and what is run at each."""
 
-    def __init__(self, sources: Sequence[Source], run: Run, *, notify: Notify, announce: Notify) -> None:
+    def __init__(self, sources: Sequence[TriggerSource], run: Run, *, notify: Notify, announce: Notify) -> None:
         """``notify`` gets what goes wrong, ``announce`` what is waited for."""
         self._sources, self._run = sources, run
         self._notify, self._announce = notify, announce
@@ -110,7 +110,7 @@ class Daemon:
 
         Raises what a source cannot go on without, and ``CancelledError`` if it had to end at once.
         """
-        inbox = Inbox()
+        inbox = EventQueue()
         watching = [asyncio.ensure_future(source.watch(inbox.offer, self._announce)) for source in self._sources]
         ending = asyncio.ensure_future(self._end.wait())
         self._working = asyncio.ensure_future(self._work(inbox))
@@ -133,7 +133,7 @@ class Daemon:
             self._notify(ENDING)
         self._end.set()
 
-    async def _work(self, inbox: Inbox) -> None:
+    async def _work(self, inbox: EventQueue) -> None:
         while (event := await inbox.take()) is not None:
             self._busy = True
             with tolerate(FAILED.format(event.trigger), notify=self._notify):

@@ -11,11 +11,11 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from commonplace.agents.loop import ToolCall, Watch
+from commonplace.agents.loop import ObservedToolCall, Watch
 from commonplace.agents.tolerance import Notify
 from commonplace.model.errors import CommonplaceError, ConfigError
 from commonplace.model.values import Value
-from commonplace.roles.agent import Delegate, RoleAgent, open_agent
+from commonplace.roles.agent import DelegateAgent, RoleAgent, open_agent
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.dialect import DelegateTool, Role, load
 from commonplace.text.cleaning import slug
@@ -65,7 +65,7 @@ def _load(asking: Role, tool: DelegateTool, file: str, where: str) -> Role:
     """Return the role of a target, with the tool's shared store, and the asking role's model if it has none."""
     path = os.path.join(asking.folder, os.path.expanduser(file))
     if not os.path.isfile(path):
-        raise ConfigError(f"{file!r} is not there", file=asking.file, path=f"{where}.role_file")
+        raise ConfigError(f"{file!r} does not exist", file=asking.file, path=f"{where}.role_file")
     role = load(path)
     role = role.replace(model=role.model or asking.model)
     if tool.shared_memory is None:
@@ -104,7 +104,7 @@ def _check_names(role: Role, found: Sequence[Target]) -> None:
             raise ConfigError(f"has two agents that would be {name!r}", file=role.file, path=role.path("tools"))
 
 
-def delegates(found: Sequence[Target], *, env: Mapping[str, str], watch: Watch, notify: Notify) -> list[Delegate]:
+def delegates(found: Sequence[Target], *, env: Mapping[str, str], watch: Watch, notify: Notify) -> list[DelegateAgent]:
     """Return the delegates that ask these targets; ``env`` is the process's, without any role's .env."""
     shown: set[str] = set()
 
@@ -114,9 +114,9 @@ def delegates(found: Sequence[Target], *, env: Mapping[str, str], watch: Watch, 
             shown.add(sentence)
             notify(sentence)
 
-    def delegate(target: Target) -> Delegate:
+    def delegate(target: Target) -> DelegateAgent:
         ask = partial(_ask, target, env=env, watch=watch, notify=notify_once)
-        return Delegate(tool=target.tool, description=target.description, ask=ask)
+        return DelegateAgent(tool=target.tool, description=target.description, ask=ask)
 
     return [delegate(target) for target in found]
 
@@ -124,7 +124,7 @@ def delegates(found: Sequence[Target], *, env: Mapping[str, str], watch: Watch, 
 async def _ask(target: Target, prompt: str, *, env: Mapping[str, str], watch: Watch, notify: Notify) -> tuple[str, int]:
     """Run a target; an error is a sentence for the agent that asked, and its tokens count all the same."""
 
-    def watch_target(call: ToolCall) -> None:
+    def watch_target(call: ObservedToolCall) -> None:
         watch(call if call.agent else call.replace(agent=target.name))
 
     asked: list[RoleAgent] = []

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from commonplace.config.decode import FILE_BYTES, At, Block, Misfit, Required, decode, parse_yaml, read_yaml
+from commonplace.config.decode import FILE_BYTES, At, ConfigBlock, Misfit, Required, decode, parse_yaml, read_yaml
 from commonplace.config.paths import is_address
 from commonplace.model.binding import Binding, Limit
 from commonplace.model.errors import ConfigError
@@ -44,10 +44,10 @@ Budget = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Backend: TypeAlias = Literal["sqlite", "lancedb", "postgres"]
 
 
-class ModelSettings(Block):
+class ModelSettings(ConfigBlock):
     """Which language model an agent calls."""
 
-    provider: str = ""  #: one of PROVIDERS, or any word beside a base_url
+    provider: str = ""  #: one of PROVIDERS, or any word together with a base_url
     name: str = ""
     base_url: str | None = None  #: another address, which speaks OpenAI's protocol
     api_key_env: str | None = None  #: the variable that holds the key, if not the provider's own
@@ -58,7 +58,7 @@ class ModelSettings(Block):
     def __post_init__(self) -> None:
         """Check the provider and the name, which only make sense together with the address."""
         if self.provider not in PROVIDERS and not self.base_url:
-            allowed = f"should be one of {', '.join(PROVIDERS)}, or have a base_url beside it"
+            allowed = f"should be one of {', '.join(PROVIDERS)}, or come with a base_url"
             raise Misfit("provider", f"{allowed}, not {self.provider!r}")
         if not self.name.strip():
             raise Misfit("name", "is missing")
@@ -77,7 +77,7 @@ class ModelSettings(Block):
         return f"{self.provider}:{self.name}" if self.provider in PROVIDERS else self.name
 
 
-class EmbeddingSettings(Block):
+class EmbeddingSettings(ConfigBlock):
     """The embedder of a role; blank: that of the model's provider."""
 
     provider: Literal["", "local", "onnx", "openai", "anthropic", "google", "ollama"] = ""
@@ -91,7 +91,7 @@ class EmbeddingSettings(Block):
         return bool(self.provider or self.model or self.base_url)
 
 
-class KindSettings(Block):
+class KindSettings(ConfigBlock):
     """One kind of memory; each kind has its own word for ``keep``."""
 
     enabled: bool = True
@@ -116,7 +116,7 @@ class ProceduralSettings(KindSettings):
     keep: Count = field(name="max_procedures", default=100)
 
 
-class ConsolidationSettings(Block):
+class ConsolidationSettings(ConfigBlock):
     """When and how episodes become facts."""
 
     enabled: bool = True
@@ -125,7 +125,7 @@ class ConsolidationSettings(Block):
     model_override: str | None = None  #: PROVIDER:NAME, or a name of the agent's own provider
 
 
-class MemorySettings(Block):
+class MemorySettings(ConfigBlock):
     """The ``memory`` section, every default filled in."""
 
     max_sessions: Count = 10
@@ -145,7 +145,7 @@ class MemorySettings(Block):
         return {kind: settings for kind, settings in every.items() if settings.enabled}
 
 
-class CronTrigger(Block, tag_field="type", tag="cron"):
+class CronTrigger(ConfigBlock, tag_field="type", tag="cron"):
     """Runs by the clock."""
 
     type: ClassVar[str] = "cron"
@@ -155,7 +155,7 @@ class CronTrigger(Block, tag_field="type", tag="cron"):
     autonomous: bool = False
 
 
-class FileWatchTrigger(Block, tag_field="type", tag="file_watch"):
+class FileWatchTrigger(ConfigBlock, tag_field="type", tag="file_watch"):
     """Runs when a file changes."""
 
     type: ClassVar[str] = "file_watch"
@@ -167,7 +167,7 @@ class FileWatchTrigger(Block, tag_field="type", tag="file_watch"):
     autonomous: bool = False
 
 
-class WebhookTrigger(Block, tag_field="type", tag="webhook"):
+class WebhookTrigger(ConfigBlock, tag_field="type", tag="webhook"):
     """Runs when an HTTP request comes in."""
 
     type: ClassVar[str] = "webhook"
@@ -183,15 +183,15 @@ class WebhookTrigger(Block, tag_field="type", tag="webhook"):
 Trigger: TypeAlias = CronTrigger | FileWatchTrigger | WebhookTrigger
 
 
-class SharedMemory(Block):
+class SharedMemory(ConfigBlock):
     """A store that several agents have in common."""
 
     store_path: Required
     max_memories: Count = 1000
-    store_backend: Backend = "sqlite"  #: one for all of them, whatever their own is
+    store_backend: Backend = "sqlite"  #: replaces the backend of each of them
 
 
-class Delegate(Block):
+class Delegate(ConfigBlock):
     """An agent that can be called."""
 
     name: Required
@@ -199,7 +199,7 @@ class Delegate(Block):
     description: str = ""
 
 
-class DelegateTool(Block, tag_field="type", tag="delegate"):
+class DelegateTool(ConfigBlock, tag_field="type", tag="delegate"):
     """The tool by which an agent calls others."""
 
     type: ClassVar[str] = "delegate"
@@ -210,14 +210,14 @@ class DelegateTool(Block, tag_field="type", tag="delegate"):
     shared_memory: SharedMemory | None = None
 
 
-class Autonomy(Block):
-    """How an agent works by itself."""
+class Autonomy(ConfigBlock):
+    """How an autonomous agent works."""
 
     continuation_prompt: str = "Continue with the task. Call finish_task when it is done."
     iteration_delay_seconds: Delay = 0.0
 
 
-class Guardrails(Block):
+class Guardrails(ConfigBlock):
     """What a run may use up."""
 
     max_iterations: Annotated[int, Meta(ge=1, le=10_000)] = 10  #: turns of an autonomous run
@@ -228,19 +228,19 @@ class Guardrails(Block):
     daemon_token_budget: Budget | None = None  #: of everything that a daemon does
 
 
-class ToolSecurity(Block):
+class ToolSecurity(ConfigBlock):
     """What tools may reach."""
 
     restrict_db_paths: bool = True  #: the store has to lie in the data folder
 
 
-class Security(Block):
+class Security(ConfigBlock):
     """What an agent may reach."""
 
     tools: ToolSecurity = ToolSecurity()
 
 
-class Spec(Block):
+class Spec(ConfigBlock):
     """What an agent is: the ``spec`` of its file."""
 
     prompt: Required = field(name="role")
@@ -253,7 +253,7 @@ class Spec(Block):
     security: Security = Security()
 
 
-class Metadata(Block):
+class Metadata(ConfigBlock):
     """What an agent or a flow is called; the last three keys are not used here."""
 
     name: Name
@@ -263,7 +263,7 @@ class Metadata(Block):
     version: Any = None
 
 
-class Envelope(Block):
+class Envelope(ConfigBlock):
     """What is around the spec of a file."""
 
     version: Literal["commonplace/v1", "initrunner/v1"] = field(name="apiVersion", default="commonplace/v1")
@@ -278,7 +278,7 @@ class AgentFile(Envelope):
 
 
 class FlatFile(Spec, kw_only=False):  # its own keys are listed first
-    """A role file without an envelope: the keys of ``Metadata`` are beside those of the spec."""
+    """A role file without an envelope: the keys of ``Metadata`` are next to those of the spec."""
 
     name: Name
     description: str = ""
@@ -420,7 +420,7 @@ def model_settings(spec: str, *, file: str, path: str = "model") -> ModelSetting
 
 
 def environment(role: Role, env: Mapping[str, str], *, home: str) -> dict[str, str]:
-    """The environment of a role: what is set, then ``.env`` beside its file, then the one in the data folder.
+    """Return the environment of a role: the process's, then ``.env`` in its folder, then the one in the data folder.
 
     Neither file overrides what is set already.
     """

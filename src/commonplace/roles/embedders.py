@@ -49,9 +49,9 @@ def check_embedder(role: Role, store: Store, embedder: Embedder) -> None:
 
 def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | None = None) -> EmbedderChoice:
     """Return the embedder of a role; ``stored`` is the one of its store's vectors."""
-    said = role.memory_settings().embeddings
-    if said.is_set:
-        return _named(role, env)
+    settings = role.memory_settings().embeddings
+    if settings.is_set:
+        return _named_embedder(role, env)
     provider = role.model.provider if role.model else ""
     reason = _unusable(role, provider, env)
     derived = LOCAL if reason else provider if provider in DEFAULTS else OPENAI
@@ -101,24 +101,26 @@ def _unusable(role: Role, provider: str, env: Mapping[str, str]) -> str | None:
     """Return why the default embedder of a provider cannot be used here, if so."""
     if provider in {"", "test"}:
         return "the role names no other"
-    if role.model and role.model.base_url:  # what it is told must not go to somebody else
+    if role.model and role.model.base_url:  # its texts must not be sent to another service
         return "the model is at an address of its own, and `embeddings` names none"
     remote, _ = DEFAULTS.get(provider, DEFAULTS[OPENAI])
     return _missing_key(remote, env)
 
 
-def _named(role: Role, env: Mapping[str, str]) -> EmbedderChoice:
+def _named_embedder(role: Role, env: Mapping[str, str]) -> EmbedderChoice:
     """Return the embedder that a role names."""
-    said = role.memory_settings().embeddings
-    provider = said.provider or (role.model.provider if role.model else "")
-    spec = _spec(provider, said.model, custom=bool(said.base_url))
+    settings = role.memory_settings().embeddings
+    provider = settings.provider or (role.model.provider if role.model else "")
+    spec = _spec(provider, settings.model, custom=bool(settings.base_url))
     try:
-        embedder = embedder_of(spec, base_url=said.base_url or None, api_key_env=said.api_key_env or None, env=env)
+        embedder = embedder_of(
+            spec, base_url=settings.base_url or None, api_key_env=settings.api_key_env or None, env=env
+        )
     except InvalidInput as error:
         raise ConfigError(str(error), file=role.file, path=role.path("memory.embeddings")) from error
     remote = spec.partition(":")[0]
-    key = key_of(DEFAULTS.get(remote, (remote, ""))[0], api_key_env=said.api_key_env or None,
-                 custom=bool(said.base_url), env=env)  # fmt: skip
+    key = key_of(DEFAULTS.get(remote, (remote, ""))[0], api_key_env=settings.api_key_env or None,
+                 custom=bool(settings.base_url), env=env)  # fmt: skip
     if key.needed and not key.value:
         note = f"memories are found by their words alone: {spec} needs a key, and {key.variable} is not set"
         return EmbedderChoice(embedder=embedder, notes=(note,))

@@ -53,7 +53,7 @@ def combine(name: str, answers: Mapping[str, str]) -> str:
     """Return several answers as one prompt, each below its agent's name; a single answer stays as it is."""
     spoken = {agent: text for agent, text in answers.items() if text.strip()}
     if not spoken:
-        raise ProviderError(f"agent {name!r} was handed nothing: {', '.join(answers)} said nothing")
+        raise ProviderError(f"agent {name!r} received no prompt: {', '.join(answers)} answered nothing")
     if len(answers) == 1:
         return next(iter(spoken.values()))
     return BREAK.join(f"{agent}:\n{text}" for agent, text in spoken.items())

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from commonplace.config.decode import At, Block, Required, decode, read_yaml, waves
+from commonplace.config.decode import At, ConfigBlock, Required, decode, read_yaml, waves
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 from commonplace.roles import dialect as roles
@@ -36,14 +36,14 @@ AGENTS = 100
 Names: TypeAlias = Annotated[str | tuple[Any, ...], Meta(description="an agent or a list of agents")]
 
 
-class Sink(Block):
+class Sink(ConfigBlock):
     """To which agents an agent hands its answer."""
 
     type: Literal["delegate"]
     target: Names
 
 
-class AgentEntry(Block):
+class AgentEntry(ConfigBlock):
     """An agent of a flow file."""
 
     role: Required  #: its file, from the flow's folder
@@ -51,7 +51,7 @@ class AgentEntry(Block):
     needs: Names = ()
 
 
-class SharedEntry(Block):
+class SharedEntry(ConfigBlock):
     """The store that all agents share, once it is enabled; without a path it is called after the flow."""
 
     enabled: bool = False
@@ -60,7 +60,7 @@ class SharedEntry(Block):
     store_backend: Backend = "sqlite"
 
 
-class FlowSpec(Block):
+class FlowSpec(ConfigBlock):
     """The ``spec`` of a flow file."""
 
     agents: Annotated[Mapping[Name, AgentEntry], Meta(min_length=1, max_length=AGENTS)]
@@ -76,7 +76,7 @@ class FlowFile(Envelope):
     spec: FlowSpec
 
 
-class Member(Value):
+class FlowMember(Value):
     """One agent of a flow."""
 
     name: str  #: what the flow calls it
@@ -91,10 +91,10 @@ class Flow(Value):
     name: str
     description: str = ""
     file: str  #: where it was read from; what an error names
-    members: tuple[Member, ...]  #: in the order of the file
+    members: tuple[FlowMember, ...]  #: in the order of the file
     shared: SharedMemory | None = None  #: the store that all of them have; None: each has its own
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> FlowMember:
         """The agent of that name."""
         return next(member for member in self.members if member.name == name)
 
@@ -128,7 +128,7 @@ class Flow(Value):
             raise ConfigError(reason, file=self.file, path="spec.shared_memory")
         return self.members[0].role.replace(name=self.name, file=self.file, flat=False)
 
-    def changed(self, *, model: ModelSettings | None = None, memory: bool = True) -> Flow:
+    def with_options(self, *, model: ModelSettings | None = None, memory: bool = True) -> Flow:
         """The same flow with another model for all, or without memory."""
 
         def role(given: Role) -> Role:
@@ -151,7 +151,7 @@ def parse(data: Any, *, file: str) -> Flow:
     at = At(file=file)
     described = decode(data, FlowFile, at)
     name, spec = described.metadata.name, described.spec
-    shared = _shared(spec.shared_memory, name)
+    shared = _shared_memory(spec.shared_memory, name)
     members = tuple(_members(spec.agents, at.key("spec.agents")))
     if shared is not None:  # the path is the flow's, so its security counts
         members = tuple(
@@ -165,20 +165,20 @@ def parse(data: Any, *, file: str) -> Flow:
     return flow
 
 
-def _shared(entry: SharedEntry, flow: str) -> SharedMemory | None:
+def _shared_memory(entry: SharedEntry, flow: str) -> SharedMemory | None:
     if not entry.enabled:
         return None
     path = entry.store_path or os.path.join("memory", f"{flow}-shared.db")
     return SharedMemory(store_path=path, max_memories=entry.max_memories, store_backend=entry.store_backend)
 
 
-def _members(agents: Mapping[str, AgentEntry], at: At) -> Iterator[Member]:
+def _members(agents: Mapping[str, AgentEntry], at: At) -> Iterator[FlowMember]:
     folder = os.path.dirname(os.path.abspath(at.file))
     for name, entry in agents.items():
         role = roles.load(os.path.join(folder, entry.role))
         targets = _names(entry.sink.target if entry.sink else (), agents, at.key(f"{name}.sink.target"))
         needs = _names(entry.needs, agents, at.key(f"{name}.needs"))
-        yield Member(name=name, role=role, targets=targets, needs=needs)
+        yield FlowMember(name=name, role=role, targets=targets, needs=needs)
 
 
 def _names(given: str | tuple[Any, ...], agents: Mapping[str, AgentEntry], at: At) -> tuple[str, ...]:

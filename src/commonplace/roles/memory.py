@@ -33,7 +33,7 @@ class LanceStoreFound(Value):
     """What a LanceDB store of the public implementation holds, checked."""
 
     memories: tuple[Arrival, ...]
-    conversations: tuple[transfer.Conversation, ...]  #: oldest first
+    conversations: tuple[transfer.StoredConversation, ...]  #: oldest first
 
 
 class LanceStoreImported(Value):
@@ -76,11 +76,11 @@ class RoleMemory:
         binding = self.role.bind(channel, home=self.home)
         return Memory(self.store, binding, clock=self.clock, embedder=self.embedder, secret=self.secret)
 
-    def consolidate(self, model: Model | None = None) -> role_consolidate.Report:
+    def consolidate(self, model: Model | None = None) -> role_consolidate.RoleConsolidationReport:
         """Make facts of the oldest episodes, by default with the role's own model."""
         settings = self.role.memory_settings().consolidation
-        if not role_consolidate.waiting_episodes(self.store, self.scope, self.clock, most=1):  # then nobody needs a key
-            return role_consolidate.Report()
+        if not role_consolidate.waiting_episodes(self.store, self.scope, self.clock, most=1):  # then no key is needed
+            return role_consolidate.RoleConsolidationReport()
         memory = self.memory(Channel.CONSOLIDATION)
         return role_consolidate.consolidate(
             memory.writer, memory.binding, model or self.model(), most=settings.max_episodes_per_run
@@ -102,7 +102,7 @@ class RoleMemory:
     def reembed(self, *, tell: ProgressCallback = no_progress) -> embedding.EmbeddingReport:
         """Embed every text with the role's embedder; the old vectors answer until all new ones are there.
 
-        An index beside the records is rebuilt, also where nothing had to be embedded.
+        A separate vector index is rebuilt, even if nothing had to be embedded.
         """
         if self.embedder is None:
             raise InvalidInput("this memory was opened without an embedder")
@@ -174,7 +174,7 @@ def consolidation_model(role: Role) -> ModelSettings:
     path = role.path("memory.consolidation.model_override")
     if role.model is None:
         if override is None:
-            raise ConfigError("is missing, so nobody can consolidate", file=role.file, path=role.path("model"))
+            raise ConfigError("is missing; consolidation needs one", file=role.file, path=role.path("model"))
         return model_settings(override, file=role.file, path=path)
     if override is None:
         return role.model
@@ -202,8 +202,8 @@ def role_memory(
 ) -> Iterator[RoleMemory]:
     """Open the memory of a role.
 
-    Without ``embedded`` no embedder is needed: lists, exports and clears work whatever the role says of one.
-    ``anew`` takes the embedder that the role names, whatever the store's vectors come from: for ``reembed``.
+    Without ``embedded`` no embedder is needed: lists, exports and clears work without it.
+    ``anew`` takes the embedder that the role names, not the one of the store's vectors: for ``reembed``.
     """
     known = os.environ if env is None else env
     data = home(known)

@@ -1,7 +1,7 @@
-"""Conversations, stored so that they can be resumed: one document for each session, in its role's scope.
+"""Stored conversations, to resume them: one document for each session, in its role's scope.
 
 Messages are here as JSON has them: nothing of the framework that made them is loaded, so listing is quick.  Secrets are
-taken out before anything is stored, and so is what a role says to its model: whoever resumes gets the role of that day.
+redacted before anything is stored, and the role's prompt is left out: a resumed session gets the role's current one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ID_CHARS = 12
 PREVIEW_CHARS = 80
 UNTITLED = "Untitled"
 MOST = 100_000  # sessions of one scope: all of them
-ASKED_MESSAGES, ASKED_CHARS = 5, 500  # of what the user said last, to recall by
-SPOKEN = ("content", "args")  # where words are; whatever else a message has names things
+ASKED_MESSAGES, ASKED_CHARS = 5, 500  # of the user's last messages, to recall by
+SPOKEN = ("content", "args")  # fields with words; the other fields of a message hold names
 
 
 class SavedSession(Value):
@@ -125,22 +125,22 @@ class Sessions:
     def _where(self, names: frozenset[str] | None = None) -> DocumentFilter:
         return DocumentFilter(scopes=frozenset({self._scope}), kinds=frozenset({DocumentKind.SESSION}), names=names)
 
-    def _redact(self, told: Any, *, words: bool = False) -> Any:
-        """The same without secrets, wherever there are words."""
-        if isinstance(told, str):
-            return redact(told, key=self._secret()).text if words else told
-        if isinstance(told, list):
-            return [self._redact(one, words=words) for one in told]
-        if isinstance(told, dict):
-            return {name: self._redact(one, words=words or name in SPOKEN) for name, one in told.items()}
-        return told
+    def _redact(self, value: Any, *, words: bool = False) -> Any:
+        """Return a value with the secrets in its words redacted."""
+        if isinstance(value, str):
+            return redact(value, key=self._secret()).text if words else value
+        if isinstance(value, list):
+            return [self._redact(one, words=words) for one in value]
+        if isinstance(value, dict):
+            return {name: self._redact(one, words=words or name in SPOKEN) for name, one in value.items()}
+        return value
 
 
 def _from_document(document: Document) -> SavedSession:
-    count, begun = document.metadata.get("messages"), document.metadata.get("preview")
+    count, first = document.metadata.get("messages"), document.metadata.get("preview")
     return SavedSession(
         id=document.name, agent=str(document.metadata.get("agent", "")), updated_at=document.updated_at,
-        messages=count if isinstance(count, int) else 0, preview=begun if isinstance(begun, str) else UNTITLED,
+        messages=count if isinstance(count, int) else 0, preview=first if isinstance(first, str) else UNTITLED,
         content=document.content or "[]",
     )  # fmt: skip
 
@@ -148,24 +148,24 @@ def _from_document(document: Document) -> SavedSession:
 # Messages, as JSON has them
 
 
-def _is_message(told: Any) -> bool:
-    parts = told.get("parts") if isinstance(told, dict) else None
+def _is_message(value: Any) -> bool:
+    parts = value.get("parts") if isinstance(value, dict) else None
     return isinstance(parts, list) and all(isinstance(part, dict) for part in parts)
 
 
 def without_prompts(messages: Sequence[Message]) -> list[Message]:
-    """The messages without what the role says to its model, and without what is empty then."""
+    """Return the messages without the role's prompts, and without those that are empty then."""
     kept = []
     for message in messages:
-        said = {name: told for name, told in message.items() if told is not None and name != "instructions"}
-        said["parts"] = [part for part in message.get("parts", []) if part.get("part_kind") != "system-prompt"]
-        if said["parts"]:
-            kept.append(said)
+        cleaned = {name: value for name, value in message.items() if value is not None and name != "instructions"}
+        cleaned["parts"] = [part for part in message.get("parts", []) if part.get("part_kind") != "system-prompt"]
+        if cleaned["parts"]:
+            kept.append(cleaned)
     return kept
 
 
 def history_window(messages: Sequence[Message], most: int) -> list[Message]:
-    """The last messages, at most so many, from something the user said on.
+    """Return the last messages, at most ``most``, beginning with a message of the user.
 
     A history may not begin with an answer, nor with the results of tools whose calls are cut off: providers refuse it.
     If a single exchange is longer than that, its first and its last words are kept.
@@ -174,10 +174,10 @@ def history_window(messages: Sequence[Message], most: int) -> list[Message]:
     start = next((at for at, message in enumerate(last) if _is_user_turn(message)), None)
     if start is not None:
         return last[start:]
-    begun = next((message for message in reversed(messages) if _is_user_turn(message)), None)
-    if begun is None or not last or most == 1 or not _is_final_answer(last[-1]):
+    first = next((message for message in reversed(messages) if _is_user_turn(message)), None)
+    if first is None or not last or most == 1 or not _is_final_answer(last[-1]):
         return []
-    return [begun, last[-1]]
+    return [first, last[-1]]
 
 
 def _is_user_turn(message: Message) -> bool:
@@ -203,7 +203,7 @@ def user_texts(messages: Sequence[Message]) -> list[str]:
 
 
 def _words(content: Any) -> str:
-    """The text of a prompt, which may be in pieces beside pictures."""
+    """Return the text of a prompt, which may be in pieces between pictures."""
     if isinstance(content, str):
         return content
     pieces = content if isinstance(content, list) else []
@@ -216,6 +216,6 @@ def recent_words(messages: Sequence[Message]) -> str:
 
 
 def preview(messages: Sequence[Message]) -> str:
-    """How the user began, in one line."""
-    begun = next((text for text in map(one_line, user_texts(messages)) if text), UNTITLED)
-    return begun[:PREVIEW_CHARS]
+    """Return the user's first message in one line."""
+    first = next((text for text in map(one_line, user_texts(messages)) if text), UNTITLED)
+    return first[:PREVIEW_CHARS]

@@ -25,7 +25,7 @@ MEMORIES, SESSIONS = "memories", "sessions"  # the tables of a LanceDB store
 SIDES = ("request", "response")  # who says a message: the user and tools, or the model
 
 
-class Entry(Value):
+class MemoryEntry(Value):
     """A memory as a file has it."""
 
     content: str = ""
@@ -36,7 +36,7 @@ class Entry(Value):
     metadata: Mapping[str, Json] = {}
 
 
-class Conversation(Value):
+class StoredConversation(Value):
     """A session, as it was saved last."""
 
     id: str
@@ -83,7 +83,7 @@ def _arrival(number: int, row: Any) -> Arrival:
     if not isinstance(row, dict):
         raise InvalidInput(f"{place}: expected an object, not {row!r}")
     try:
-        entry: Entry = decode(Entry, {name: row[name] for name in Entry.fields if row.get(name)})
+        entry: MemoryEntry = decode(MemoryEntry, {name: row[name] for name in MemoryEntry.fields if row.get(name)})
     except InvalidInput as error:
         raise InvalidInput(f"{place}: {error}") from error
     draft = Draft(
@@ -114,9 +114,9 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Arrival]:
         yield arrival.replace(draft=arrival.draft.replace(ref=ref))
 
 
-def read_conversations(rows: Iterable[Mapping[str, Any]]) -> Sequence[Conversation]:
+def read_conversations(rows: Iterable[Mapping[str, Any]]) -> Sequence[StoredConversation]:
     """Return the sessions of a table, oldest first: of each the row that was saved last, which repeats the others."""
-    newest: dict[str, Conversation] = {}
+    newest: dict[str, StoredConversation] = {}
     for row in rows:
         found = _conversation(row)
         held = newest.get(found.id)
@@ -127,7 +127,7 @@ def read_conversations(rows: Iterable[Mapping[str, Any]]) -> Sequence[Conversati
     return sorted(newest.values(), key=lambda one: (one.at, one.id))
 
 
-def _conversation(row: Mapping[str, Any]) -> Conversation:
+def _conversation(row: Mapping[str, Any]) -> StoredConversation:
     name, agent = row["session_id"], row["agent_name"]
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(f"a session has the id {name!r}, which names nothing")
@@ -139,7 +139,7 @@ def _conversation(row: Mapping[str, Any]) -> Conversation:
         raise InvalidInput(
             f"the session {name!r} has messages that are no list of requests and responses, each with its parts"
         )
-    return Conversation(id=name, agent=agent, at=at, messages=tuple(messages))
+    return StoredConversation(id=name, agent=agent, at=at, messages=tuple(messages))
 
 
 def _is_message(message: Any) -> bool:

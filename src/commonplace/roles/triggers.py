@@ -33,7 +33,7 @@ HINT = "{0} triggers need {1}: pip install 'commonplace[daemon]'"
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 
-class Event(Value):
+class TriggerEvent(Value):
     """An event of a trigger, and the prompt for the agent."""
 
     trigger: str  #: cron, file_watch or webhook
@@ -43,19 +43,19 @@ class Event(Value):
     key: str = ""  #: a second event with this key, while the first still waits, is dropped; empty: none is
 
 
-Offer: TypeAlias = Callable[[Event], bool]  #: whether it was taken
+Offer: TypeAlias = Callable[[TriggerEvent], bool]  #: whether it was taken
 
 
-class Inbox:
+class EventQueue:
     """Events that wait, in the order in which they came."""
 
     def __init__(self, *, most: int = WAITING) -> None:
         self._news = asyncio.Event()
         self._most = most
         self._closed = False
-        self._events: deque[Event] = deque()
+        self._events: deque[TriggerEvent] = deque()
 
-    def offer(self, event: Event) -> bool:
+    def offer(self, event: TriggerEvent) -> bool:
         """Add an event, unless there are too many; returns whether it was taken.  One that waits is not added twice."""
         if self._closed or len(self._events) >= self._most:
             return False
@@ -71,7 +71,7 @@ class Inbox:
         self._news.set()
         return left
 
-    async def take(self) -> Event | None:
+    async def take(self) -> TriggerEvent | None:
         """Return the next event as soon as there is one; None at the end."""
         while not self._events and not self._closed:
             self._news.clear()
@@ -79,7 +79,7 @@ class Inbox:
         return self._events.popleft() if self._events else None
 
 
-class Source(Protocol):
+class TriggerSource(Protocol):
     """A source of events."""
 
     async def watch(self, offer: Offer, announce: Notify) -> None:
@@ -88,11 +88,11 @@ class Source(Protocol):
 
 def sources(
     role: Role, *, home: str, env: Mapping[str, str], clock: Clock, sleep: Sleep, agent: str = ""
-) -> list[Source]:
+) -> list[TriggerSource]:
     """Return the sources of a role's triggers, each checked as far as it can be without waiting for anything."""
 
-    def source(trigger: Trigger, path: str) -> Source:
-        place = Place(role=role, path=path, agent=agent, home=home)
+    def source(trigger: Trigger, path: str) -> TriggerSource:
+        place = TriggerPlace(role=role, path=path, agent=agent, home=home)
         match trigger:
             case CronTrigger():
                 return CronSource(trigger, place, clock=clock, sleep=sleep)
@@ -104,7 +104,7 @@ def sources(
     return [source(trigger, role.path(f"triggers[{number}]")) for number, trigger in enumerate(role.triggers)]
 
 
-class Place(Value):
+class TriggerPlace(Value):
     """Where a trigger stands."""
 
     role: Role
@@ -130,16 +130,16 @@ class Place(Value):
 class CronSource:
     """The clock.  A tick that was missed is made up for once, however many there were, and none comes twice."""
 
-    def __init__(self, trigger: CronTrigger, place: Place, *, clock: Clock, sleep: Sleep) -> None:
+    def __init__(self, trigger: CronTrigger, place: TriggerPlace, *, clock: Clock, sleep: Sleep) -> None:
         self._trigger, self._place = trigger, place
         self._clock, self._sleep = clock, sleep
         self._after(clock())  # raises now if it is no schedule
 
     async def watch(self, offer: Offer, announce: Notify) -> None:
-        """See ``Source``."""
+        """See ``TriggerSource``."""
         trigger, due = self._trigger, self._after(self._clock())
         announce(self._place.line(f"cron {trigger.schedule} ({trigger.timezone}), next at {due.isoformat()}"))
-        event = Event(
+        event = TriggerEvent(
             trigger=trigger.type, prompt=trigger.prompt, autonomous=trigger.autonomous, agent=self._place.agent,
             key=f"{self._place.agent}/{self._place.path}",
         )  # fmt: skip
@@ -155,7 +155,7 @@ class CronSource:
             from cronsim import CronSim, CronSimError  # noqa: PLC0415 - the extra
         except ImportError as error:
             raise self._place.missing("cron", error) from error
-        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - nobody else needs it
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 - only this trigger needs it
 
         schedule, zone = self._trigger.schedule, self._trigger.timezone
         try:
@@ -174,19 +174,19 @@ class CronSource:
 class FileSource:
     """Files.  One that changes is one event, when it has been left alone for a while; what is deleted is none."""
 
-    def __init__(self, trigger: FileWatchTrigger, place: Place) -> None:
+    def __init__(self, trigger: FileWatchTrigger, place: TriggerPlace) -> None:
         self._trigger, self._place = trigger, place
         folder = place.role.folder
         self._paths = [os.path.normpath(os.path.join(folder, os.path.expanduser(path))) for path in trigger.paths]
         for path in self._paths:
             if not os.path.exists(path):
-                raise place.error(f"{path!r} is not there", "paths")
+                raise place.error(f"{path!r} does not exist", "paths")
         self._endings = tuple(_ending(one) for one in trigger.extensions)
         self._lost: set[str] = set()  # of what is watched, what was deleted or replaced
         self._own = os.path.realpath(place.home) + os.sep  # a run writes there: it would set itself off for ever
 
     async def watch(self, offer: Offer, announce: Notify) -> None:
-        """See ``Source``."""
+        """See ``TriggerSource``."""
         try:
             from watchfiles import DefaultFilter, awatch  # noqa: PLC0415 - the extra
         except ImportError as error:
@@ -195,12 +195,12 @@ class FileSource:
         if self._trigger.process_existing:
             for path in self._existing(self._paths, DefaultFilter()):
                 offer(self._event(path))
-        wanted, waiting = self._filter(DefaultFilter()), dict[str, asyncio.TimerHandle]()
+        is_wanted, waiting = self._filter(DefaultFilter()), dict[str, asyncio.TimerHandle]()
         new: list[str] = []  # of what is watched, what was replaced since
         try:
             while True:
                 known, self._lost = self._identities(), set()
-                looking = awatch(*self._paths, watch_filter=wanted, yield_on_timeout=True, rust_timeout=LOOK_MS)
+                looking = awatch(*self._paths, watch_filter=is_wanted, yield_on_timeout=True, rust_timeout=LOOK_MS)
                 async with aclosing(looking) as noticed:
                     async for changes in noticed:
                         found = {path for _, path in changes} | set(self._existing(new, DefaultFilter()))
@@ -235,9 +235,9 @@ class FileSource:
     def _identities(self) -> dict[str, tuple[int, int] | None]:
         return {path: _identity(path) for path in self._paths}
 
-    def _event(self, path: str) -> Event:
+    def _event(self, path: str) -> TriggerEvent:
         trigger = self._trigger
-        return Event(
+        return TriggerEvent(
             trigger=trigger.type, prompt=trigger.prompt_template.replace("{path}", path),
             autonomous=trigger.autonomous, agent=self._place.agent,
             key=f"{self._place.agent}/{self._place.path}/{path}",
@@ -246,27 +246,29 @@ class FileSource:
     def _filter(self, usual: Callable[[Change, str], bool]) -> Callable[[Change, str], bool]:
         from watchfiles import Change  # noqa: PLC0415 - see watch
 
-        def wanted(change: Change, path: str) -> bool:
+        def is_wanted(change: Change, path: str) -> bool:
             if change == Change.deleted and path in self._paths:
                 self._lost.add(path)  # another one may have its number by now
-            return change != Change.deleted and usual(change, path) and self._wanted(path) and not os.path.isdir(path)
+            return (
+                change != Change.deleted and usual(change, path) and self._is_watched(path) and not os.path.isdir(path)
+            )
 
-        return wanted
+        return is_wanted
 
-    def _wanted(self, path: str) -> bool:
+    def _is_watched(self, path: str) -> bool:
         ends = not self._endings or path.lower().endswith(self._endings)
         return ends and not os.path.realpath(path).startswith(self._own)
 
     def _existing(self, tops: Iterable[str], usual: Callable[[Change, str], bool]) -> Iterator[str]:
         """Return the files that exist, in the order of their names."""
-        wanted = self._filter(usual)
+        is_wanted = self._filter(usual)
         from watchfiles import Change  # noqa: PLC0415 - see watch
 
         for top in tops:
             found = [top] if os.path.isfile(top) else [
                 os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names
             ]  # fmt: skip
-            yield from (path for path in sorted(found) if wanted(Change.added, path))
+            yield from (path for path in sorted(found) if is_wanted(Change.added, path))
 
     def _only(self) -> str:
         return f" ({', '.join(self._endings)})" if self._endings else ""
@@ -288,7 +290,7 @@ def _ending(extension: str) -> str:
 class WebhookSource:
     """Calls.  See ``webhook`` for what is refused."""
 
-    def __init__(self, trigger: WebhookTrigger, place: Place, *, env: Mapping[str, str]) -> None:
+    def __init__(self, trigger: WebhookTrigger, place: TriggerPlace, *, env: Mapping[str, str]) -> None:
         self._trigger, self._place = trigger, place
         if not trigger.path.startswith("/") or "{" in trigger.path:
             raise place.error(f"should begin with a slash and have no braces, not {trigger.path!r}", "path")
@@ -300,7 +302,7 @@ class WebhookSource:
             raise place.error(reason, "host")
 
     async def watch(self, offer: Offer, announce: Notify) -> None:
-        """See ``Source``."""
+        """See ``TriggerSource``."""
         try:
             from commonplace.roles.webhook import webhook  # noqa: PLC0415 - the extra
         except ImportError as error:
@@ -309,7 +311,7 @@ class WebhookSource:
 
         def accept(prompt: str) -> bool:
             agent = self._place.agent
-            return offer(Event(trigger=trigger.type, prompt=prompt, autonomous=trigger.autonomous, agent=agent))
+            return offer(TriggerEvent(trigger=trigger.type, prompt=prompt, autonomous=trigger.autonomous, agent=agent))
 
         try:
             async with webhook(trigger, self._secret, accept) as url:

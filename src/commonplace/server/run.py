@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from commonplace.app import configured_embedder, open_app, open_store, redaction_key_beside
+from commonplace.app import configured_embedder, open_app, open_store, redaction_key_for
 from commonplace.config.paths import CONFIG
 from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
@@ -90,7 +90,7 @@ def open_services(
         where = context(os.getcwd(), env)
         store, own = open_store(settings.store, env=env), None
         embedder = configured_embedder(where.user_settings, env, file=os.path.join(where.home, CONFIG))
-        secret = redaction_key_beside(settings.store)
+        secret = redaction_key_for(settings.store)
     services = Services(
         settings=settings, keys=Keys(store), is_stopping=is_stopping,
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),

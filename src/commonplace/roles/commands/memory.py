@@ -102,7 +102,7 @@ def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: 
         print_text(NO_STORE)
         return OK
     label = f"{kind} memories" if kind else "all memory data" if what == "all" else what
-    if not force and not _agreed(f"Clear {label} for {role.name}?"):
+    if not force and not _confirm(f"Clear {label} for {role.name}?"):
         print_text(ABORTED)
         return OK
     sessions = memories = 0
@@ -120,14 +120,14 @@ def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: 
     return OK
 
 
-def _agreed(question: str) -> bool:
-    """Ask, and read the answer wherever it comes from; where there is none, nothing is guessed."""
+def _confirm(question: str) -> bool:
+    """Ask the user; raise ``InvalidInput`` where there is no answer to read."""
     try:
         return click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise InvalidInput(f"{question} Nobody can be asked here; --force says yes") from None
+        raise InvalidInput(f"{question} There is no terminal to answer on; --force confirms") from None
 
 
 @click.command(cls=Command)
@@ -203,7 +203,7 @@ def import_(role: str, file: str, as_json: bool) -> int:
 @_role
 @json_option
 def consolidate(role: str, as_json: bool) -> int:
-    """Turn episodes into facts with the role's model, whatever its consolidation interval is.
+    """Turn episodes into facts with the role's model, at any consolidation interval.
 
     If the model fails, nothing is marked as done.
 

@@ -15,7 +15,7 @@ from commonplace.roles.memory import RoleMemory
 from commonplace.roles.verbs import list_memories
 
 HELP = """\
-/memory view    what the agent is told of its memory before it answers
+/memory view    the memory that the agent sees before it answers
 /memory list    the newest memories
 /memory clear   erase every memory of this agent's store, for good
 /help           this
@@ -23,7 +23,7 @@ HELP = """\
 Ctrl-C interrupts an answer, not the conversation."""
 MEMORY = "say /memory view, /memory list or /memory clear"
 NO_MEMORY = "this agent has no memory"
-NO_CONTEXT = "The agent is told nothing of its memory yet: there are no procedures, and nothing was recalled."
+NO_CONTEXT = "The agent sees no memory yet: there are no procedures, and nothing was recalled."
 INTERRUPTED = "the answer was interrupted; say /quit to end the conversation"
 AT_PROMPT = "say /quit or press Ctrl-D to end the conversation"
 LISTED = 20
@@ -35,11 +35,11 @@ T = TypeVar("T")
 def run_interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that Ctrl-C cancels at once.  Raises ``KeyboardInterrupt`` then.
 
-    The handler is the loop's own, which wakes it.  Python's waits until the loop wakes by itself if the signal comes
-    just before it goes to sleep: for the whole answer, that is.
+    The handler is the loop's own, which wakes it.  Python's waits until the loop wakes if the signal comes just
+    before it goes to sleep: for the whole answer, that is.
     """
 
-    async def watched() -> T:
+    async def run_with_handler() -> T:
         loop, running = asyncio.get_running_loop(), asyncio.ensure_future(work)
         with suppress(NotImplementedError):  # on Windows there is Python's only
             loop.add_signal_handler(signal.SIGINT, running.cancel)
@@ -50,7 +50,7 @@ def run_interruptible(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T
                 loop.remove_signal_handler(signal.SIGINT)
 
     try:
-        return runner.run(watched())
+        return runner.run(run_with_handler())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
@@ -93,17 +93,17 @@ class Repl:
 
     def _turn(self, runner: asyncio.Runner, prompt: str) -> None:
         """Answer once.  An error is printed, and the conversation continues."""
-        heard: list[str] = []
+        pieces: list[str] = []
 
         def on_text(piece: str) -> None:
-            heard.append(piece)
+            pieces.append(piece)
             self._terminal.write(piece)
 
         try:
             reply = run_interruptible(runner, self._talk.say(prompt, on_text=on_text))
         except KeyboardInterrupt:
             self._terminal.end()
-            self._talk.interrupt(prompt, "".join(heard))
+            self._talk.interrupt(prompt, "".join(pieces))
             self._talk.save()
             self._terminal.warn(INTERRUPTED)
         except CommonplaceError as error:

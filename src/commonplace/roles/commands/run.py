@@ -63,7 +63,7 @@ def run(role: str | None, **options: Any) -> int:
       commonplace run --no-memory
     """
     chosen = RunOptions(**options)
-    described = _described(role, chosen)
+    described = _load_described(role, chosen)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # what libraries say to programmers; -W and PYTHONWARNINGS show it
     return _run_flow(described, chosen) if isinstance(described, Flow) else _run_role(described, chosen)
@@ -88,7 +88,7 @@ class RunOptions(Value):
         if self.daemon and (self.prompt or self.interactive or self.autonomous or self.resume):
             raise InvalidInput("--daemon waits for its triggers: leave out --prompt, -i, -a and --resume")
         if self.autonomous and self.interactive:
-            raise InvalidInput("--autonomous works by itself, --interactive with you: say one of them")
+            raise InvalidInput("--autonomous and --interactive exclude each other: choose one of them")
         if self.autonomous and self.prompt is None:
             raise InvalidInput("--autonomous needs a task: say it with --prompt")
         if not self.autonomous and (self.max_iterations or self.token_budget):
@@ -97,14 +97,14 @@ class RunOptions(Value):
             raise InvalidInput("--resume needs the memory that --no-memory leaves out")
 
 
-def _described(file: str | None, options: RunOptions) -> Role | Flow:
+def _load_described(file: str | None, options: RunOptions) -> Role | Flow:
     model = model_settings(options.model, file="commonplace run", path="--model") if options.model else None
     if file is None:
         chosen = model or model_settings(_default_model(os.environ), file="commonplace run", path="--model")
         return ephemeral(chosen, prompt=PROMPT, memory=not options.no_memory)
     described = load(file)
     if isinstance(described, Flow):
-        return described.changed(model=model, memory=not options.no_memory)
+        return described.with_options(model=model, memory=not options.no_memory)
     if model is not None:
         described = described.replace(model=model)
     return described.replace(memory=None) if options.no_memory else described

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-from commonplace.agents.loop import ToolCall
+from commonplace.agents.loop import ObservedToolCall
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import plural
 from commonplace.cli.terminal import print_note, print_text
@@ -25,7 +25,7 @@ from commonplace.roles.dialect import Role
 from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.sessions import user_texts
-from commonplace.roles.triggers import Event, sources
+from commonplace.roles.triggers import TriggerEvent, sources
 from commonplace.text.cleaning import one_line
 
 CREATED = "Created {0} semantic memories from episodic data."
@@ -37,7 +37,7 @@ TRUNCATED = "the answer was cut off: the model used up its tokens"
 def open_watched_agent(role: Role, screen: Screen, name: str = "") -> Iterator[RoleAgent]:
     """Open the agent of a role with its memory; ``name`` is its name in a flow."""
 
-    def watch(call: ToolCall) -> None:
+    def watch(call: ObservedToolCall) -> None:
         screen.print_call(call if call.agent or not name else call.replace(agent=name))
 
     below = delegates(targets(role), env=os.environ, watch=watch, notify=print_note)
@@ -112,7 +112,7 @@ def run_daemon(agent: RoleAgent, screen: Screen) -> int:
     """Wait for triggers, until a signal ends it."""
     worker = Worker(agent, notify=screen.warn, on_text=screen.write)
 
-    async def run(event: Event) -> None:
+    async def run(event: TriggerEvent) -> None:
         try:
             ran = await worker.run(event)
         finally:
@@ -127,7 +127,7 @@ def run_daemon(agent: RoleAgent, screen: Screen) -> int:
 def _serve(agents: Sequence[tuple[RoleAgent, str]], run: Run, screen: Screen) -> int:
     """Run something at every trigger of these agents."""
 
-    async def announce(event: Event) -> None:
+    async def announce(event: TriggerEvent) -> None:
         who = f"{event.agent}: {event.trigger}" if event.agent else event.trigger
         prompt = one_line(event.prompt)
         screen.print_dim(f"{who}: {prompt[: SHOWN_CHARS - 3] + '...' if len(prompt) > SHOWN_CHARS else prompt}")
@@ -180,7 +180,7 @@ def run_flow_daemon(flow: Flow, agents: Mapping[str, RoleAgent], screen: Screen)
     """Run a flow at every trigger of its agents, from that agent on."""
     workers = {name: Worker(agent, notify=screen.warn) for name, agent in agents.items()}
 
-    async def run(event: Event) -> None:
+    async def run(event: TriggerEvent) -> None:
         async def ask(name: str, prompt: str) -> str:
             alone = event.autonomous and name == event.agent
             ran = await workers[name].run(event.replace(agent=name, prompt=prompt, autonomous=alone))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from commonplace.agents.loop import ToolCall
+from commonplace.agents.loop import ObservedToolCall
 from commonplace.cli.terminal import print_note, print_text, visible
 from commonplace.roles.agent import call_line
 from commonplace.text.cleaning import one_line
@@ -80,7 +80,7 @@ class Screen:
         for name, text in answers.items():
             self.say(f"{name}:\n{text}" if len(answers) > 1 else text)
 
-    def print_call(self, call: ToolCall) -> None:
+    def print_call(self, call: ObservedToolCall) -> None:
         """Print a tool call in one dim line."""
         self.end()
         self.print_dim(call_line(call))

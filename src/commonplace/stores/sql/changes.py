@@ -51,6 +51,7 @@ from commonplace.stores.rows import (
     insert_sql,
     micros,
     row_record,
+    row_records,
     scope_at,
     select_list,
     stored_row,
@@ -333,7 +334,7 @@ def _supersede(db: Db, change: Supersede) -> Outcome:
 
 def _matching(db: Db, where: Filter) -> list[Record]:
     condition, values = filter_sql(db, where, "r")
-    return [row_record(row) for row in db.every(f"{_SELECT} where {condition} order by r.id", values)]
+    return row_records(db.every(f"{_SELECT} where {condition} order by r.id", values))
 
 
 def _require(db: Db, change: Require) -> Outcome:

@@ -17,7 +17,7 @@ from commonplace.model.queries import Filter, Match, Query, Survey, Vector
 from commonplace.model.records import Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
-from commonplace.stores.rows import Sql, moment, row_record, scope_at, select_list
+from commonplace.stores.rows import Sql, moment, row_records, scope_at, select_list
 from commonplace.stores.scoring import (
     CANDIDATES_EACH,
     CANDIDATES_LEAST,
@@ -150,7 +150,8 @@ def _records_sql(db: Db, entries: Collection[int]) -> list[Sql]:
 
 
 def _records(rows: Iterable[tuple[Any, ...]]) -> dict[int, Record]:
-    return {row[0]: row_record(row[1:]) for row in rows}
+    found = list(rows)
+    return dict(zip([row[0] for row in found], row_records([row[1:] for row in found]), strict=True))
 
 
 def _chunks(db: Db, entries: Collection[int]) -> dict[int, Chunk]:

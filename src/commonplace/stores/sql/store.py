@@ -15,7 +15,7 @@ from commonplace.model.ports import EmbedderIdentity, Measure, Tally, Unembedded
 from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
-from commonplace.stores.rows import FILE, micros, row_record, scope_at, select_list
+from commonplace.stores.rows import FILE, micros, row_records, scope_at, select_list
 from commonplace.stores.sql import changes, search, vectors
 from commonplace.stores.sql.filters import filter_sql, order_sql, rows_limit, rows_of, scopes_below
 
@@ -167,7 +167,7 @@ def _find(db: Db, where: Filter, order: Order, limit: int) -> list[Record]:
         f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
         f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
     )
-    return [row_record(row) for row in db.every(sql, [*moments, *values, rows_limit(limit)])]
+    return row_records(db.every(sql, [*moments, *values, rows_limit(limit)]))
 
 
 def _files(db: Db, folder: str, records: Collection[str] | None) -> list[FileState]:
