@@ -155,7 +155,7 @@ def test_a_failed_consolidation_is_no_success(cli):
     assert "failed: consolidate memory: " in jobs
     assert "2 tries left" in jobs
     assert "it is tried again from 20" in jobs
-    assert "failed; `commonplace status --jobs` says why" in cli.ok("status").err
+    assert "failed; `commonplace status --jobs` shows why" in cli.ok("status").err
     assert cli("consolidate").code == 1  # it waits to be tried again, which is not "nothing to do"
 
 
@@ -216,7 +216,7 @@ def test_learning_in_the_background_outlives_its_caller(learning):
     session(learning, "s1", "We use pnpm in this repository, not npm.")
     began = time.monotonic()
     done = subprocess.run([COMMAND, "learn", "--background"], capture_output=True, text=True, check=True, timeout=30)
-    assert "goes on in the background" in done.stdout
+    assert "continues in the background" in done.stdout
     deadline = time.monotonic() + 30
     while not (FOLDER / "MEMORY.md").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -70,7 +70,7 @@ def test_init_makes_a_commented_config_and_a_readme(outside):
     assert (made["made"], made["folder"]) == (True, str(config.parent))
     assert f"project: {made['project']}" in config.read_text()
     assert config.read_text().count("# ") >= 5
-    assert "May be committed" in (config.parent / "README.md").read_text()
+    assert "You can commit" in (config.parent / "README.md").read_text()
     before = config.read_bytes()
     assert "exists already" in outside.ok("init").out
     assert config.read_bytes() == before

@@ -113,7 +113,7 @@ def test_doctor_sees_files_that_are_gone_at_once(cli):
         cli.add(f"Lesson {number}", "principles")
     shutil.rmtree(cli.folder / "work/.commonplace/principles")
     done = cli("doctor")
-    assert (done.code, "5 files of the project memory are gone at once" in done.out) == (1, True)
+    assert (done.code, "5 files of the project memory are missing at once" in done.out) == (1, True)
     assert cli.ok("status", "--json").json["problems"]
 
 

@@ -91,7 +91,7 @@ def test_many_missing_files_are_a_note(opened, kept):
     assert len(brief.hits) == 5
     assert brief.notes == (
         (
-            "5 files of the project memory are gone at once; their records were kept. "
+            "5 files of the project memory are missing at once; their records were not archived. "
             "`commonplace sync --accept-missing` archives them"
         ),
     )
@@ -115,7 +115,7 @@ def test_a_folder_that_is_gone_does_not_silence_the_memory(opened, kept, folder)
     brief = opened.recall("pnpm")
 
     assert texts(brief) == ["Use pnpm, not npm"]
-    assert "were not looked at: the folder" in brief.notes[0]
+    assert "were not synced: the folder" in brief.notes[0]
     assert opened.memory.get(record.id).archived_at is None
 
 
@@ -198,7 +198,7 @@ def test_a_note_says_whose_files_it_is_about(opened, desk):
     for path in (desk.root / "home" / "assistant" / "preferences").iterdir():
         path.unlink()
 
-    assert opened.recall("mine").notes[0].startswith("5 files of the assistant memory are gone at once")
+    assert opened.recall("mine").notes[0].startswith("5 files of the assistant memory are missing at once")
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def fate(opened):
     """What became of the one thing that a session was shown."""
 
     def fate(session="s1"):
-        [only] = receipts.session_use(opened.memory, session).fates
+        [only] = receipts.session_use(opened.memory, session).uses
         return only
 
     return fate
@@ -114,7 +114,7 @@ def test_a_store_that_can_only_be_read_is_a_note(opened, tmp_path, folder):
     name, notes = receipts.save_brief_receipt(opened, injection, session="s")
 
     assert name is None
-    assert notes == ("no receipt of this brief was kept: the disk is read-only",)
+    assert notes == ("no receipt of this brief was saved: the disk is read-only",)
 
 
 @pytest.mark.parametrize("session", [" \n", "s" * 300])
@@ -192,7 +192,7 @@ def test_another_artifact_is_not_the_summary(opened, folder, shown, said):
     said("By memory://root/MEMORY.md and skills/deploy/SKILL.md it is so.")
     report = receipts.session_use(opened.memory, "s1")
 
-    assert report.fates[0].cited == ()
+    assert report.uses[0].cited == ()
     assert report.others == ("memory://root/MEMORY.md", "memory://root/skills/deploy/SKILL.md")
 
 
@@ -256,7 +256,7 @@ def test_a_receipt_tells_what_a_session_has_recalled(opened, kept, recalled, sai
     report = receipts.session_use(opened.memory, "s1")
 
     assert (notes, [(one.name, one.what, one.tokens) for one in report.shown]) == ((), [(name, "recall", 12)])
-    assert [(fate.item.id, fate.cited) for fate in report.fates] == [(record.id, ("1",))]
+    assert [(fate.item.id, fate.cited) for fate in report.uses] == [(record.id, ("1",))]
     assert "pnpm" not in repr(documents(opened))
 
 
@@ -286,5 +286,5 @@ def test_a_store_that_takes_nothing_answers_a_recall_all_the_same(kept, recalled
     """With a note instead of a receipt."""
     kept("We use pnpm in this repository")
     store = ReadOnly(str(tmp_path / "other.db"))
-    assert recalled(store=store) == (None, ("no receipt of this recall was kept: the disk is read-only",))
+    assert recalled(store=store) == (None, ("no receipt of this recall was saved: the disk is read-only",))
     store.close()

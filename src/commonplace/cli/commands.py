@@ -102,7 +102,7 @@ def root(store: str | None) -> None:
     """
     if store == "":
         raise click.UsageError("--store is empty; leave it out to use the configured store")
-    if store:  # whatever is opened for this command, and whoever it starts, sees the same
+    if store:  # everything that this command opens or starts sees the same
         before = os.environ.get(STORE, "")
         os.environ[STORE] = store
         click.get_current_context().call_on_close(lambda: os.environ.update({STORE: before}))

@@ -46,7 +46,7 @@ def demo() -> None:
 
 @contextmanager
 def _elsewhere() -> Iterator[None]:
-    """A project and a data folder that nobody knows, for as long as the demo runs."""
+    """A temporary project and data folder, for as long as the demo runs."""
     before, home = os.getcwd(), os.environ.get("COMMONPLACE_HOME")
     with tempfile.TemporaryDirectory(prefix="commonplace-demo-") as folder:
         os.environ["COMMONPLACE_HOME"] = os.path.join(folder, "shop", "home")

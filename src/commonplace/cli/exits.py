@@ -4,7 +4,7 @@
    0  done; also when there was nothing to find, and when the reader of a pipe had enough
    1  there is no such record, or something needs a person: an unhealthy store, a file that cannot be read,
       a question answered with no
-   2  the command was not understood, or what was given cannot be kept or asked
+   2  the command was not understood, or the input is invalid
    3  a conflict: the record is at another version, the key is taken, there is no room
    4  forbidden: a memory that is switched off, a scope outside of this place
    5  the configuration cannot be followed

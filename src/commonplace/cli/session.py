@@ -51,13 +51,13 @@ class Session:
         """Return the records with these ids or beginnings of ids, each once; raises if one is missing."""
         return list({record.id: record for record in map(self.memory.get, ids)}.values())
 
-    def saved_json(self, kept: WriteResult) -> dict[str, Any]:
+    def saved_json(self, result: WriteResult) -> dict[str, Any]:
         """The result of a write, for programs; redactions are also printed as notes."""
-        self.add_notes(*redaction_notes(kept.redactions), *kept.notes)
-        return self.to_json(kept.record) | {
-            "deduped": kept.deduped,
-            "redactions": [{"kind": finding.kind, "mark": finding.mark} for finding in kept.redactions],
-            "superseded": kept.superseded.id if kept.superseded else None,
+        self.add_notes(*redaction_notes(result.redactions), *result.notes)
+        return self.to_json(result.record) | {
+            "deduped": result.deduped,
+            "redactions": [{"kind": finding.kind, "mark": finding.mark} for finding in result.redactions],
+            "superseded": result.superseded.id if result.superseded else None,
         }
 
     def to_json(self, record: Record) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is written to the terminal: answers on standard output, everything else on standard error.
+"""Print to the terminal: answers on standard output, everything else on standard error.
 
 No control character of a record, a path or a question gets there: what could move the cursor or turn the direction of
 text is shown as JSON would write it.  A recall loads this, so it imports next to nothing.
@@ -74,7 +74,7 @@ def _unwritable(error: UnicodeError) -> tuple[str, int]:
 
 
 def discard_output() -> None:
-    """Nobody reads any more: what is left in the buffer goes nowhere, quietly."""
+    """Discard what is left in the buffer: the reader has closed the pipe."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, sys.stdout.fileno())
     os.close(descriptor)

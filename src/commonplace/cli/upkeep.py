@@ -151,8 +151,8 @@ def doctor(fix: bool, as_json: bool) -> int:
 def _reported(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[str], *, as_json: bool) -> int:
     healthy = not any(checks.values())
     if as_json:
-        told = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
-        print_json({"healthy": healthy, "fixed": done, "checks": told})
+        described = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
+        print_json({"healthy": healthy, "fixed": done, "checks": described})
     else:
         print_text("\n".join([*(f"fixed: {what}" for what in done), *_check_lines(checks)]))
     return OK if healthy else ATTENTION
@@ -199,7 +199,7 @@ def _check_lines(checks: Mapping[str, Sequence[StoreProblem]]) -> Iterator[str]:
 
 
 def _damage() -> StoreDamaged | None:
-    """What keeps the database from being opened at all."""
+    """The damage that prevents the database from being opened."""
     try:
         open_app().close()
     except StoreDamaged as error:

@@ -230,10 +230,10 @@ def publish(place: ArtifactPlace) -> PublishReport:
 
 
 def _publish(place: ArtifactPlace, folder: str) -> PublishReport:
-    kept, noted = stored_artifacts(place), noted_files(place)
+    stored, noted = stored_artifacts(place), noted_files(place)
     done = PublishReport()
     states: list[FileState] = []
-    for name, one in sorted(kept.items()):
+    for name, one in sorted(stored.items()):
         if name == LEARNED:
             continue
         data, state = as_bytes(one.content or ""), noted.get(name)
@@ -247,7 +247,7 @@ def _publish(place: ArtifactPlace, folder: str) -> PublishReport:
         stamp = files.stamp(folder, name) or 0 if there == data else replace(folder, name, data)
         done = done.replace(written=(*done.written, name))
         states.append(FileState(path=name, record=name, version=0, digest=digest_of(data), stamp=stamp))
-    gone = sorted(noted.keys() - kept.keys())
+    gone = sorted(noted.keys() - stored.keys())
     for name in gone:
         if is_noted(read(folder, name), noted[name]):
             remove(folder, name)

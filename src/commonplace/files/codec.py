@@ -6,7 +6,7 @@ A file is ``---``, YAML frontmatter, ``---``, an empty line, the content as it i
   ``---`` in it is content: the frontmatter ends at the first one.
 - A file whose first line ends in CRLF comes from a Windows editor and is read as if it had LF; in any other file CR is
   content.  Files are written with LF.
-- A file without frontmatter says its content and nothing else (``Said.bare``).  In one with frontmatter, who deletes
+- A file without frontmatter has content and nothing else (``ParsedFile.bare``).  In one with frontmatter, who deletes
   the line of a date, a key, a value, tags, a mark or a metadata key means it; an id, version, category, kind, source,
   trust or creation date that is missing is only not said.
 - Keys that are not ours are metadata.  Metadata whose name is a key of ours stands under ``metadata``.
@@ -90,7 +90,7 @@ _T = TypeVar("_T")
 
 
 class FileTrouble(InvalidInput):
-    """A file that cannot be taken as a record; it is left as it is."""
+    """A file that cannot be read as a record; it is left as it is."""
 
     def __init__(self, reason: str, *, path: str, line: int) -> None:
         super().__init__(f"{path}:{line}: {reason}")
@@ -100,7 +100,7 @@ class FileTrouble(InvalidInput):
 
 
 class ParsedFile(Value):
-    """What a file says."""
+    """The content of a file."""
 
     content: str
     bare: bool = False  #: there is no frontmatter: nothing is said but the content
@@ -152,7 +152,7 @@ def encode(record: Record, *, previous: str | None = None) -> bytes:
 
 
 def apply_file(record: Record, parsed: ParsedFile) -> Record:
-    """The record as the file says it; its version and ``updated_at`` are the record's own."""
+    """The record with the content of the file; its version and ``updated_at`` stay."""
     category = parsed.category or record.category
     content = record.content if _same_text(parsed.content, record.content) else parsed.content
     if parsed.bare and category == record.category:
@@ -166,14 +166,16 @@ def apply_file(record: Record, parsed: ParsedFile) -> Record:
 
 
 def matches_record(parsed: ParsedFile, record: Record) -> bool:
-    """Whether the file says what the record is, but for ``version`` and ``updated``.
+    """Whether file and record agree, apart from ``version`` and ``updated``.
 
     Line ends, and empty lines before and after the content, are no disagreement.
     """
-    told = apply_file(record, parsed)
-    if parsed.id not in (None, record.id) or any(getattr(told, field) != getattr(record, field) for field in _COMPARED):
+    merged = apply_file(record, parsed)
+    if parsed.id not in (None, record.id) or any(
+        getattr(merged, field) != getattr(record, field) for field in _COMPARED
+    ):
         return False
-    return _json_fields(told) == _json_fields(record)
+    return _json_fields(merged) == _json_fields(record)
 
 
 def file_name(record: Record) -> str:
@@ -369,7 +371,7 @@ def _bare_text(text: str) -> str:
 
 
 def _fields(record: Record) -> dict[str, str]:
-    """What the frontmatter says: the keys in their order, each value as it is written."""
+    """The frontmatter of a record: the keys in their order, each value as it is written."""
     source = record.source
     created, updated = _moment(record.created_at), _moment(record.updated_at)
     value, aliases, keywords, others = _json_fields(record)
@@ -486,10 +488,10 @@ def _merged(record: Record, fields: Mapping[str, str], previous: str) -> str | N
 def _stated(record: Record, front: _Front) -> dict[str, str]:
     """The fields of the record that this frontmatter speaks of."""
     parsed = front.parsed(record.content)
-    told = apply_file(record, parsed)
+    merged = apply_file(record, parsed)
     version = record.version if parsed.version is None else parsed.version
     return _fields(
-        told.replace(id=parsed.id or told.id, version=version, updated_at=parsed.updated_at or told.created_at)
+        merged.replace(id=parsed.id or merged.id, version=version, updated_at=parsed.updated_at or merged.created_at)
     )
 
 

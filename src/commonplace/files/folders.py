@@ -98,7 +98,7 @@ class Folders:
         tell: ProgressCallback = no_progress,
         wait: float = SYNC_WAIT_SECONDS,
     ) -> SyncReport:
-        """Bring one scope's files and records together; ``tell`` is called with the progress."""
+        """Sync the files and records of one scope; ``tell`` is called with the progress."""
         began = time.time_ns()
         report = self._syncer(scope).run(accept_missing=accept_missing, tell=tell, wait=wait)
         self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
@@ -117,9 +117,8 @@ class Folders:
             yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
         if report.missing:
             yield (
-                f"{len(report.missing)} files of the {self._label(scope)} memory are gone at once; "
-                "their records were kept. "
-                "`commonplace sync --accept-missing` archives them"
+                f"{len(report.missing)} files of the {self._label(scope)} memory are missing at once; "
+                "their records were not archived. `commonplace sync --accept-missing` archives them"
             )
         for path, finding in report.redactions:
             found = os.path.join(folder, path)
@@ -129,7 +128,7 @@ class Folders:
         try:
             report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
         except StoreError as error:  # what is stored can be recalled all the same
-            return [f"the files of the {self._label(scope)} memory were not looked at: {error}"]
+            return [f"the files of the {self._label(scope)} memory were not synced: {error}"]
         return self.sync_notes(scope, report)
 
     def _syncer(self, scope: Scope) -> Syncer:

@@ -1,7 +1,7 @@
-"""Taking in what was said in a host: its transcript is indexed, queued for extraction, and learned from.
+"""Capture the sessions of a host: index their transcripts, queue them for extraction, and learn from them.
 
-Everything goes the way of ``commonplace index`` and ``commonplace learn``: redacted, in batches, with leases.  Whoever
-is interrupted has kept what was done, and the rest is done the next time.
+This is the way of ``commonplace index`` and ``commonplace learn``: redacted, in batches, with leases.  If interrupted,
+the next run does the rest.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class HistoryReport(Value):
     sessions: int  #: found on disk
     reports: Mapping[str, IndexReport]  #: by the project's name
     elsewhere: int = 0  #: of other projects, which were not asked for
-    homeless: Mapping[str, int] = {}  #: why, and how many: sessions of no project, or of one that is gone
+    unassigned: Mapping[str, int] = {}  #: why, and how many: sessions of no project, or of one that is gone
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
@@ -100,7 +100,7 @@ def index_history(
     tell: ProgressCallback = no_progress,
     look: Callable[[int], None] = lambda _: None,
 ) -> HistoryReport:
-    """Index what a host has kept on disk: this project's sessions, or with ``every`` each in its own project."""
+    """Index the history of a host: this project's sessions, or with ``every`` all of them, each in its own project."""
     sorter = _Sorter(app.env)
     groups: dict[str, list[Transcript]] = {}
     for number, found in enumerate(host.history(app.env), start=1):
@@ -113,10 +113,10 @@ def index_history(
     reports = {name: _indexed(sorter.folders[name], app, host, meant[name], tell) for name in sorted(meant)}
     count = sum(map(len, groups.values()))
     return HistoryReport(
-        sessions=count + sum(sorter.homeless.values()),
+        sessions=count + sum(sorter.unassigned.values()),
         reports=reports,
         elsewhere=count - sum(map(len, meant.values())),
-        homeless=dict(sorter.homeless),
+        unassigned=dict(sorter.unassigned),
     )
 
 
@@ -127,18 +127,18 @@ class _Sorter:
         self._env = env
         self._known: dict[str, Context | str] = {}
         self.folders: dict[str, str] = {}  # one for each project
-        self.homeless: Counter[str] = Counter()
+        self.unassigned: Counter[str] = Counter()
 
     def sort(self, host: Host, found: Transcript, groups: dict[str, list[Transcript]]) -> None:
         """Put one where it belongs."""
         try:
             cwd = found.cwd or transcript_header(host, found).get("cwd")
         except (OSError, InvalidInput):
-            self.homeless["cannot be read"] += 1
+            self.unassigned["cannot be read"] += 1
             return
         where = self._context(cwd) if isinstance(cwd, str) else "do not say where they ran"
         if isinstance(where, str):
-            self.homeless[where] += 1
+            self.unassigned[where] += 1
             return
         name = where.project.name if where.project else ""
         self.folders.setdefault(name, str(cwd))

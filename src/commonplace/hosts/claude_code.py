@@ -1,7 +1,7 @@
 """Claude Code: hooks in its settings, MCP, and transcripts in ``~/.claude/projects``.
 
-What our hooks inject becomes an ``attachment`` line there, so leaving attachments out keeps memory from hearing itself.
-Summaries that compaction writes stand in the user's name and are left out too: no user said them.
+What our hooks inject becomes an ``attachment`` line there, so attachments are left out: memory must not learn from
+itself.  Summaries that compaction writes in the user's name are left out too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _parts(content: object, names: dict[str, str]) -> Iterator[Mapping[str, Any]
 
 
 def _own(text: str) -> str:
-    """What was really said: neither what the program reminds its model of, nor what its own commands print."""
+    """The text without reminders of the program, and empty for the output of its own commands."""
     return "" if text.lstrip().startswith(_COMMAND) else _REMINDER.sub("", text)
 
 
@@ -78,7 +78,7 @@ class ClaudeCode(Host):
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
 
     def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
-        """See ``Host``; what subagents say is in folders below, and is not looked at."""
+        """See ``Host``; transcripts of subagents, in folders below, are left out."""
         from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
         projects = os.path.join(self.root(env), "projects")

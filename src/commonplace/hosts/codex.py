@@ -22,7 +22,7 @@ _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call
 
 
 def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[Mapping[str, Any]]] | None:
-    """Who says what in an item; None if nobody does."""
+    """The role and the parts of an item; None if it is no message."""
     from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
 
     kind, role = body.get("type"), body.get("role")
@@ -46,7 +46,7 @@ def _arguments(body: Mapping[str, Any]) -> object:
 
 
 def _output(output: object) -> str:
-    """What a tool said, which may be wrapped in JSON with its exit code."""
+    """The output of a tool, which may be wrapped in JSON with its exit code."""
     from commonplace.hosts.transcripts import content_text  # noqa: PLC0415 - see above
 
     inner = _decoded(output) if isinstance(output, str) else output
@@ -75,7 +75,7 @@ class Codex(ClaudeCode):
     TITLE = "Codex"
     PROGRAM = "codex"
     FOLDER = ".codex"
-    NOTES: Sequence[str] = ("Codex asks once whether its new hooks are trusted; they run when you have said yes",)
+    NOTES: Sequence[str] = ("Codex asks once whether its new hooks are trusted; they run after you confirm",)
 
     def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
         """See ``Host``."""

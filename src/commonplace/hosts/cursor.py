@@ -1,7 +1,7 @@
 """Cursor: hooks in ``hooks.json``, MCP in ``mcp.json``.  Its chats are not documented, so its hooks write them down.
 
-What its prompts and answers say is kept, redacted, in a transcript of our form in the data folder until it was not
-touched for a month.
+Its prompts and answers are saved, redacted, as a transcript of our form in the data folder, and removed a month after
+the last one.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _result(entry: Mapping[str, Any]) -> str:
-    """What a tool said: the text of its response, else what the person was shown."""
+    """The output of a tool: the text of its response, else what the user was shown."""
     found = entry.get("result")
     for part in found if isinstance(found, list) else ():
         response = part.get("functionResponse") if isinstance(part, dict) else None

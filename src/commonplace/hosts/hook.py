@@ -1,9 +1,8 @@
-"""What a host's hooks do: show a session what is known, take in what was said, and queue it to be learned from.
+"""What a host's hooks do: show a session what is known, index its transcript, and queue it for extraction.
 
-A hook is given what the host says and two ways to speak: ``answer`` takes the answer as it stands, which a better one
-may follow, ``note`` whatever went wrong.  The answer comes before the upkeep, so that a hook which is cut off has said
-what it had to say.  How long all of it may take is for whoever calls to enforce; what it interrupts is taken up again
-the next time.
+A hook gets the payload of the host and two callbacks: ``answer`` takes the answer so far, which a better one may
+follow, ``note`` takes a trouble.  The answer comes before the upkeep, so that a hook that is cut off has answered.  The
+caller enforces the time limit; what is interrupted is resumed the next time.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ CONTEXT_CHARS = 9_500  # hosts cut at 10,000 and show a piece of the rest
 CONTEXT_TOKENS = 2_375  # and Codex at about 2,500 tokens
 PROMPT_TOKENS = 1_000  # every prompt pays for it, and nearly all of use is in the first few
 PROMPT_HITS = 5
-PROMPT_CHARS = 4_000  # of a prompt; the planner takes the first words of it that say something
+PROMPT_CHARS = 4_000  # of a prompt; the planner takes the first meaningful words of it
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 SHRINK = 0.85
 SCHEME = "memory://"
 
-#: Where hosts say that their project is, if their input does not.
+#: Variables in which hosts name the project, if their payload does not.
 FOLDERS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
 
 
@@ -81,7 +80,7 @@ class HookCall(Value):
 def parse_call(
     event: str, host: str | None, data: bytes, env: Mapping[str, str], *, seconds: float | None = None
 ) -> HookCall:
-    """What a host says, understood; raises ``InvalidInput``.  ``seconds`` is a limit instead of the event's own."""
+    """Parse the payload of a host; raises ``InvalidInput``.  ``seconds`` overrides the time limit of the event."""
     payload = _object(data)
     name = host or guess_host(payload)
     limit = seconds or (CODEX_END_SECONDS if (name, event) == ("codex", END) else SECONDS[event])
@@ -144,7 +143,7 @@ def _start(call: HookCall, app: App, answer: Callable[[str], None], note: Callab
 
     injection = _brief(call, app)
     if waiting := _waiting(call, app):
-        answer(_spoken(call, injection.text))  # whoever writes to the store just now may keep us from learning
+        answer(_spoken(call, injection.text))  # a writer that holds the store may delay learning
         _learn(waiting, app, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
         injection = _brief(call, app)
     answer(_spoken(call, injection.text))
@@ -183,7 +182,7 @@ def _waiting(call: HookCall, app: App) -> list[str]:
 
 
 def _learn(names: Sequence[str], app: App, note: Callable[[str], None], *, until: float) -> None:
-    """Extract from sessions until that has taken its share of the time; the others wait on."""
+    """Extract from sessions until the time for that is used up; the others wait."""
     from commonplace.learning import extract_sessions, open_learning_workspace  # noqa: PLC0415 - see above
 
     work = open_learning_workspace(app)
@@ -210,7 +209,7 @@ def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
     query = text.strip()[:PROMPT_CHARS]
     if not plan(query).words:
         return  # "yes, go on" asks memory nothing
-    if _is_remote(app):  # whoever is asked over a network may not answer: what words find is ready by then
+    if _is_remote(app):  # a remote embedder may not answer: the hits by words are ready by then
         by_words = Memory(app.store, app.binding, clock=app.clock, secret=app.secret)
         answer(_spoken(call, _found(call, app, by_words, query)[0]))
     block, shown = _found(call, app, app.memory, query)
@@ -230,7 +229,7 @@ def _is_remote(app: App) -> bool:
 def _found(call: HookCall, app: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
     """What a memory knows about a prompt, but this session's own words.
 
-    Not by ``App.recall``: files that people edit are taken in at starts and stops, so a prompt waits for no writer.
+    Not by ``App.recall``: edited files are synced at starts and stops, so a prompt waits for no writer.
     """
     found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
     others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
@@ -255,7 +254,7 @@ def _block(hits: list[Hit], secret: bytes) -> tuple[str, list[Hit]]:
 
 
 def _write_message(call: HookCall, app: App, role: str, text: object) -> None:
-    """Keep what is said to a host that keeps no transcript which could be read."""
+    """Save a message of a host that keeps no transcript that could be read."""
     if not call.session or not isinstance(text, str) or not text.strip():
         return
     from commonplace.hosts.hook_files import write_message  # noqa: PLC0415 - most hosts keep their own
@@ -267,7 +266,7 @@ def _write_message(call: HookCall, app: App, role: str, text: object) -> None:
 
 
 def _capture(call: HookCall, app: App, note: Callable[[str], None]) -> None:
-    """Index what was said since the last time, and queue it; at an end learn from it, as far as the time goes."""
+    """Index what is new in the transcript and queue it; at an end also learn from it, as far as time allows."""
     from commonplace.hosts.capture import capture, learn  # noqa: PLC0415 - a prompt captures nothing
     from commonplace.hosts.hook_files import save_shown_receipt  # noqa: PLC0415 - see above
 

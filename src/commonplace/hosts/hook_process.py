@@ -18,7 +18,7 @@ from commonplace.config.paths import home
 from commonplace.hosts.hook_files import log_trouble
 
 NAME = "hook"
-INPUT_SECONDS = 2.0  # until the host has said what it has to say
+INPUT_SECONDS = 2.0  # until the host has sent its payload
 LAST_SECONDS = 0.5  # for a last word when time is up
 INPUT_BYTES = 16 * 1024 * 1024  # a prompt with everything that was pasted into it
 
@@ -39,12 +39,12 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
     watch = _Watch()
     try:
         _answered(arguments, watch)
-    finally:  # also what nobody has thought of: a host must not suffer from it
+    finally:  # also for unexpected errors: a host must not suffer from them
         watch.end(sys.exc_info()[1])
 
 
 class _Watch:
-    """The clock, the answer as it stands, and the end: in time or when time is up, and then with what there is."""
+    """The time limit, the answer so far, and the end of the process: in time, or with what there is when time is up."""
 
     def __init__(self) -> None:
         self.what = NAME  # the host and the event, when they are known
@@ -72,7 +72,7 @@ class _Watch:
         log_trouble(home(os.environ), f"{self.what}: {trouble}")
 
     def end(self, error: BaseException | None) -> NoReturn:
-        """End the process well, after saying what there is to say."""
+        """Print the answer and end the process with 0."""
         with self._ending:
             try:
                 self._say()
@@ -86,7 +86,7 @@ class _Watch:
             trouble = f"it was not done within {seconds:.3g} seconds and was ended"
             last = threading.Thread(target=self._last_words, args=[trouble], daemon=True)
             last.start()
-            last.join(LAST_SECONDS)  # a disk that hangs keeps the note, not the process
+            last.join(LAST_SECONDS)  # a disk that hangs may lose the note, but does not stop the end
         else:
             time.sleep(LAST_SECONDS)  # it is just ending by itself
         _end_children()
@@ -122,7 +122,7 @@ def _answered(arguments: Sequence[str], watch: _Watch) -> None:
 
 
 def _read(arguments: Sequence[str]) -> tuple[str, str | None, float | None]:
-    """The event, the host and the limit; what else is there is passed over, because nobody is there to be told."""
+    """The event, the host and the time limit; other arguments are ignored, because nobody would see an error."""
     event, host, seconds = "", None, None
     rest = iter(arguments)
     for argument in rest:
@@ -144,7 +144,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _input() -> bytes:
-    """What the host says, to its end; a terminal says nothing, nor does an input that is closed."""
+    """The payload of the host; empty for a terminal and for a closed input."""
     return b"" if sys.stdin is None or os.isatty(0) else sys.stdin.buffer.read(INPUT_BYTES)
 
 

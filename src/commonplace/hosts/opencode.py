@@ -121,7 +121,7 @@ class OpenCode(Host):
         return {"context": text} if event in (START, PROMPT) else {}
 
     def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
-        """See ``Host``; what subagents say is in sessions that have a parent, and is not looked at."""
+        """See ``Host``; sessions of subagents, which have a parent, are left out."""
         path = _database(env)
         if not os.path.isfile(path):
             return

@@ -44,8 +44,8 @@ class Transcript(Value):
 
     path: str  #: the file that it is in
     session: str | None = None  #: which of several in one file; None: the file is one session
-    cwd: str | None = None  #: where it ran, if the host says so before it is read
-    stamp: Mapping[str, Any] = {}  #: what changes with it, where the file's own size and time do not say
+    cwd: str | None = None  #: where it ran, if that is known before it is read
+    stamp: Mapping[str, Any] = {}  #: what changes with it, where the size and time of the file do not
 
 
 class SettingsPlace(Value):
@@ -62,7 +62,7 @@ class SettingsPart(Value):
     file: str
     kind: str  #: json, toml or text; a text is ours as a whole
     path: tuple[str, ...] = ()  #: the keys that lead to it
-    value: Any = None  #: what stands there; of a text all of it
+    value: Any = None  #: the value at that path; of a text all of it
     listed: bool = False  #: it is one of a list at that path
     beside: Mapping[str, Any] = {}  #: what a file needs besides, if it is new
 
@@ -76,7 +76,7 @@ class Host:
     FOLDER: str  #: of its settings and data, in the home of the user
     EVENTS: Mapping[str, str] = {}  #: ours by theirs; empty: it has no hooks
     KEEPS_LOGS = False  #: whether its transcripts can be read from disk
-    NOTES: Sequence[str] = ()  #: what somebody who connects it should know
+    NOTES: Sequence[str] = ()  #: shown when it is connected
 
     def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
         """The answer to an event that it calls ``name``, so that its model is shown the text; empty: none."""
@@ -137,7 +137,7 @@ def get_event(text: str) -> str:
 
 
 def guess_host(payload: Mapping[str, Any]) -> str:
-    """Which host speaks, if nobody says it: by what only that one says."""
+    """The host of a payload, by fields that only it sends."""
     path = str(payload.get("transcript_path") or "")
     if "conversation_id" in payload or "cursor_version" in payload:
         return "cursor"

@@ -1,8 +1,8 @@
-"""Connecting a host: its settings with what is ours in them, and the same settings without.
+"""Edit the settings of a host: add our entries, and remove them again.
 
-A plan says for every file what it was and what it becomes; nothing is written before.  A note in the data folder keeps
-the bytes that were there, so that disconnecting brings them back exactly; where somebody has changed the file since,
-only what is ours is taken out of it.
+A plan has every file before and after; nothing is written until it is applied.  A note in the data folder keeps the
+original bytes, so that disconnecting restores them exactly; if a file was changed since, only our entries are removed
+from it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class FileChange(Value):
     """One file, before and after."""
 
     file: str
-    now: bytes | None  #: what is there; None: nothing
+    now: bytes | None  #: as it is; None: it does not exist
     then: bytes | None
-    note: ChangeNote | None = None  #: to be kept; None: to be dropped
+    note: ChangeNote | None = None  #: to be saved; None: to be deleted
     before: bytes | None = None  #: what disconnecting brings back
 
     @property
@@ -98,16 +98,16 @@ class SettingsEditor:
         return any(change.now != change.then for change in changes)
 
     def apply(self, changes: Sequence[FileChange]) -> list[str]:
-        """Write what was planned, all of it or nothing; returns where the bytes that were there are kept."""
+        """Apply a plan, all of it or nothing; returns the paths of the backups."""
         for change in changes:
             if _read(change.file) != change.now:
                 raise InvalidInput(f"{change.file!r} was changed meanwhile; nothing was written to it")
         new = [change for change in changes if change.note and self._note(_name(change.file)) is None]
-        kept: list[str] = []
+        backups: list[str] = []
         written: list[FileChange] = []
         try:
             for change in changes:
-                kept += filter(None, [self._written(change)])
+                backups += filter(None, [self._write_change(change)])
                 written.append(change)
         except Forbidden:
             for change in written:
@@ -115,7 +115,7 @@ class SettingsEditor:
             for change in new:
                 self._forget(change.file, change.note)
             raise
-        return kept
+        return backups
 
     def notes(self) -> list[ChangeNote]:
         """Every file that was changed and not changed back."""
@@ -146,7 +146,7 @@ class SettingsEditor:
             return None, ()
         if note and note.after == _digest(now):
             before = self._backup(file) if note.existed else None
-            if before is not None or not note.existed:  # a backup that somebody has removed brings nothing back
+            if before is not None or not note.existed:  # a backup that was removed restores nothing
                 return before, ()
         return _emptied(file, now, parts, note), note.made if note else ()
 
@@ -162,14 +162,14 @@ class SettingsEditor:
 
     # Writing
 
-    def _written(self, change: FileChange) -> str | None:
-        kept = self._remember(change)
+    def _write_change(self, change: FileChange) -> str | None:
+        backup = self._save_note(change)
         _put(change.file, change.then)
         if change.note is None:
             self._forget(change.file, self._note(_name(change.file)))
-        return kept
+        return backup
 
-    def _remember(self, change: FileChange) -> str | None:
+    def _save_note(self, change: FileChange) -> str | None:
         """Keep the bytes before anything is written; returns where."""
         if change.note is None:
             return None
@@ -186,7 +186,7 @@ class SettingsEditor:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self._folder, _name(file) + end))
         for folder in reversed(note.folders if note else ()):
-            with suppress(OSError):  # somebody has put something there
+            with suppress(OSError):  # it is not empty
                 os.rmdir(folder)
 
     def _note(self, name: str) -> ChangeNote | None:
@@ -217,7 +217,7 @@ def _filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> tup
     """A file with what is ours, and the containers that were made for it."""
     if parts[0].kind == "text":
         if base is not None:
-            raise InvalidInput(f"{file!r} is there already and is not ours; nothing was changed")
+            raise InvalidInput(f"{file!r} exists already and is not ours; nothing was changed")
         return str(parts[0].value).encode(), []
     if parts[0].kind == "toml":
         return _toml_filled(file, base, parts), []
@@ -249,7 +249,7 @@ def _emptied(file: str, now: bytes, parts: Sequence[SettingsPart], note: ChangeN
 
 
 def _disentangled(text: str, path: jsonc.Path) -> str:
-    """A text without the hooks of ours that somebody has put into a group of others: those are not ours to take."""
+    """Remove our hooks from groups that have others too; the others stay."""
     for number in range(jsonc.length(text, path)):
         text = jsonc.removed(text, (*path, number, "hooks"), _is_ours, listed=True)
     return text
@@ -357,7 +357,7 @@ def _read(file: str) -> bytes | None:
 
 
 def _put(file: str, data: bytes | None) -> None:
-    """Make a file say that, or be gone; a link stays one."""
+    """Write or delete a file; a link stays one."""
     if data is None:
         os.unlink(os.path.realpath(file))
     else:
@@ -365,7 +365,7 @@ def _put(file: str, data: bytes | None) -> None:
 
 
 def write(path: str, data: bytes, *, mode: int | None = None) -> None:
-    """Put a file in its place, whole; one that was there keeps its rights."""
+    """Replace a file atomically; an existing one keeps its permissions."""
     rights = mode
     if rights is None:
         rights = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644

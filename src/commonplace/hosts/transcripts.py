@@ -1,4 +1,4 @@
-"""Hosts' transcripts as ours: read line by line, told apart by their words, and made anew while they are indexed.
+"""Translate the transcripts of hosts to our form, line by line, while they are indexed.
 
 Nothing is written down on the way and no file is ever held whole: the longest line is what memory holds.
 """
@@ -78,7 +78,7 @@ def _reading(host: Host, found: Transcript) -> Iterator[TranscriptLines]:
 
 
 def transcript_header(host: Host, found: Transcript) -> Mapping[str, Any]:
-    """What a transcript says about itself: its session, and where it ran."""
+    """The header of a transcript: its session, and where it ran."""
     first = next(host.lines(found), {})
     return first if "role" not in first else {}
 
@@ -141,7 +141,7 @@ def tool_call(name: object, arguments: object, id: object = None) -> Mapping[str
 
 
 def tool_result(name: object, text: str, id: object = None) -> Mapping[str, Any]:
-    """What a tool said, as a part of a message."""
+    """The result of a tool, as a part of a message."""
     return {"type": "tool_result", "name": tool_name(name), "content": text} | _named(id)
 
 
@@ -167,7 +167,7 @@ def content_text(content: object, *kinds: str) -> str:
 
 
 def files(folder: str, *, end: str = ".jsonl", begin: str = "", deep: bool = True) -> Iterator[str]:
-    """The files of a folder by name, oldest name first; links and what cannot be looked at are left out."""
+    """The files of a folder by name, oldest name first; links and unreadable files are left out."""
     for where, below, names in os.walk(folder):
         below[:] = sorted(below) if deep else []
         yield from (

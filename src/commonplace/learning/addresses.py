@@ -1,8 +1,8 @@
 """What a ``memory://`` address leads to: an artifact, a list of them, or a record, whole.
 
 ``memory://root`` is the summary, ``memory://root/PATH`` an artifact, ``memory://root/`` a list, ``memory://ID`` a
-record.  Artifacts are read from the store.  Where the file of one says something else, a person has edited it and its
-words count; secrets are taken out of them first, since nobody has done that yet.  Files are opened from the folder
+record.  Artifacts are read from the store.  Where its file differs, a person has edited it and the
+file counts; secrets are removed from it first.  Files are opened from the folder
 downwards, never through a link.
 """
 
@@ -82,8 +82,8 @@ def artifact(addresses: Addresses, name: str) -> Page | None:
     if addresses.scope is None:
         return None
     where = DocumentFilter(scopes=frozenset({addresses.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
-    kept = next(iter(addresses.memory.store.documents(where.replace(names=frozenset({name})), limit=1)), None)
-    return _edited(addresses, name, kept) or (_stored(kept) if kept else None)
+    stored = next(iter(addresses.memory.store.documents(where.replace(names=frozenset({name})), limit=1)), None)
+    return _edited(addresses, name, stored) or (_stored(stored) if stored else None)
 
 
 def address(name: str) -> str:
@@ -158,19 +158,19 @@ def _stored(document: Document) -> Page:
 # Files
 
 
-def _edited(addresses: Addresses, name: str, kept: Document | None) -> Page | None:
+def _edited(addresses: Addresses, name: str, stored: Document | None) -> Page | None:
     """What a person made of the file, if they did."""
     if addresses.folder is None or not _is_artifact(name):
         return None
     found = read_strictly(addresses.folder, name)
     if found is None:
         return None
-    said, moment = found
+    data, moment = found
     try:
-        text, _ = clean(said.decode("utf-8-sig"), what=name)
+        text, _ = clean(data.decode("utf-8-sig"), what=name)
     except UnicodeDecodeError:
         raise InvalidInput(f"the file of {address(name)} is not UTF-8; mend or remove {name!r}") from None
-    if kept and text == clean(kept.content or "", what=name)[0]:
+    if stored and text == clean(stored.content or "", what=name)[0]:
         return None
     gate = Gate(addresses.secret())
     return Page(
@@ -203,8 +203,8 @@ def _below(addresses: Addresses, folder: str) -> list[str]:
     if addresses.scope is None:
         return []
     where = DocumentFilter(scopes=frozenset({addresses.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
-    kept = {document.name for document in addresses.memory.store.documents(where, limit=ARTIFACTS_MOST)}
-    names = kept | (set(_on_disk(addresses.folder)) if addresses.folder else set())
+    stored = {document.name for document in addresses.memory.store.documents(where, limit=ARTIFACTS_MOST)}
+    names = stored | (set(_on_disk(addresses.folder)) if addresses.folder else set())
     return sorted(name.removeprefix(folder) for name in names if name.startswith(folder) and name != folder)
 
 

@@ -1,7 +1,7 @@
-"""What a session is shown before it starts: the summary, the newest procedures, and what bears on its task.
+"""What a session is shown before it starts: the summary, the newest procedures, and the records that match its task.
 
-Everything here is read; what came of it is kept by ``receipts``.  The project's memory and the user's own are asked
-every time, together.
+Nothing is written here; ``receipts`` saves what was shown.  The memory of the project and the user's own are recalled
+together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from commonplace.text.words import plan
 
 RULES = "read_path.md"
 
-QUERY_CHARS = 4000  # of a task; the planner takes the first words of it that say something
+QUERY_CHARS = 4000  # of a task; the planner takes the first meaningful words of it
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 
 _FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -53,7 +53,7 @@ class Injection(Value):
 
     @property
     def text(self) -> str:
-        """The block; empty if there was nothing to say."""
+        """The block; empty if memory is empty."""
         return self.guidance.text
 
 
@@ -69,7 +69,7 @@ def inject(
     summary_budget: int,
     session: str | None = None,
 ) -> Injection:
-    """Build the block for a task; without one the newest notes stand for what would bear on it.
+    """Build the block for a task; without one it has the newest notes.
 
     ``recall`` is ``App.recall``; ``budget`` is for all of it in tokens, ``summary_budget`` for the summary and the
     lessons together.  Turns of the very session that asks are left out.
@@ -118,7 +118,7 @@ def _is_of(hit: Hit, session: str | None) -> bool:
 
 
 def _procedures(addresses: Addresses, hits: Sequence[Hit]) -> list[Record]:
-    """The newest procedures but those that were recalled; none that came from outside stands among them."""
+    """The newest procedures but those that were recalled, and none from outside."""
     recalled = {hit.id for hit in hits}
     newest = addresses.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES * DEEPER)
     known = [record for record in newest if record.trust > Trust.EXTERNAL and record.id not in recalled]

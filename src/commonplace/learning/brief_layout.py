@@ -1,4 +1,4 @@
-"""The block that a session starts with: rules, the summary, procedures, and what bears on the task.  Pure.
+"""The block that a session starts with: rules, the summary, procedures, and notes that match the task.  Pure.
 
 Only the rules are meant to be followed; everything else is quoted as data, with its source, date and trust.  The same
 material makes the same bytes: there are dates in it and no ages, and nothing asks a clock.
@@ -19,15 +19,15 @@ from commonplace.model.values import Value
 from commonplace.text.cleaning import estimate_tokens
 
 PROCEDURES = 20  # the newest
-ITEM_CHARS = 1200  # of one note: as much as a chunk has; a longer one is cut and says where the rest is
-RECALLED_SHARE = 0.5  # of what a budget leaves after the rules, at most; what is not used goes on to the summary
+ITEM_CHARS = 1200  # of one note: as much as a chunk has; a longer one is cut, with the address of the rest
+RECALLED_SHARE = 0.5  # of what a budget leaves after the rules, at most; what is not used is left to the summary
 PROCEDURES_SHARE = 0.25  # likewise
 OUTSIDE_PARTS = 3  # at most one part in so many of what is recalled may come from outside
 SUMMARY = "{{memory_summary}}"  # what the rules must contain: there the summary goes
 NOTHING = "(none yet)"
 LESSONS = "Lessons:"
 PROCEDURES_HEAD = "Procedures of this project and of its user, newest first:"
-RECALLED_HEAD = "Notes that bear on the task, best first:"
+RECALLED_HEAD = "Notes that match the task, best first:"
 NEWEST_HEAD = "Newest notes:"
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class BriefMaterial(Value):
 class RenderedBrief(Value):
     """The block, and what of the material is in it."""
 
-    text: str = ""  #: empty: there was nothing to say
+    text: str = ""  #: empty: memory is empty
     tokens: int = 0  #: about so many
     texts: tuple[ShownText, ...] = ()
     procedures: tuple[Record, ...] = ()
@@ -90,8 +90,8 @@ def render_brief(material: BriefMaterial, *, secret: bytes, budget: int | None, 
         _share(room, PROCEDURES_SHARE),
     )
     left = summary_budget if room is None else min(summary_budget, room - _cost(hits) - _cost(procedures))
-    told, texts, notes = _told(material, left)
-    body = _body(material, told, [line for _, line in procedures], [line for _, line in hits])
+    texts_shown, texts, notes = _summary_and_lessons(material, left)
+    body = _body(material, texts_shown, [line for _, line in procedures], [line for _, line in hits])
     block = fence([body], secret)
     return RenderedBrief(
         text=block, tokens=estimate_tokens(block), texts=texts,
@@ -182,20 +182,20 @@ def _cost(lines: Sequence[tuple[object, str]]) -> int:
     return sum(estimate_tokens(f"{line}\n") for _, line in lines)
 
 
-def _told(material: BriefMaterial, tokens: int) -> tuple[str, tuple[ShownText, ...], tuple[str, ...]]:
-    """The summary, then the lessons, within one budget; what of them is there; and what was cut."""
-    told, shown, notes = [], [], []
+def _summary_and_lessons(material: BriefMaterial, tokens: int) -> tuple[str, tuple[ShownText, ...], tuple[str, ...]]:
+    """The summary, then the lessons, within one budget; which of them are shown; and what was cut."""
+    texts_shown, shown, notes = [], [], []
     for head, text in (("", material.summary), (LESSONS, material.lessons)):
         if text is None:
             continue
-        said, was_cut = cut_to_tokens(_quotation(text), tokens, f"[cut here; all of it: {text.url}]")
+        excerpt, was_cut = cut_to_tokens(_quotation(text), tokens, f"[cut here; all of it: {text.url}]")
         if was_cut:
-            notes.append(f"{text.url} was {'cut' if said else 'left out'}: it does not fit")
-        if said:
-            told += [head, said] if head else [said]
+            notes.append(f"{text.url} was {'cut' if excerpt else 'left out'}: it does not fit")
+        if excerpt:
+            texts_shown += [head, excerpt] if head else [excerpt]
             shown.append(text)
-        tokens -= estimate_tokens(f"{said}\n")
-    return "\n".join(told) or NOTHING, tuple(shown), tuple(notes)
+        tokens -= estimate_tokens(f"{excerpt}\n")
+    return "\n".join(texts_shown) or NOTHING, tuple(shown), tuple(notes)
 
 
 def _quotation(text: ShownText) -> str:
@@ -204,10 +204,10 @@ def _quotation(text: ShownText) -> str:
     return f"{quoted_line(head)}\n{quoted_lines(text.text)}"
 
 
-def _body(material: BriefMaterial, told: str, procedures: Sequence[str], hits: Sequence[str]) -> str:
+def _body(material: BriefMaterial, texts_shown: str, procedures: Sequence[str], hits: Sequence[str]) -> str:
     """The rules with the summary in its place, once: what the summary says is not searched for places."""
     before, _, after = material.rules.strip().partition(SUMMARY)
-    parts = [f"{before}{told}{after}"]
+    parts = [f"{before}{texts_shown}{after}"]
     if procedures:
         parts.append("\n".join([PROCEDURES_HEAD, *procedures]))
     if hits:

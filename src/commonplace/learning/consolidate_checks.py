@@ -1,4 +1,4 @@
-"""What code demands of a proposal, whoever made it: its form, its names, and that nothing vanishes.  Pure."""
+"""Check a proposal of a model or an agent: its form, its names, and that no fact is lost.  Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Reply(Value):
 
 
 class CheckedMemory(Value):
-    """A MEMORY.md that may be kept, before a person's blocks are woven in."""
+    """A MEMORY.md that passed the checks, before a person's blocks are merged in."""
 
     text: str
     dropped: tuple[Dropped, ...] = ()
@@ -70,34 +70,34 @@ class CheckedMemory(Value):
 
 def parse_proposal(text: str) -> Reply:
     """Read an answer strictly; one rescue: the JSON object inside of other words."""
-    said = load_reply(text)
-    if not isinstance(said, dict):
+    data = load_reply(text)
+    if not isinstance(data, dict):
         raise BadReply("the answer is not a JSON object")
-    unknown, missing = said.keys() - REQUIRED - OPTIONAL, REQUIRED - said.keys()
+    unknown, missing = data.keys() - REQUIRED - OPTIONAL, REQUIRED - data.keys()
     if unknown or missing:
         what = f"the unknown key {min(unknown)[:40]!r}" if unknown else f"no {min(missing)!r}"
         raise InvalidInput(f"the answer has {what}")
-    memory, summary = _text(said, "memory_md"), _text(said, "memory_summary")
+    memory, summary = _text(data, "memory_md"), _text(data, "memory_summary")
     if not memory or not summary:
         raise InvalidInput("the answer has an empty memory_md or memory_summary")
     if len(memory.encode()) > MEMORY_BYTES:
         raise InvalidInput(f"the answer's memory_md has more than {MEMORY_BYTES} bytes")
     return Reply(
-        memory=memory, summary=summary, skills=_skills(_list(said, "skills")),
-        dropped=tuple(_dropped(one) for one in _list(said, "dropped")),
-        superseded=tuple(_pair(one) for one in _list(said, "superseded")),
+        memory=memory, summary=summary, skills=_skills(_list(data, "skills")),
+        dropped=tuple(_dropped(one) for one in _list(data, "dropped")),
+        superseded=tuple(_pair(one) for one in _list(data, "superseded")),
     )  # fmt: skip
 
 
-def _text(said: Mapping[str, Any], key: str) -> str:
-    value = said.get(key, "")
+def _text(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key, "")
     if not isinstance(value, str):
         raise InvalidInput(f"{key!r} of the answer should be text")
     return value.strip()
 
 
-def _list(said: Mapping[str, Any], key: str) -> list[Any]:
-    value = said.get(key, [])
+def _list(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key, [])
     if not isinstance(value, list):
         raise InvalidInput(f"{key!r} of the answer should be a list")
     return value
@@ -110,26 +110,26 @@ def _fields(value: Any, what: str, required: Collection[str], optional: Collecti
 
 
 def _dropped(value: Any) -> Dropped:
-    said = _fields(value, "an entry of 'dropped'", {"fact", "reason"})
-    fact, reason = _text(said, "fact"), _text(said, "reason")
+    data = _fields(value, "an entry of 'dropped'", {"fact", "reason"})
+    fact, reason = _text(data, "fact"), _text(data, "reason")
     if not fact or not reason:
         raise InvalidInput("an entry of 'dropped' of the answer lacks its fact or its reason")
     return Dropped(text=fact, reason=reason, by="model")
 
 
 def _pair(value: Any) -> tuple[str, str]:
-    said = _fields(value, "an entry of 'superseded'", {"old", "new"})
-    return _text(said, "old").removeprefix("record ")[:SHORT], _text(said, "new").removeprefix("record ")[:SHORT]
+    data = _fields(value, "an entry of 'superseded'", {"old", "new"})
+    return _text(data, "old").removeprefix("record ")[:SHORT], _text(data, "new").removeprefix("record ")[:SHORT]
 
 
 # Skills
 
 
-def _skills(said: Sequence[Any]) -> dict[str, str]:
-    if len(said) > SKILLS_MOST:
+def _skills(data: Sequence[Any]) -> dict[str, str]:
+    if len(data) > SKILLS_MOST:
         raise InvalidInput(f"the answer has more than {SKILLS_MOST} skills")
     found: dict[str, str] = {}
-    for one in said:
+    for one in data:
         skill = _fields(one, "a skill", {"name"}, _SKILL_KEYS)
         name, content = skill_name(_text(skill, "name")), _text(skill, "content")
         if content:  # without it there is no skill
@@ -160,8 +160,8 @@ def with_frontmatter(name: str, content: str) -> str:
     """A skill with a head of ours: whatever else a model put into its own, such as rights to tools, is left out."""
     head = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|\Z)", content, re.DOTALL)
     body = content[head.end() :].strip() if head else content
-    told = re.search(r"^description:[ \t]*(.+)$", head[1], re.MULTILINE) if head else None
-    description = told[1].strip().strip("\"'") if told else body.lstrip("# ").split("\n")[0]
+    found = re.search(r"^description:[ \t]*(.+)$", head[1], re.MULTILINE) if head else None
+    description = found[1].strip().strip("\"'") if found else body.lstrip("# ").split("\n")[0]
     return f"{frontmatter(name, description)}\n{body}".rstrip()
 
 
@@ -179,27 +179,26 @@ def check_proposal(
     is put back.
     """
     text = without_unknown_references(with_title(escape_tags(reply.memory)), records)
-    made = _Made(text)
+    made = _ProposedFacts(text)
     facts = fact_blocks(old, edits)
     live = {record.short for line in lines for record in line.records}
     gone: list[Dropped] = []
     forgotten: list[Block] = []
     for fact in facts:
-        if not made.tells(fact.text):
-            ended = _ended(fact, records, live, prose)
-            said = ended or _said(fact, reply.dropped)
-            gone += [said] if said else []
-            forgotten += [] if said else [fact]
+        if not made.has_fact(fact.text):
+            drop = _end_of(fact, records, live, prose) or _find_drop(fact, reply.dropped)
+            gone += [drop] if drop else []
+            forgotten += [] if drop else [fact]
     _within(limit, sum(one.by == "model" for one in gone), len(facts))
     back = tuple(_put_back(fact) for fact in forgotten)
     text = merge_edits(text, Edits(owned=back))
-    made = _Made(text) if back else made
-    told = {name for one in gone for name in references(one.text)}
-    unsaid = [line for line in lines if line.records[0].short not in told and not made.tells(line_text(line))]
-    dropped_new = _dropped_lines(unsaid, reply.dropped)
+    made = _ProposedFacts(text) if back else made
+    mentioned = {name for one in gone for name in references(one.text)}
+    missing = [line for line in lines if line.records[0].short not in mentioned and not made.has_fact(line_text(line))]
+    dropped_new = _dropped_lines(missing, reply.dropped)
     added = tuple(
         _added(line)
-        for line in unsaid
+        for line in missing
         if line.records[0].short not in dropped_new
         and left_out.get(line.records[0].short) != block_digest(line.records[0].content)
     )
@@ -224,7 +223,7 @@ def without_unknown_references(text: str, records: Mapping[str, Record]) -> str:
 
 
 def fact_blocks(text: str, edits: Edits) -> list[Block]:
-    """The blocks of ours that say something."""
+    """Our blocks that are neither headings nor the introduction."""
     theirs = set(edits.texts)
     return [
         block
@@ -233,16 +232,16 @@ def fact_blocks(text: str, edits: Edits) -> list[Block]:
     ]
 
 
-class _Made:
-    """What a proposed MEMORY.md tells of."""
+class _ProposedFacts:
+    """The facts of a proposed MEMORY.md."""
 
     def __init__(self, text: str) -> None:
-        said = [block.text for block in blocks(text) if not block.level]
-        self.named = {name for one in said for name in references(one)}
-        self.words = {block_digest(strip_reference(one)) for one in said}
-        self.bags = [frozenset(terms(strip_reference(one))) for one in said]
+        texts = [block.text for block in blocks(text) if not block.level]
+        self.named = {name for one in texts for name in references(one)}
+        self.words = {block_digest(strip_reference(one)) for one in texts}
+        self.bags = [frozenset(terms(strip_reference(one))) for one in texts]
 
-    def tells(self, fact: str) -> bool:
+    def has_fact(self, fact: str) -> bool:
         """Whether a fact is still there: every record that it names, or its words."""
         names = references(fact)
         if names and names <= self.named:
@@ -252,19 +251,19 @@ class _Made:
         return block_digest(own) in self.words or any(same_bag(bag, other) for other in self.bags)
 
 
-def _ended(
+def _end_of(
     fact: Block, records: Mapping[str, Record], live: Collection[str], prose: Sequence[Document]
 ) -> Dropped | None:
     """Why a fact has ended by itself: none of its records is live any more, or its session is out of reach."""
     names = references(fact.text)
     if names and not names & set(live):
         reasons = sorted({_why(records.get(name)) for name in names})
-        text = fact.text if names <= records.keys() else _ERASED  # forgotten means that nobody repeats it
+        text = fact.text if names <= records.keys() else _ERASED  # an erased text is not repeated
         return Dropped(text=text, reason="; ".join(reasons))
     if fact.path[-1:] == ("## From sessions",):
-        told = re.search(r"\(session:([^()]*)\)\s*$", fact.text)
-        if told and told[1] not in {one.name for one in prose}:
-            return Dropped(text=fact.text, reason="its session is told by its records, was cleared or is out of reach")
+        session = re.search(r"\(session:([^()]*)\)\s*$", fact.text)
+        if session and session[1] not in {one.name for one in prose}:
+            return Dropped(text=fact.text, reason="its session is covered by records, was cleared or is out of reach")
     return None
 
 
@@ -278,7 +277,7 @@ def _why(record: Record | None) -> str:
     return "the record waits for review" if record.held else "the record has expired"
 
 
-def _said(fact: Block, dropped: Sequence[Dropped]) -> Dropped | None:
+def _find_drop(fact: Block, dropped: Sequence[Dropped]) -> Dropped | None:
     names, own = references(fact.text), strip_reference(fact.text)
     for one in dropped:
         by_name = names and (references(one.text) | {one.text[:SHORT]}) & names
@@ -292,8 +291,8 @@ def _dropped_lines(lines: Sequence[Line], dropped: Sequence[Dropped]) -> dict[st
     found: dict[str, Dropped] = {}
     for line in lines:
         item = line_text(line)
-        if said := _said(Block(path=(), text=item), dropped):
-            found[line.records[0].short] = said.replace(text=item)
+        if drop := _find_drop(Block(path=(), text=item), dropped):
+            found[line.records[0].short] = drop.replace(text=item)
     return found
 
 
@@ -304,7 +303,7 @@ def _within(limit: int | None, dropped: int, facts: int) -> None:
         )
 
 
-_END = "\0"  # no block says this: what is put after it comes last
+_END = "\0"  # no block has this text: what is put after it comes last
 
 
 def _put_back(fact: Block) -> OwnedBlock:
@@ -319,10 +318,10 @@ def cut_summary(text: str, *, most: int) -> str:
     """A summary within its limit of tokens, cut at the end of a block and marked."""
     if estimate_tokens(text) <= most:
         return text
-    kept = ""
+    shortened = ""
     for block in blocks(text):
-        longer = f"{kept}\n{block.text}" if kept and block.is_item else f"{kept}\n\n{block.text}".strip()
+        longer = f"{shortened}\n{block.text}" if shortened and block.is_item else f"{shortened}\n\n{block.text}".strip()
         if estimate_tokens(f"{longer}\n\n{_CUT}") > most:
             break
-        kept = longer
-    return f"{kept}\n\n{_CUT}".strip() if kept else text[: most * 2]
+        shortened = longer
+    return f"{shortened}\n\n{_CUT}".strip() if shortened else text[: most * 2]

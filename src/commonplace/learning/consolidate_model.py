@@ -88,8 +88,8 @@ def _items(
     order = list(dict.fromkeys(block.path for block in (*facts, *fresh)))
     yield from sorted((*facts, *fresh), key=lambda block: order.index(block.path))
     for one in extractions:
-        told = one.metadata.get("summary")
-        for field, text in (("sessions", one.content or ""), ("summaries", str(told or ""))):
+        summary_text = one.metadata.get("summary")
+        for field, text in (("sessions", one.content or ""), ("summaries", str(summary_text or ""))):
             for piece in chunks(text.strip(), most=most * 2):  # two characters a token: also where letters are dense
                 yield field, one.name, piece
 
@@ -183,11 +183,11 @@ def _combined(text: str, added: Sequence[OwnedBlock]) -> str:
     for one in added:
         merged.setdefault(one.path, []).append(Block(path=one.path, text=one.text))
     shown: list[Block] = []
-    said: set[tuple[str, ...]] = set()
+    written: set[tuple[str, ...]] = set()
     for path, inside in merged.items():
         for depth, line in enumerate(path):
-            if path[: depth + 1] not in said:
-                said.add(path[: depth + 1])
+            if path[: depth + 1] not in written:
+                written.add(path[: depth + 1])
                 shown.append(Block(path=path[:depth], text=line))
         shown += inside
     return join_blocks(shown)

@@ -53,10 +53,10 @@ class Supersession(Value):
 
 
 class Line(Value):
-    """What one or more records say in the same words, with what is known about them."""
+    """Records with the same content, and what is known about them."""
 
     records: tuple[Record, ...]  #: the oldest first
-    near: tuple[str, ...] = ()  #: short ids of records that say nearly the same
+    near: tuple[str, ...] = ()  #: short ids of near duplicates
     stale: tuple[str, ...] = ()  #: short ids of the replaced records from which alone it was derived
     disputed: tuple[str, ...] = ()  #: short ids of records that it would replace, were it trusted as much
 
@@ -85,9 +85,9 @@ def fact_date(record: Record) -> datetime:
 
 
 def subject(record: Record) -> str | None:
-    """What it is about, as whoever wrote it said."""
-    said = record.metadata.get("subject")
-    return said if isinstance(said, str) and said else None
+    """What it is about, from its metadata."""
+    value = record.metadata.get("subject")
+    return value if isinstance(value, str) and value else None
 
 
 def propose_supersessions(records: Sequence[Record]) -> list[tuple[Record, Record]]:
@@ -147,7 +147,7 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of texts that say nearly the same; only those that share a rare term are compared."""
+    """Pairs of near duplicates; only texts that share a rare term are compared."""
     bags = [frozenset(terms(text)) for text in texts]
     where: dict[str, list[int]] = {}
     for number, bag in enumerate(bags):
@@ -182,7 +182,7 @@ def same_bag(one: frozenset[str], other: frozenset[str]) -> bool:
 def group_lines(
     records: Sequence[Record], *, stale: Mapping[str, Sequence[str]], disputed: Iterable[tuple[Record, Record]]
 ) -> list[Line]:
-    """One line for what is said in the same words within a category; near ones know of each other."""
+    """One line for records of a category with the same content; near duplicates refer to each other."""
     same: dict[tuple[str, str], list[Record]] = {}
     for record in sorted(records, key=lambda one: (fact_date(one), one.id)):
         same.setdefault((record.category, record.content), []).append(record)
@@ -206,11 +206,11 @@ def group_lines(
 
 def line_text(line: Line) -> str:
     """A line as an item of a list: the words whole, then where they come from."""
-    said = [escape_tags(part) for part in _indented(line.records[0].content)]
+    parts = [escape_tags(part) for part in _indented(line.records[0].content)]
     beside = f"({'; '.join(_beside(line))})"
-    if len(said) == 1:
-        return f"- {said[0]} {beside}"
-    return "\n".join([f"- {said[0]}", *(f"  {part}" if part else "" for part in said[1:]), f"  {beside}"])
+    if len(parts) == 1:
+        return f"- {parts[0]} {beside}"
+    return "\n".join([f"- {parts[0]}", *(f"  {part}" if part else "" for part in parts[1:]), f"  {beside}"])
 
 
 def _indented(content: str) -> list[str]:
@@ -239,7 +239,7 @@ def _beside(line: Line) -> Iterator[str]:
 
 
 def evidence_of(record: Record) -> list[str]:
-    """Where it was said."""
+    """The references of its evidence."""
     found = record.metadata.get("evidence")
     return [str(ref) for ref in found] if isinstance(found, list) else []
 
@@ -328,7 +328,7 @@ def skills_of(records: Sequence[Record]) -> dict[str, str]:
 
 
 def steps(text: str) -> int:
-    """How many steps or commands a text tells of."""
+    """How many steps or commands a text has."""
     inside = sum(len(block.strip().splitlines()) for block in _FENCED.findall(text))
     numbered = max(len(_NUMBERED.findall(text)), len(_INLINE_STEP.findall(text)))
     return max(numbered, inside + len(_COMMAND.findall(_FENCED.sub("", text))))
@@ -380,15 +380,15 @@ def rollout_summaries(extractions: Sequence[Document]) -> dict[str, str]:
     """A synopsis of each session, by its path."""
     found: dict[str, str] = {}
     for one in extractions:
-        told = one.metadata.get("summary")
+        summary = one.metadata.get("summary")
         head = f"thread_id: {plain_line(one.name)}\nupdated_at: {iso(one.updated_at)}"
-        found[_rollout_path(one)] = f"{head}\n\n{escape_tags(str(told or '').strip())}".rstrip()
+        found[_rollout_path(one)] = f"{head}\n\n{escape_tags(str(summary or '').strip())}".rstrip()
     return found
 
 
 def _rollout_path(extraction: Document) -> str:
-    said = extraction.metadata.get("slug")
-    plain = str(said) if said and not redact(str(said)).findings else ""  # small letters would hide a secret
+    slug = extraction.metadata.get("slug")
+    plain = str(slug) if slug and not redact(str(slug)).findings else ""  # small letters would hide a secret
     slug = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")[:SLUG_CHARS].strip("_")
     return f"rollout_summaries/{safe_part(extraction.name)}{'-' + slug if slug else ''}.md"
 

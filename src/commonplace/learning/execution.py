@@ -1,6 +1,6 @@
 """One execution of an agent, with its memory around it: recall before it; index, then extract, after it.
 
-Whoever runs an agent puts its run inside.  Trouble with memory is told and never ends the execution.
+Run an agent inside of it.  Trouble with memory is noted and never ends the execution.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from commonplace.model.ids import new_id
 class Execution:
     """A run that starts with what is known and leaves behind what was learned.
 
-    ``brief`` is for the agent's prompt; ``say`` takes down what was said; ``notes`` tells what memory had trouble with.
+    ``brief`` is for the agent's prompt; ``say`` records a turn; ``notes`` has the troubles of memory.
     """
 
     def __init__(self, app: App, task: str, *, session: str | None = None, budget: int | None = None) -> None:
@@ -48,18 +48,18 @@ class Execution:
         return self
 
     def say(self, speaker: str, text: str, *, at: datetime | None = None) -> None:
-        """Take down a turn: of the ``user``, the ``assistant``, a ``tool``, or somebody by name."""
+        """Record a turn: of the ``user``, the ``assistant``, a ``tool``, or a named speaker."""
         ref = str(len(self._turns) + 1)
         self._turns.append(Turn(ref=ref, text=text, speaker=speaker, occurred_at=at or self.app.clock()))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Index what was said; if the execution came to its end, extract what was learned, where that is on."""
+        """Index the turns; if the execution completed and learning is on, extract from them."""
         try:
             self._index()
             if kind is None and self.app.where.learning.enabled:
                 self._extract()
         except CommonplaceError as error:
-            self.notes.append(f"the session was not taken in: {error}")
+            self.notes.append(f"the session was not indexed: {error}")
 
     def _index(self) -> None:
         if self._turns:

@@ -1,7 +1,7 @@
-"""How a session is thought about: by rules, or by a model whose answer keeps to a strict contract.  Nothing is written.
+"""Extract facts from a session: by rules, or by a model whose answer keeps to a strict contract.  Nothing is written.
 
-A model sees redacted turns as JSON, one a line, and nothing of what it says is believed: which turn a fact rests on,
-when it was said and how far it can be trusted is decided here, from the words themselves.
+A model sees redacted turns as JSON, one a line, and its answer is not trusted: on which turn a fact rests, when
+it was stated and how far it can be trusted is decided here, from the words themselves.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from commonplace.text.words import terms
 
 SYSTEM, INPUT = "stage_one_system.md", "stage_one_input.md"
 MARK = "\n\n...[truncated]...\n\n"  # the document's own
-HEAD_SHARE = 0.6  # of what is kept of a text that is too long; the rest is its end
+HEAD_SHARE = 0.6  # of what remains of a text that is too long; the rest is its end
 WINDOW_LEAST = 2048  # tokens: no model has fewer
 ANSWER_SHARE, ANSWER_LEAST, ANSWER_MOST = 0.2, 1024, 4096  # of the window, in tokens
 QUOTE_WORDS = 2  # fewer are in every session, and prove nothing
-SHARED = 0.5  # of a fact's words that the user must have said, if their words are to vouch for it
+SHARED = 0.5  # of a fact's words that the user must have written, if the quote is to vouch for it
 KEYS = frozenset({"rollout_summary", "rollout_slug", "raw_memory"})
 RECORD_KEYS = frozenset({"content", "category", "scope", "quote", "turns", "subject"})
 
@@ -42,7 +42,7 @@ class Transcript(Value):
 
     @property
     def last(self) -> datetime | None:
-        """When something was last said in it."""
+        """When its last turn was."""
         return max((turn.occurred_at for turn in self.turns if turn.occurred_at), default=None)
 
 
@@ -136,13 +136,13 @@ def truncate_middle(text: str, tokens: int) -> str:
     size = estimate_tokens(text)
     if size <= tokens:
         return text
-    kept = max(int(len(text) * tokens / size) - len(MARK), 0)
-    while kept:
-        head, tail = text[: int(kept * HEAD_SHARE)], text[len(text) - (kept - int(kept * HEAD_SHARE)) :]
+    size_left = max(int(len(text) * tokens / size) - len(MARK), 0)
+    while size_left:
+        head, tail = text[: int(size_left * HEAD_SHARE)], text[len(text) - (size_left - int(size_left * HEAD_SHARE)) :]
         shown = f"{head}{MARK}{tail}"
         if estimate_tokens(shown) <= tokens:
             return shown
-        kept = kept * 9 // 10  # what is dense stands at the ends: one more round
+        size_left = size_left * 9 // 10  # its ends are denser than its middle: one more round
     return MARK
 
 
@@ -221,15 +221,15 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
 
 
 def _quoted(quote: str, turns: Sequence[Turn]) -> Turn | None:
-    """The turn that says these words; a person's before anybody else's."""
+    """The turn with these words; a user's turn before others."""
     words = " ".join(quote.split())
     if len(words.split()) < QUOTE_WORDS:
         return None
-    said = [turn for turn in turns if words in " ".join(turn.text.split())]
-    return next((turn for turn in said if turn.speaker == "user"), next(iter(said), None))
+    speaking = [turn for turn in turns if words in " ".join(turn.text.split())]
+    return next((turn for turn in speaking if turn.speaker == "user"), next(iter(speaking), None))
 
 
 def _covers(quote: str, content: str) -> bool:
-    """Whether the fact is said with the words of the quote: else any sentence of theirs would vouch for anything."""
-    own, said = set(terms(content)), set(terms(quote))
-    return bool(own) and len(own & said) >= SHARED * len(own)
+    """Whether the fact has the words of the quote: else any sentence of the user would vouch for anything."""
+    own, quoted = set(terms(content)), set(terms(quote))
+    return bool(own) and len(own & quoted) >= SHARED * len(own)

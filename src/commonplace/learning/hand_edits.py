@@ -37,25 +37,25 @@ class Edits(Value):
 
 
 def block_digest(text: str) -> str:
-    """What a block says, in few characters."""
+    """A digest of the content of a block."""
     return sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
 def content_digest(text: str) -> str:
-    """What a block says in its own words, in few characters: whatever stands behind it in brackets."""
+    """A digest of a block without its references in brackets."""
     return block_digest(strip_reference(text))
 
 
 def find_edits(base: str, file: str, before: Edits, *, strike: bool = True) -> Edits:
-    """What a person has done by now: ``base`` is what was last written, ``file`` what is there.
+    """The edits of a person so far: ``base`` is what was last written, ``file`` what the file has now.
 
     Without ``strike`` the base is only a guess: what is missing in the file was perhaps never there.
     """
     ours, theirs = blocks(base, before.owned), blocks(file, before.owned)
     was_owned = set(before.texts)
     new, gone = _compared([block.text for block in ours], [block.text for block in theirs])
-    kept = {number for number, block in enumerate(theirs) if block.text in was_owned}
-    owned = _owned(theirs, new | kept)
+    known = {number for number, block in enumerate(theirs) if block.text in was_owned}
+    owned = _owned(theirs, new | known)
     stay = was_owned | {block.text for block in theirs}
     out = [ours[number].text for number in gone if not ours[number].level and ours[number].text not in stay]
     struck = {content_digest(text) for text in out} if strike else set[str]()
@@ -75,7 +75,7 @@ def _compared(ours: Sequence[str], theirs: Sequence[str]) -> tuple[set[int], set
 
 
 def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[OwnedBlock, ...]:
-    """The person's blocks with their places; a heading of theirs ends what it stands in."""
+    """The person's blocks with their places; a heading of theirs ends the section it is in."""
     owned: list[OwnedBlock] = []
     path: tuple[str, ...] = ()
     before = ""
@@ -112,7 +112,7 @@ def _insert(made: list[Block], one: OwnedBlock) -> None:
     block = Block(path=one.path, text=one.text)
     if block.level:
         deep = next((depth for depth, line in enumerate(one.path) if level_of(line) >= block.level), len(one.path))
-        made.insert(_after(made, one.path[: deep + 1]), block)  # or what is ours would come to stand under it
+        made.insert(_after(made, one.path[: deep + 1]), block)  # or our blocks would end up under it
         return
     anchors = (n + 1 for n, other in enumerate(made) if other.path == one.path and other.text == one.after)
     made.insert(start if not one.after else next(anchors, end), block)

@@ -38,8 +38,8 @@ INJECTION, RECALL = "injection", "recall"  # what a session was given before it 
 SESSION_CHARS = 200
 RECEIPTS_READ = 10_000  # of all sorts, when those of a session are looked for
 CHUNKS_READ = 500  # at once
-ECHO_WORDS = 6  # in a row: fewer are said by chance
-ECHO_LEAST = 4  # a note of fewer words cannot be told from talk
+ECHO_WORDS = 6  # in a row: fewer are repeated by chance
+ECHO_LEAST = 4  # a note of fewer words cannot be distinguished from talk
 ASSISTANT = "assistant"
 
 _ADDRESS = re.compile(r"memory://[^\s()\[\]<>\"'`,;]+")
@@ -72,7 +72,7 @@ class ItemUse(Value):
     """What became of an item."""
 
     item: ShownItem
-    text: str | None  #: its words as they were shown; None: they are no longer kept
+    text: str | None  #: its words as they were shown; None: they are no longer stored
     current: int | None = None  #: the version that a record has now; None: it is gone, or is no record
     cited: tuple[str, ...] = ()  #: the turns that name it
     echoed: tuple[str, ...] = ()  #: the turns that repeat its words without naming it
@@ -83,9 +83,9 @@ class SessionUse(Value):
 
     session: str
     shown: tuple[Receipt, ...]  #: oldest first
-    fates: tuple[ItemUse, ...]  #: one for each item
+    uses: tuple[ItemUse, ...]  #: one for each item
     others: tuple[str, ...] = ()  #: addresses that it cited without having been shown them
-    indexed: bool  #: whether its turns are known; if not, nothing can be said about use
+    indexed: bool  #: whether its turns are known; if not, its use is unknown
 
 
 def save_brief_receipt(app: App, injection: Injection, *, session: str | None) -> tuple[str | None, tuple[str, ...]]:
@@ -99,7 +99,7 @@ def save_brief_receipt(app: App, injection: Injection, *, session: str | None) -
     try:
         return save_receipt(app, _items(injection, app.secret()), session=session), ()
     except StoreError as error:
-        return None, (f"no receipt of this brief was kept: {error}",)
+        return None, (f"no receipt of this brief was saved: {error}",)
 
 
 def save_recall_receipt(
@@ -112,7 +112,7 @@ def save_recall_receipt(
     try:
         return save_receipt(app, items, session=session, what=RECALL), ()
     except StoreError as error:
-        return None, (f"no receipt of this recall was kept: {error}",)
+        return None, (f"no receipt of this recall was saved: {error}",)
 
 
 def save_receipt(app: App, items: Mapping[str, Any], *, session: str | None, what: str = INJECTION) -> str:
@@ -145,9 +145,9 @@ def session_use(memory: Memory, session: str) -> SessionUse:
         raise NotFound(f"nothing is known of session {session!r}: it was shown nothing, and it is not indexed")
     turns = _turns(memory.store, document)
     items = {(item.kind, item.id, item.version): item for receipt in shown for item in receipt.items}
-    fates = tuple(_fate(memory, item, turns) for item in items.values())
+    uses = tuple(_item_use(memory, item, turns) for item in items.values())
     return SessionUse(
-        session=session, shown=tuple(sorted(shown, key=lambda receipt: receipt.name)), fates=fates, indexed=indexed,
+        session=session, shown=tuple(sorted(shown, key=lambda receipt: receipt.name)), uses=uses, indexed=indexed,
         others=_others(turns, [item.id for item in items.values()]),
     )  # fmt: skip
 
@@ -195,15 +195,15 @@ def _receipts(store: Store, scopes: frozenset[Scope]) -> list[Receipt]:
 
 
 def _shown(document: Document) -> Receipt:
-    said: Any = document.metadata
+    spoken: Any = document.metadata
     items = [
         ShownItem(kind=kind, id=one["id"], version=one.get("version"), digest=one["digest"])
         for kind, name in (("record", "records"), ("turn", "turns"), ("artifact", "artifacts"))
-        for one in said[name]
+        for one in spoken[name]
     ]
     return Receipt(
-        name=document.name, what=document.name.partition("/")[0], session=said["session"], at=document.created_at,
-        tokens=said["tokens"], items=tuple(items),
+        name=document.name, what=document.name.partition("/")[0], session=spoken["session"], at=document.created_at,
+        tokens=spoken["tokens"], items=tuple(items),
     )  # fmt: skip
 
 
@@ -211,12 +211,12 @@ def _shown(document: Document) -> Receipt:
 
 
 def _turns(store: Store, where: DocumentFilter) -> dict[str, str]:
-    """What the agent said, by turn; what memory had put there is no word of its own."""
-    said: dict[str, list[str]] = {}
+    """The text of the agent by turn, without what memory injected."""
+    spoken: dict[str, list[str]] = {}
     for chunk in _chunks(store, where):
         if chunk.speaker == ASSISTANT:
-            said.setdefault(chunk.ref.partition(".")[0], []).append(chunk.text)
-    return {ref: remove_fenced("\n".join(texts)) for ref, texts in said.items()}
+            spoken.setdefault(chunk.ref.partition(".")[0], []).append(chunk.text)
+    return {ref: remove_fenced("\n".join(texts)) for ref, texts in spoken.items()}
 
 
 def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:
@@ -226,10 +226,10 @@ def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:
         after = page[-1].seq
 
 
-def _fate(memory: Memory, item: ShownItem, turns: dict[str, str]) -> ItemUse:
+def _item_use(memory: Memory, item: ShownItem, turns: dict[str, str]) -> ItemUse:
     text, current = _LOOKED_UP[item.kind](memory, item)
-    cited = tuple(ref for ref, said in turns.items() if _is_cited(item, said))
-    echoed = tuple(ref for ref, said in turns.items() if text and ref not in cited and _is_echoed(text, said))
+    cited = tuple(ref for ref, spoken in turns.items() if _is_cited(item, spoken))
+    echoed = tuple(ref for ref, spoken in turns.items() if text and ref not in cited and _is_echoed(text, spoken))
     return ItemUse(item=item, text=text, current=current, cited=cited, echoed=echoed)
 
 
@@ -250,7 +250,7 @@ def _turn_text(memory: Memory, item: ShownItem) -> tuple[str | None, int | None]
 
 
 def _artifact_text(_memory: Memory, _item: ShownItem) -> tuple[str | None, int | None]:
-    """An artifact of several pages is repeated somewhere by chance: only its citation says anything."""
+    """An artifact of several pages is repeated somewhere by chance: only a citation counts."""
     return None, None
 
 
@@ -259,25 +259,25 @@ _LOOKED_UP: dict[str, Callable[[Memory, ShownItem], tuple[str | None, int | None
 }  # fmt: skip
 
 
-def _is_cited(item: ShownItem, said: str) -> bool:
+def _is_cited(item: ShownItem, spoken: str) -> bool:
     if item.kind == "record":
-        return any(item.id.startswith(named) for named in _ID.findall(said.lower()))
+        return any(item.id.startswith(named) for named in _ID.findall(spoken.lower()))
     if item.kind == "turn":
-        return item.id in _CHUNK.findall(said)
-    return item.id in _addresses(said)
+        return item.id in _CHUNK.findall(spoken)
+    return item.id in _addresses(spoken)
 
 
-def _addresses(said: str) -> list[str]:
+def _addresses(spoken: str) -> list[str]:
     """The artifacts that a text names, by address or by path, as addresses."""
-    urls = [url.rstrip(".:!?*_") for url in _ADDRESS.findall(said)]
+    urls = [url.rstrip(".:!?*_") for url in _ADDRESS.findall(spoken)]
     plain = [address(SUMMARY) if url == f"{SCHEME}root/{SUMMARY}" else url for url in urls]
-    return plain + [address(path) for path in _ARTIFACT.findall(said)]
+    return plain + [address(path) for path in _ARTIFACT.findall(spoken)]
 
 
-def _is_echoed(text: str, said: str) -> bool:
+def _is_echoed(text: str, spoken: str) -> bool:
     words = _words(text)
     length = min(ECHO_WORDS, len(words))
-    return length >= ECHO_LEAST and not _runs(words, length).isdisjoint(_runs(_words(said), length))
+    return length >= ECHO_LEAST and not _runs(words, length).isdisjoint(_runs(_words(spoken), length))
 
 
 def _words(text: str) -> list[str]:
@@ -289,7 +289,7 @@ def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
 
 
 def _others(turns: dict[str, str], shown: Sequence[str]) -> tuple[str, ...]:
-    named = [url for said in turns.values() for url in _addresses(said)]
+    named = [url for spoken in turns.values() for url in _addresses(spoken)]
     return tuple(dict.fromkeys(url for url in named if not _was_shown(url, shown)))
 
 

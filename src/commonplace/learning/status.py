@@ -15,7 +15,7 @@ from commonplace.learning.opening import open_workspace
 from commonplace.model.jobs import JobState, Status
 from commonplace.model.scopes import Scope
 
-ORDER = ("failed", "exhausted", "running", "pending", "done")  # what needs somebody comes first
+ORDER = ("failed", "exhausted", "running", "pending", "done")  # what needs attention comes first
 LOG = "learn.log"  # where learning in the background writes
 TAIL_BYTES = 2_000
 SHOWN_DONE = 5  # jobs that are done are counted; so many are named
@@ -61,7 +61,7 @@ def _job(app: App, state: JobState) -> dict[str, Any]:
 
 
 def state_of(state: JobState) -> str:
-    """Where a job stands, in one word."""
+    """The state of a job in one word."""
     if state.leased:
         return "running"
     if state.done is not None and state.done >= state.job.watermark:
@@ -72,7 +72,7 @@ def state_of(state: JobState) -> str:
 
 
 def _background_trouble(app: App, run: Mapping[str, Any] | None) -> str | None:
-    """What kept a background run from leaving a report, unless one was left since."""
+    """What prevented the report of a background run, unless a later run has reported."""
     found = last_trouble(app.where.home)
     if found is None or run is None:
         return found
@@ -109,19 +109,19 @@ def _detail(job: Mapping[str, Any]) -> str:
         again = f"from {job['retry_at'][:19]}Z on" if job["retry_at"] else "at the next start"
         return f"{reason}; it is tried again {again}, {job['tries_left']} tries left"
     if job["state"] == "exhausted":
-        return f"{reason}; it is not tried again until its input changes or somebody forces it"
+        return f"{reason}; it is not tried again until its input changes or --force is given"
     return f", {job['finished_at'][:19]}Z" if job["state"] == "done" and job["finished_at"] else ""
 
 
 def learning_notes(app: App) -> list[str]:
-    """One sentence for the plain status, if learning needs somebody."""
+    """One sentence for the plain status, if learning needs attention."""
     project = app.where.project
     if project is None or not app.where.is_enabled(PROJECT) or not app.where.learning.enabled:
         return []
     seen = learning_status(app)
     bad = [job for job in seen["jobs"] if job["state"] in ("failed", "exhausted")]
-    said = f"{len(bad)} jobs of learning failed" if bad else seen["trouble"] and "learning is in trouble"
-    return [f"{said}; `commonplace status --jobs` says why"] if said else []
+    trouble = f"{len(bad)} jobs of learning failed" if bad else seen["trouble"] and "learning is in trouble"
+    return [f"{trouble}; `commonplace status --jobs` shows why"] if trouble else []
 
 
 # The log of the background
@@ -133,14 +133,14 @@ def log_path(home: str) -> str:
 
 
 def last_trouble(home: str) -> str | None:
-    """The last line, if it is no answer: whatever kept a background run from keeping its own report."""
+    """The last line of the log if it is an error: what prevented the report of a background run."""
     try:
         with open(log_path(home), "rb") as file:
             file.seek(max(0, os.path.getsize(log_path(home)) - TAIL_BYTES))
             lines = file.read().decode(errors="replace").split("\n")
     except OSError:
         return None
-    said = [line.strip() for line in lines if line.strip()]
-    ended = said[-1] if said else ""
+    found = [line.strip() for line in lines if line.strip()]
+    ended = found[-1] if found else ""
     is_trouble = ended.startswith((_NOTHING, _TROUBLE)) or ended.partition(":")[0].endswith("Error")
     return ended.removeprefix(_NOTHING).removeprefix(_TROUBLE) if is_trouble else None

@@ -49,9 +49,9 @@ def brief(
 
 
 def _receipt(session: Session, injection: Injection, name: str | None) -> str | None:
-    kept, notes = save_brief_receipt(session.app, injection, session=name)
+    saved, notes = save_brief_receipt(session.app, injection, session=name)
     session.add_notes(*notes)
-    return kept
+    return saved
 
 
 def _read(path: str) -> str:

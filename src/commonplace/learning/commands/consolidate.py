@@ -148,12 +148,12 @@ def _committed(app: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
 
 def _manifest(folder: str) -> dict[str, Any]:
     try:
-        said = json.loads(_read(folder, MANIFEST))
+        manifest = json.loads(_read(folder, MANIFEST))
     except ValueError:
-        said = None
-    if not isinstance(said, dict) or not isinstance(said.get("parts"), int) or "made_from" not in said:
+        manifest = None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("parts"), int) or "made_from" not in manifest:
         raise InvalidInput(f"{os.path.join(folder, MANIFEST)!r} is not what --prepare wrote; prepare the work again")
-    return said
+    return manifest
 
 
 def _read(folder: str, name: str) -> str:

@@ -74,15 +74,13 @@ def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) ->
     else:
         sessions = len(report.done) + len(report.empty)
         yield f"Extracted {plural(len(report.records), 'record')} from {plural(sessions, 'session')}"
-    for taken in report.done:
+    for done in report.done:
         beside = [
-            *([f"{taken.held} held for review"] if taken.held else []),
-            *([f"{len(taken.replaced)} replaced"] if taken.replaced else []),
-            *([f"{len(taken.left_out)} left out: {', '.join(sorted(set(taken.left_out)))}"] if taken.left_out else []),
+            *([f"{done.held} held for review"] if done.held else []),
+            *([f"{len(done.replaced)} replaced"] if done.replaced else []),
+            *([f"{len(done.left_out)} left out: {', '.join(sorted(set(done.left_out)))}"] if done.left_out else []),
         ]
-        yield f"  {taken.session}: {plural(len(taken.records), 'record')}" + (
-            f" ({'; '.join(beside)})" if beside else ""
-        )
+        yield f"  {done.session}: {plural(len(done.records), 'record')}" + (f" ({'; '.join(beside)})" if beside else "")
     if report.empty:
         yield f"  nothing worth keeping: {_some(report.empty)}"
     for reason, names in _by_reason(report.skipped).items():
@@ -110,10 +108,10 @@ def _json(report: ExtractReport) -> dict[str, Any]:
     return {
         "done": [
             {
-                "session": taken.session, "records": list(taken.records), "held": taken.held,
-                "replaced": list(taken.replaced), "left_out": list(taken.left_out),
+                "session": done.session, "records": list(done.records), "held": done.held,
+                "replaced": list(done.replaced), "left_out": list(done.left_out),
             }
-            for taken in report.done
+            for done in report.done
         ],
         "empty": list(report.empty),
         "skipped": [{"session": one.session, "reason": str(one.reason), "error": one.error} for one in report.skipped],

@@ -69,7 +69,7 @@ def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -
 
 
 def _start(home: str, arguments: list[str]) -> None:
-    """Start a process in a session of its own: it outlives whoever started this one, and whoever is left reaps it."""
+    """Start a detached process, which outlives this one."""
     log = open_log(log_path(home))
     try:
         subprocess.Popen(  # noqa: S603 - our own program
@@ -83,7 +83,7 @@ def _start(home: str, arguments: list[str]) -> None:
 def _tell(report: LearnReport, *, started: bool, as_json: bool) -> None:
     for trouble in report.troubles if not report.skipped else ():
         print_note(trouble)
-    lines = ["learning goes on in the background"] if started else report.lines
+    lines = ["learning continues in the background"] if started else report.lines
     if as_json:
         print_json(
             {"lines": lines, "skipped": report.skipped, "troubles": list(report.troubles), "background": started}

@@ -30,11 +30,11 @@ def used(session: str, as_json: bool) -> None:
       commonplace used 0b1c
     """
     with open_app() as app:
-        told = Session(app, app.memory, as_json=as_json)
+        output = Session(app, app.memory, as_json=as_json)
         report = used_in(app.memory, session.removeprefix("session:"))
         if not report.indexed:
-            told.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
-        told.answer(_text(report), _described(report))
+            output.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
+        output.answer(_text(report), _described(report))
 
 
 def _text(report: SessionUse) -> str:
@@ -43,7 +43,7 @@ def _text(report: SessionUse) -> str:
     head = f"Session {report.session}: " + "; ".join(
         [_times(report, INJECTION, "brief"), *([recalls] if recalls else [])]
     )
-    lines = [f"{_state(fate, report):8}{_line(fate)}" for fate in report.fates]
+    lines = [f"{_state(use, report):8}{_line(use)}" for use in report.uses]
     lines += [f"{'cited':8}{url}  (was not shown)" for url in report.others]
     summed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     return "\n".join([head, *lines, summed])
@@ -62,30 +62,30 @@ def _of(report: SessionUse, what: str) -> list[Receipt]:
     return [receipt for receipt in report.shown if receipt.what == what]
 
 
-def _line(fate: ItemUse) -> str:
-    item = fate.item
+def _line(use: ItemUse) -> str:
+    item = use.item
     version = f" version {item.version}" if item.version is not None else ""
-    now = "" if item.kind != "record" else _since(fate)
-    said = plain_line(fate.text or "")
-    said = said if len(said) <= LINE_LETTERS else said[: LINE_LETTERS - 1].rstrip() + "…"
-    turns = ", ".join(f"#{ref}" for ref in (*fate.cited, *fate.echoed))
-    return f"{item.id}{version}{now}" + (f"  {said}" if said else "") + (f"  (turn {turns})" if turns else "")
+    now = "" if item.kind != "record" else _since(use)
+    words = plain_line(use.text or "")
+    words = words if len(words) <= LINE_LETTERS else words[: LINE_LETTERS - 1].rstrip() + "…"
+    turns = ", ".join(f"#{ref}" for ref in (*use.cited, *use.echoed))
+    return f"{item.id}{version}{now}" + (f"  {words}" if words else "") + (f"  (turn {turns})" if turns else "")
 
 
-def _since(fate: ItemUse) -> str:
-    if fate.current is None:
+def _since(use: ItemUse) -> str:
+    if use.current is None:
         return ", since forgotten"
-    return "" if fate.current == fate.item.version else f", now {fate.current}"
+    return "" if use.current == use.item.version else f", now {use.current}"
 
 
-def _state(fate: ItemUse, report: SessionUse) -> str:
+def _state(use: ItemUse, report: SessionUse) -> str:
     if not report.indexed:
         return "shown"
-    return "cited" if fate.cited else "echoed" if fate.echoed else "unused"
+    return "cited" if use.cited else "echoed" if use.echoed else "unused"
 
 
 def _counts(report: SessionUse) -> dict[str, int]:
-    states = [_state(fate, report) for fate in report.fates]
+    states = [_state(use, report) for use in report.uses]
     known = {state: states.count(state) for state in ("cited", "echoed", "unused")} if report.indexed else {}
     return {"shown": len(states), **known, "cited_unshown": len(report.others)}
 
@@ -100,16 +100,16 @@ def _described(report: SessionUse) -> dict[str, Any]:
         },
         "items": [
             {
-                "kind": fate.item.kind,
-                "id": fate.item.id,
-                "version": fate.item.version,
-                "current_version": fate.current,
-                "text": fate.text,
-                "state": _state(fate, report),
-                "cited_in": list(fate.cited),
-                "echoed_in": list(fate.echoed),
+                "kind": use.item.kind,
+                "id": use.item.id,
+                "version": use.item.version,
+                "current_version": use.current,
+                "text": use.text,
+                "state": _state(use, report),
+                "cited_in": list(use.cited),
+                "echoed_in": list(use.echoed),
             }
-            for fate in report.fates
+            for use in report.uses
         ],
         "cited_unshown": list(report.others),
         "counts": _counts(report),

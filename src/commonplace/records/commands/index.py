@@ -82,7 +82,7 @@ def _past_text(title: str, past: HistoryReport) -> str:
     lines = [f"Found {plural(past.sessions, 'session')} of {title}"]
     lines += [f"{name}: {_summary(report)}" for name, report in past.reports.items()]
     lines += [f"{plural(past.elsewhere, 'session')} of other projects; --all takes them too"] if past.elsewhere else []
-    lines += [f"{plural(count, 'session')} left out that {why}" for why, count in past.homeless.items()]
+    lines += [f"{plural(count, 'session')} left out that {why}" for why, count in past.unassigned.items()]
     if any(file.state != "unchanged" for report in past.reports.values() for file in report.files):
         lines.append("`commonplace learn` makes records of them, where learning is on")
     return "\n".join(lines)
@@ -93,23 +93,23 @@ def _past_json(past: HistoryReport) -> Mapping[str, Any]:
         "sessions": past.sessions,
         "projects": {name: _json(report) for name, report in past.reports.items()},
         "elsewhere": past.elsewhere,
-        "left_out": dict(past.homeless),
+        "left_out": dict(past.unassigned),
     }
 
 
 def _told(report: IndexReport) -> list[str]:
     """What people should know besides: what could not be read, and what was taken out."""
-    said = [short_path(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
+    notes = [short_path(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
     if more := len(report.troubles) - TROUBLES_SHOWN:
-        said += [f"and {plural(more, 'more line')} like these; --json has them all"] if more > 0 else []
-    said += [f"{plural(count, 'secret')} ({kind}) removed" for kind, count in sorted(report.redactions.items())]
-    return [*said, *report.notes]
+        notes += [f"and {plural(more, 'more line')} like these; --json has them all"] if more > 0 else []
+    notes += [f"{plural(count, 'secret')} ({kind}) removed" for kind, count in sorted(report.redactions.items())]
+    return [*notes, *report.notes]
 
 
 def _summary(report: IndexReport) -> str:
     states = Counter(file.state for file in report.files)
     kinds = Counter(file.kind for file in report.files if file.state != "unchanged")
-    taken = " and ".join(plural(kinds[kind], kind) for kind in kinds) or "nothing new"
+    indexed = " and ".join(plural(kinds[kind], kind) for kind in kinds) or "nothing new"
     shown = ", ".join(f"{count} {state}" for state, count in states.items())
     chunks = sum(file.chunks for file in report.files)
     beside = [
@@ -120,7 +120,7 @@ def _summary(report: IndexReport) -> str:
         ),
         *([f"{plural(report.filtered, 'tool result')} left out"] if report.filtered else []),
     ]
-    return "\n".join([f"Indexed {taken}: {plural(chunks, 'chunk')} ({shown or 'no files'})", *beside])
+    return "\n".join([f"Indexed {indexed}: {plural(chunks, 'chunk')} ({shown or 'no files'})", *beside])
 
 
 def _json(report: IndexReport) -> Mapping[str, Any]:

@@ -80,10 +80,12 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
         target = session.app.where.writable_scope(scope or session.app.where.default)
         session.add_notes(*([] if scope else session.app.where.hints))
         content = _text(text)
-        kept = session.memory.remember(content, scope=target, **_admitted(given, session.app.clock()))
-        data = session.saved_json(kept)
-        text = f"{'Exists already:' if kept.deduped else 'Added'} {kept.record.id} ({session.location(kept.record)})"
-        session.answer(text + (f", replacing {kept.superseded.short}" if kept.superseded else ""), data)
+        result = session.memory.remember(content, scope=target, **_admitted(given, session.app.clock()))
+        data = session.saved_json(result)
+        text = (
+            f"{'Exists already:' if result.deduped else 'Added'} {result.record.id} ({session.location(result.record)})"
+        )
+        session.answer(text + (f", replacing {result.superseded.short}" if result.superseded else ""), data)
 
 
 def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
     words = {name: list(given.pop(name)) for name in ("aliases", "keywords")}
     expires, occurred = given.pop("expires"), given.pop("occurred")
     return given | {
-        "metadata": {name: said for name, said in words.items() if said},
+        "metadata": {name: words for name, words in words.items() if words},
         "expires_at": None if expires is None else moments.until(expires, now),
         "occurred_at": None if occurred is None else moments.on(occurred, now),
     }
@@ -149,10 +151,10 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
             raise InvalidInput("nothing to change was given; see `commonplace record update --help`")
         derived = given["edit"] or changes.keys() & {"tags", "metadata"}  # then it holds for this version only
         based = before.version if derived and expect is None else expect
-        kept = session.memory.update(before.id, expect=based, **changes)
-        data = session.saved_json(kept)
-        text = "Nothing changed in {}, which is at" if kept.deduped else "Updated {} to"
-        session.answer(f"{text.format(kept.record.id)} version {kept.record.version}", data)
+        result = session.memory.update(before.id, expect=based, **changes)
+        data = session.saved_json(result)
+        text = "Nothing changed in {}, which is at" if result.deduped else "Updated {} to"
+        session.answer(f"{text.format(result.record.id)} version {result.record.version}", data)
 
 
 def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -190,9 +192,9 @@ def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None
       commonplace record reclassify 1m7gmb4480 principles
     """
     with open_session(scope, as_json=as_json) as session:
-        kept = session.memory.reclassify(id, category)
-        data = session.saved_json(kept)
-        session.answer(f"Moved {kept.record.id} ({session.location(kept.record)})", data)
+        result = session.memory.reclassify(id, category)
+        data = session.saved_json(result)
+        session.answer(f"Moved {result.record.id} ({session.location(result.record)})", data)
 
 
 def _add_verb(name: str, done: str, summary: str, *, examples: str = "") -> None:
