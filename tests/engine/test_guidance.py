@@ -65,7 +65,7 @@ def test_the_block_has_its_parts_in_order():
         "Lessons:", "[memory://root/learned.md, 2026-05-17, from consolidation, trust agent]", "> - Ask first.", "",
         "Procedures of this project and of its user, newest first:",
         f"- [decisions, project, 2026-05-17, from user, trust user] Build, then tag (memory://{procedure.short})", "",
-        "Notes that bear on the task, best first:",
+        "Notes that match the task, best first:",
         (
             "- [decisions, project, 2026-05-17, from user, trust user, score 0.50] Use pnpm, not npm"
             f" (memory://{decision.short})"
