@@ -91,7 +91,7 @@ def test_memory_that_fails_ends_no_execution():
         recalled, taken = execution.notes
 
     assert recalled.startswith("nothing was recalled: ")
-    assert taken.startswith("the session was not taken in: ")
+    assert taken.startswith("the session was not indexed: ")
 
 
 @pytest.mark.usefixtures("project")

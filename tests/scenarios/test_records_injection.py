@@ -77,7 +77,7 @@ def test_r03_r05_both_scopes_are_merged_into_one_context_brief(work):
     brief = work.execute("s1", "Write the commit for the npm check")
 
     assert brief.count("<memory seal=") == 1
-    assert brief.index("Notes that bear on the task") < brief.index("Use pnpm, not npm")
+    assert brief.index("Notes that match the task") < brief.index("Use pnpm, not npm")
     assert "Prefer short commit messages" in brief
 
 
