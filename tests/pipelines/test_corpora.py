@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from commonplace.evaluation.datasets import (
+    DatasetQuestion,
     Passage,
-    Question,
     jsonl,
     locomo,
     longmemeval,
@@ -69,7 +69,7 @@ def test_a_line_is_a_document_or_a_question():
         Passage(scope="home", id="d1", text="Tea at four", session="s", speaker="Ada", date=date),
     )
     assert corpus.questions == (
-        Question(scope="home", id="q1", text="When is tea?", gold=("d1",), category="times", date=None),
+        DatasetQuestion(scope="home", id="q1", text="When is tea?", gold=("d1",), category="times", date=None),
     )
 
 
@@ -77,7 +77,7 @@ def test_what_may_be_left_out_has_a_default():
     """A document needs an id and a text, a question an id, its words and its gold."""
     corpus = jsonl(lines({"id": "d", "text": "x"}, {"id": "q", "question": "x?", "gold": ["d", "d"]}), "x")
     assert corpus.passages[0] == Passage(scope="main", id="d", text="x")
-    assert corpus.questions[0] == Question(scope="main", id="q", text="x?", gold=("d",), category="general")
+    assert corpus.questions[0] == DatasetQuestion(scope="main", id="q", text="x?", gold=("d",), category="general")
 
 
 def test_a_question_may_come_before_its_documents_and_blank_lines_do_no_harm(tmp_path):

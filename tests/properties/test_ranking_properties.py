@@ -29,7 +29,7 @@ SLACK = 1e-9
 calm = settings(deadline=None)
 
 #: Parts that say why a text bears on a question; all others are shares of what these add up to.
-EVIDENCE = {"words", "reach", "session", "meaning", "context", "every word", "who", "when", "day", "told"}
+EVIDENCE = {"words", "reach", "session", "meaning", "context", "every word", "who", "when", "day", "mentioned"}
 #: The most that they can be: the first five make 1, however they are shared.
 MOST_EVIDENCE = 1 + ranking.EVERY + ranking.WHO + ranking.WHEN + ranking.DAY + ranking.MENTIONED
 #: What boosts can add to the evidence or take from it, as a share of it.
