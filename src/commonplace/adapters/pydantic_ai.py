@@ -1,4 +1,4 @@
-"""Commonplace for a PydanticAI agent: ``Agent(model, capabilities=[CommonplaceMemory(commonplace.here())])``.
+"""Commonplace for a PydanticAI agent: ``Agent(model, capabilities=[CommonplaceMemory(commonplace.open_app())])``.
 
 It brings the memory tools, and before a run what earlier sessions have learned, quoted as data.  Trouble with memory
 never ends a run.
