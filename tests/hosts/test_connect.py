@@ -144,7 +144,7 @@ def test_what_is_between_the_persons_words_goes_without_a_trace(person):
     person.ok("connect", "claude-code", "--yes")
     path = person.home / ".claude/settings.json"
     own = '{"hooks": [{"type": "command", "command": "mine"}]}'
-    path.write_text(jsonc.inserted(path.read_text(), ("hooks", "Stop"), json.loads(own), listed=True))
+    path.write_text(jsonc.insert(path.read_text(), ("hooks", "Stop"), json.loads(own), listed=True))
     person.ok("disconnect", "claude-code", "--yes")
     said = json.loads(path.read_text())
     assert said["hooks"].keys() == {"Stop"}
@@ -259,6 +259,15 @@ def test_a_hook_of_ours_in_a_group_of_others_costs_no_other(person, before):
     assert "/old/place" not in file.read_text()
     person.ok("disconnect", "claude-code", "--yes")
     assert file.read_text() == f'{{"hooks": {{"Stop": [{{"matcher": "*", "hooks": [{theirs}]}}]}}}}'
+
+
+def test_a_note_of_an_older_release_is_read(person):
+    """Release 0.1 called the fields of a new file ``beside``; what it created is deleted all the same."""
+    person.ok("connect", "cursor", "--yes")
+    for note in (person.data / "connections").glob("*.json"):
+        note.write_text(note.read_text().replace("new_file_fields", "beside"))
+    person.ok("disconnect", "cursor", "--yes")
+    assert not (person.home / ".cursor/hooks.json").exists()
 
 
 def test_a_note_that_is_damaged_costs_nobody_their_settings(person):

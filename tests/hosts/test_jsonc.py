@@ -38,10 +38,10 @@ def test_what_is_put_in_and_taken_out_leaves_the_same_words(value, indent):
     """And while it is there, everything else says what it said."""
     value.pop("key", None)
     text = json.dumps(value, indent=indent)
-    with_it = jsonc.inserted(text, ("key", "inner"), {"ours": [1, 2]}, listed=False)
+    with_it = jsonc.insert(text, ("key", "inner"), {"ours": [1, 2]}, listed=False)
     assert jsonc.parse(with_it).value == value | {"key": {"inner": {"ours": [1, 2]}}}
-    without = jsonc.removed(with_it, ("key", "inner"), ours, listed=False)
-    assert jsonc.pruned(without, [("key",)]) == text
+    without = jsonc.remove(with_it, ("key", "inner"), ours, listed=False)
+    assert jsonc.prune(without, [("key",)]) == text
 
 
 @settings(max_examples=100, deadline=None)
@@ -50,14 +50,14 @@ def test_a_member_of_a_list_goes_from_wherever_it_stands(others, at):
     """First, last, alone or between."""
     listed = [*others[:at], {"ours": [1, 2]}, *others[at:]]
     text = json.dumps({"list": listed}, indent=2)
-    left = jsonc.parse(jsonc.removed(text, ("list",), ours, listed=True)).value
+    left = jsonc.parse(jsonc.remove(text, ("list",), ours, listed=True)).value
     assert left == {"list": [one for one in listed if not ours(one)]}
 
 
 def test_comments_beside_what_goes_stay():
     """They are somebody's."""
     text = '{\n  "a": 1, // one\n  // two\n  "ours": {"ours": [1, 2]}, // three\n  "b": 2 /* four */\n}'
-    left = jsonc.removed(text, ("ours",), ours, listed=False)
+    left = jsonc.remove(text, ("ours",), ours, listed=False)
     assert jsonc.parse(left).value == {"a": 1, "b": 2}
     assert all(word in left for word in ("// one", "// two", "// three", "/* four */"))
 

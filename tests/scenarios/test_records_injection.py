@@ -119,8 +119,8 @@ def test_r39_an_agent_creates_a_record_during_a_session(work):
         tools = record_tools(place)
         fact = {"content": "Staging is deployed from the release branch", "category": "procedures"}
         wish = {"content": "Prefer concise responses", "category": "preferences", "scope": "assistant"}
-        assert answer_call(tools, "remember", fact).startswith("Kept ")
-        assert answer_call(tools, "remember", wish).startswith("Kept ")
+        assert answer_call(tools, "remember", fact).startswith("Saved ")
+        assert answer_call(tools, "remember", wish).startswith("Saved ")
 
     brief = work.execute("s1", "Deploy staging and give concise notes")
     assert "Staging is deployed from the release branch" in brief

@@ -56,7 +56,7 @@ def test_an_agent_keeps_what_it_is_told_to(call, memory):
     said = call("remember", content="Prefer short commit messages", category="preferences", scope="assistant")
     record = only(memory)
 
-    assert said == f"Kept {record.id} (preferences, assistant, version 1)."
+    assert said == f"Saved {record.id} (preferences, assistant, version 1)."
     assert (record.scope, record.category) == (USER, "preferences")
     assert (record.source.channel, record.trust) == (Channel.AGENT, Trust.AGENT)
     for name in ("trust", "source", "pinned", "value"):
@@ -67,7 +67,7 @@ def test_what_is_already_known_is_not_kept_twice(call, memory):
     """The model hears that it was there."""
     call("remember", content="Use pnpm", category="decisions")
 
-    assert call("remember", content="Use pnpm", category="decisions").startswith(f"Already kept {only(memory).id}")
+    assert call("remember", content="Use pnpm", category="decisions").startswith(f"Already saved {only(memory).id}")
 
 
 def test_a_secret_is_removed_and_reported(call, memory):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agents import SessionSettings, TResponseInputItem
 
 SEARCHED_CHARS = CONTENT_BYTES_MOST // 8  # a letter has up to four bytes, and the mark of a secret more than the secret
-BLANK = "(nothing said)"  # the content of a record of an item without words
+BLANK = "(no text)"  # the content of a record of an item without words
 
 
 class CommonplaceSession:

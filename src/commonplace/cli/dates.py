@@ -13,14 +13,14 @@ _DATE_LETTERS = len("2026-12-01")
 def until(text: str, now: datetime) -> datetime:
     """A moment to come: a date, or a time from now such as ``12h``, ``7d``, ``2w``."""
     ahead = _duration(text)
-    return _moment(text) if ahead is None else _moved(now, ahead, text)
+    return _moment(text) if ahead is None else _shift(now, ahead, text)
 
 
 def since(text: str, now: datetime) -> datetime:
     """A moment of the past to look back to: a date, whose whole day counts, or a time ago such as ``7d``."""
     ago = _duration(text)
     if ago is not None:
-        return _moved(now, -ago, text)
+        return _shift(now, -ago, text)
     moment = _moment(text)
     return moment + timedelta(days=1, microseconds=-1) if len(text.strip()) == _DATE_LETTERS else moment
 
@@ -40,7 +40,7 @@ def _duration(text: str) -> timedelta | None:
         raise _unreadable(text) from None
 
 
-def _moved(now: datetime, by: timedelta, text: str) -> datetime:
+def _shift(now: datetime, by: timedelta, text: str) -> datetime:
     try:
         return now + by
     except OverflowError:

@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def run_guarded(command: Callable[[T], int], given: T) -> int:
-    """Run a command; whatever goes wrong becomes one sentence and one exit code."""
+    """Run a command; an error becomes one sentence and one exit code."""
     prepare_streams()
     try:
         code = command(given)
@@ -76,11 +76,11 @@ def run_guarded(command: Callable[[T], int], given: T) -> int:
         print_note(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return _FAILED
     finally:
-        _flushed()
+        _flush_output()
     return code
 
 
-def _flushed() -> None:
+def _flush_output() -> None:
     """Write what is still in the buffer, if anybody can take it: else Python would complain when it ends."""
     try:
         sys.stdout.flush()

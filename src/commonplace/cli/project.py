@@ -65,7 +65,7 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """Sync the Markdown files and the records.
 
     New files become records, edited files become new versions, the records of deleted files are archived; records
-    whose files are missing or outdated are written.  Every recall syncs by itself when files have changed.  Files that
+    whose files are missing or outdated are written.  Recall syncs automatically when files have changed.  Files that
     cannot be read are reported with their line and left as they are; the exit code is then 1.
 
     Examples:

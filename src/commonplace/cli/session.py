@@ -22,7 +22,7 @@ from commonplace.wire import encode
 F = TypeVar("F", bound=Callable[..., Any])
 
 BACKUPS = "backups"  # the folder of copies, in the data folder
-PROGRESS_EVERY = 100  # of whatever is counted: often enough to be seen moving
+PROGRESS_EVERY = 100  # items: often enough to be seen moving
 
 
 class Session:

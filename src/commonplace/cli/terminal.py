@@ -41,10 +41,10 @@ def visible(text: str) -> str:
         return text
     import re  # noqa: PLC0415 - nearly every text is printable
 
-    return re.sub(_UNSEEN, lambda found: _escaped(found[0]), text)
+    return re.sub(_UNSEEN, lambda found: _escape(found[0]), text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
@@ -56,7 +56,7 @@ def short_path(path: str) -> str:
 
 
 def prepare_streams() -> None:
-    """Let no text fail to be read or written, whatever the terminal's encoding is and whether there is one."""
+    """Make every text readable and writable, in any encoding and without a terminal."""
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - likewise
     sys.stderr = sys.stderr or sys.stdout
@@ -70,7 +70,7 @@ def _unwritable(error: UnicodeError) -> tuple[str, int]:
     """What the terminal's encoding does not have, as JSON would write it: an answer for programs stays JSON."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(map(_escaped, error.object[error.start : error.end])), error.end
+    return "".join(map(_escape, error.object[error.start : error.end])), error.end
 
 
 def discard_output() -> None:

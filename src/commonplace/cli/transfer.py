@@ -61,7 +61,7 @@ def export(file: str | None, to: str, scope: str | None) -> None:
         return
     with open_session(scope) as session, progress("Exporting", streamed=file in (None, STDIN)) as tell:
         scopes = frozenset(session.memory.binding.reads)
-        lines = _watched(export_lines(session.app.store, scopes, now=session.app.clock()), tell)
+        lines = _report_progress(export_lines(session.app.store, scopes, now=session.app.clock()), tell)
         if file is None or file == STDIN:
             _write(sys.stdout.buffer, lines)
         else:
@@ -83,7 +83,7 @@ def _write_file(file: str, lines: Iterable[str]) -> int:
 
 
 def _write(target: BinaryIO, lines: Iterable[str]) -> int:
-    """Write lines in UTF-8, whatever the terminal's encoding; return how many are records: all but the first."""
+    """Write lines in UTF-8, not in the terminal's encoding; return how many are records: all but the first."""
     count = -1
     for line in lines:
         target.write(f"{line}\n".encode())
@@ -92,7 +92,7 @@ def _write(target: BinaryIO, lines: Iterable[str]) -> int:
     return count
 
 
-def _watched(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
+def _report_progress(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
     for number, line in enumerate(lines):
         tell(number, 0)
         yield line

@@ -138,17 +138,17 @@ def doctor(fix: bool, as_json: bool) -> int:
     """
     damage = _damage()
     if damage and not fix:
-        return _reported({_STORE: [StoreProblem(what=str(damage), fixable=True)]}, [], as_json=as_json)
+        return _print_report({_STORE: [StoreProblem(what=str(damage), fixable=True)]}, [], as_json=as_json)
     done = [_set_aside(damage)] if damage else []
     with open_app() as app:
         checks = _checks(app)
         if fix and any(checks.values()):
-            done += _mended(app)
+            done += _repair(app)
             checks = _checks(app)
-    return _reported(checks, done, as_json=as_json)
+    return _print_report(checks, done, as_json=as_json)
 
 
-def _reported(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[str], *, as_json: bool) -> int:
+def _print_report(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[str], *, as_json: bool) -> int:
     healthy = not any(checks.values())
     if as_json:
         described = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
@@ -163,11 +163,11 @@ def _checks(app: App) -> dict[str, list[StoreProblem]]:
     for scope in app.folders.scopes:
         checks[_FILES.format(app.where.label(scope))] = list(_apart(app, scope))
     if app.embedder:
-        checks["vectors"] = list(_unembedded(app, app.embedder.identity))
+        checks["vectors"] = list(_find_unembedded(app, app.embedder.identity))
     return checks
 
 
-def _unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[StoreProblem]:
+def _find_unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[StoreProblem]:
     """What is found by its words only."""
     held = app.store.embedder()
     if held and held != wanted:
@@ -213,7 +213,7 @@ def _set_aside(damage: StoreDamaged) -> str:
     return f"{damage}. It is now {short_path(aside)}, and the files bring its records back"
 
 
-def _mended(app: App) -> list[str]:
+def _repair(app: App) -> list[str]:
     done = list(app.keeper.repair())
     for scope in app.folders.scopes:
         report = app.folders.sync(scope)

@@ -110,7 +110,7 @@ def index_history(
     if own is None and not every:
         raise InvalidInput("there is no project here; `commonplace init` makes one, and --all means every project")
     meant = groups if every else {name: found for name, found in groups.items() if name == own}
-    reports = {name: _indexed(sorter.folders[name], app, host, meant[name], tell) for name in sorted(meant)}
+    reports = {name: _index_transcripts(sorter.folders[name], app, host, meant[name], tell) for name in sorted(meant)}
     count = sum(map(len, groups.values()))
     return HistoryReport(
         sessions=count + sum(sorter.unassigned.values()),
@@ -161,7 +161,9 @@ class _Sorter:
         return where if where.is_enabled(PROJECT) else "belong to projects whose memory is switched off"
 
 
-def _indexed(folder: str, app: App, host: Host, found: Sequence[Transcript], tell: ProgressCallback) -> IndexReport:
+def _index_transcripts(
+    folder: str, app: App, host: Host, found: Sequence[Transcript], tell: ProgressCallback
+) -> IndexReport:
     with open_app(folder, env=app.env, clock=app.clock, embedder=app.embedder) as theirs:
         work = open_workspace(theirs)
         report = index_logs(work, _logs(host, found), tell=tell)

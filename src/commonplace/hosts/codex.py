@@ -21,7 +21,7 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
-def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[Mapping[str, Any]]] | None:
+def _to_message(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[Mapping[str, Any]]] | None:
     """The role and the parts of an item; None if it is no message."""
     from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
 
@@ -42,20 +42,20 @@ def _spoken(body: Mapping[str, Any], names: dict[str, str]) -> tuple[str, list[M
 
 def _arguments(body: Mapping[str, Any]) -> object:
     given = body.get("arguments", body.get("input", body.get("action")))
-    return _decoded(given) if isinstance(given, str) else given
+    return _decode(given) if isinstance(given, str) else given
 
 
 def _output(output: object) -> str:
     """The output of a tool, which may be wrapped in JSON with its exit code."""
     from commonplace.hosts.transcripts import content_text  # noqa: PLC0415 - see above
 
-    inner = _decoded(output) if isinstance(output, str) else output
+    inner = _decode(output) if isinstance(output, str) else output
     if isinstance(inner, dict):
         inner = inner.get("output", inner.get("content"))
     return inner if isinstance(inner, str) else content_text(inner, "input_text", "output_text", "text")
 
 
-def _decoded(text: str) -> object:
+def _decode(text: str) -> object:
     """JSON in a text, or else the text."""
     import json  # noqa: PLC0415 - see above
 
@@ -100,7 +100,7 @@ class Codex(ClaudeCode):
             if entry.get("type") == "session_meta" and not begun:
                 begun = True
                 yield header(body.get("id"), body.get("cwd"), None)
-            elif entry.get("type") == "response_item" and (spoken := _spoken(body, names)):
+            elif entry.get("type") == "response_item" and (spoken := _to_message(body, names)):
                 yield message(*spoken, entry.get("timestamp"))
 
     def parts(self, script: str, place: SettingsPlace) -> Sequence[SettingsPart]:

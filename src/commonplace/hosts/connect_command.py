@@ -132,10 +132,10 @@ def _levels() -> list[str]:
 
 def _script() -> str:
     """Our own command, wherever it is installed: agents do not start with a person's path."""
-    beside = os.path.join(os.path.dirname(sys.executable), SCRIPT)
-    found = beside if os.access(beside, os.X_OK) else shutil.which(SCRIPT)
+    own = os.path.join(os.path.dirname(sys.executable), SCRIPT)
+    found = own if os.access(own, os.X_OK) else shutil.which(SCRIPT)
     if not found:
-        raise ConfigError("there is no command `commonplace` to be run by agents; install it", file=beside)
+        raise ConfigError("the command `commonplace` was not found; install it so that agents can run it", file=own)
     return os.path.abspath(found)
 
 
@@ -238,7 +238,7 @@ def _switch_learning_on(place: Place) -> str:
 
 
 def _hints(*, no_learn: bool) -> list[str]:
-    """What somebody should do who is not in a project, or has one that does not learn."""
+    """Return advice for a user outside a project, or in one that does not learn."""
     if find(os.getcwd()) is None:
         return ["there is no project here; run `commonplace connect` in each project that should learn"]
     return (

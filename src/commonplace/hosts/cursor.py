@@ -64,7 +64,7 @@ class Cursor(Host):
         hooks = os.path.join(folder, "hooks.json")
         wired = [
             SettingsPart(
-                file=hooks, kind="json", path=("hooks", name), listed=True, beside={"version": 1},
+                file=hooks, kind="json", path=("hooks", name), listed=True, new_file_fields={"version": 1},
                 value={"command": hook_command_line(script, event, self.NAME)},
             )
             for name, event in self.EVENTS.items()

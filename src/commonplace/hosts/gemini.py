@@ -29,7 +29,7 @@ ROLES = {"user": "user", "gemini": "assistant"}
 
 
 def _project(folder: str) -> str | None:
-    """The folder that its chats are about, which it notes beside them."""
+    """The folder that its chats are about, which it stores with them."""
     try:
         with open(os.path.join(folder, ".project_root"), encoding="utf-8") as file:
             return file.read().strip() or None

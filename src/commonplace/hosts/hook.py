@@ -38,7 +38,7 @@ from commonplace.text.words import plan
 if TYPE_CHECKING:
     from commonplace.learning import Injection
 
-#: Seconds within which a hook ends, whatever happens; hosts wait longer (wires.LIMITS), but for Codex at the end.
+#: Seconds within which a hook always ends; hosts wait longer (wires.LIMITS), but for Codex at the end.
 SECONDS = {START: 4.0, PROMPT: 2.0, ANSWER: 2.0, COMPACT: 8.0, STOP: 8.0, END: 8.0}
 CODEX_END_SECONDS = 2.5  # it gives three
 LEARN_SECONDS = 1.5  # of a start, for sessions that wait to be learned from; the rest is left for the next
@@ -126,7 +126,7 @@ def handle(call: HookCall, *, answer: Callable[[str], None], note: Callable[[str
             _capture(call, app, note)
 
 
-def _spoken(call: HookCall, text: str) -> str:
+def _format_answer(call: HookCall, text: str) -> str:
     return json.dumps(call.host.answer(call.event, call.name, text)) if text else ""
 
 
@@ -143,10 +143,10 @@ def _start(call: HookCall, app: App, answer: Callable[[str], None], note: Callab
 
     injection = _brief(call, app)
     if waiting := _waiting(call, app):
-        answer(_spoken(call, injection.text))  # a writer that holds the store may delay learning
+        answer(_format_answer(call, injection.text))  # a writer that holds the store may delay learning
         _learn(waiting, app, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
         injection = _brief(call, app)
-    answer(_spoken(call, injection.text))
+    answer(_format_answer(call, injection.text))
     for sentence in save_brief_receipt(app, injection, session=call.session)[1]:
         note(sentence)
 
@@ -211,9 +211,9 @@ def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
         return  # "yes, go on" asks memory nothing
     if _is_remote(app):  # a remote embedder may not answer: the hits by words are ready by then
         by_words = Memory(app.store, app.binding, clock=app.clock, secret=app.secret)
-        answer(_spoken(call, _found(call, app, by_words, query)[0]))
+        answer(_format_answer(call, _found(call, app, by_words, query)[0]))
     block, shown = _found(call, app, app.memory, query)
-    answer(_spoken(call, block))
+    answer(_format_answer(call, block))
     if shown and call.session:
         from commonplace.hosts.hook_files import note_shown  # noqa: PLC0415 - only where something was shown
 

@@ -99,7 +99,7 @@ def save_shown_receipt(app: App, session: str) -> str | None:
     lines = _shown_lines(taken)
     if not lines:
         return None
-    name = save_receipt(app, _merged(lines), session=session)
+    name = save_receipt(app, _merge_lines(lines), session=session)
     os.unlink(taken)
     return name
 
@@ -114,7 +114,7 @@ def _shown_lines(path: str) -> list[Mapping[str, Any]]:
         return []
 
 
-def _merged(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _merge_lines(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """What several prompts were shown, each thing once."""
     items = {kind: {repr(one): one for line in lines for one in line.get(kind, ())} for kind in KINDS}
     return {
@@ -135,7 +135,7 @@ def _shown_path(home: str, session: str) -> str:
 
 
 def transcript_path(home: str, session: str) -> str:
-    """The transcript of a session; whatever the session is called, it is a name in our folder."""
+    """Return the path of a session's transcript; any session id becomes a safe name in our folder."""
     from commonplace.engine.rendering import keyed_digest  # noqa: PLC0415 - see _shown_path
 
     plain = session if session.replace("-", "").isalnum() and len(session) <= NAME_CHARS else keyed_digest(session, b"")

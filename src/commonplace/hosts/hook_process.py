@@ -35,10 +35,10 @@ Example:
 
 
 def run_hook(arguments: Sequence[str]) -> NoReturn:
-    """Answer a hook; the process ends in here, whatever happens."""
+    """Answer a hook; the process always ends in here."""
     watch = _Watch()
     try:
-        _answered(arguments, watch)
+        _answer_hook(arguments, watch)
     finally:  # also for unexpected errors: a host must not suffer from them
         watch.end(sys.exc_info()[1])
 
@@ -50,14 +50,14 @@ class _Watch:
         self.what = NAME  # the host and the event, when they are known
         self._answer = ""
         self._ending = threading.Lock()
-        self._timer = self._started(INPUT_SECONDS)
+        self._timer = self._start_timer(INPUT_SECONDS)
 
     def limit(self, seconds: float) -> None:
         """Allow so many seconds from now on."""
         self._timer.cancel()
-        self._timer = self._started(seconds)
+        self._timer = self._start_timer(seconds)
 
-    def _started(self, seconds: float) -> threading.Timer:
+    def _start_timer(self, seconds: float) -> threading.Timer:
         timer = threading.Timer(seconds, self._over, [seconds])
         timer.daemon = True
         timer.start()
@@ -88,7 +88,7 @@ class _Watch:
             last.start()
             last.join(LAST_SECONDS)  # a disk that hangs may lose the note, but does not stop the end
         else:
-            time.sleep(LAST_SECONDS)  # it is just ending by itself
+            time.sleep(LAST_SECONDS)  # the main thread is ending the process
         _end_children()
         os._exit(0)
 
@@ -102,12 +102,12 @@ class _Watch:
             data = data[os.write(1, data) :]
 
 
-def _answered(arguments: Sequence[str], watch: _Watch) -> None:
+def _answer_hook(arguments: Sequence[str], watch: _Watch) -> None:
     given, host, seconds = _read(arguments)
     watch.what = f"{host or 'a host'}, {given or 'no event'}"
     if seconds:
         watch.limit(seconds)
-    from commonplace.hosts import hook  # noqa: PLC0415 - whatever fails in there is forgiven out here
+    from commonplace.hosts import hook  # noqa: PLC0415 - every failure in there is caught out here
     from commonplace.hosts.registry import PROMPT, get_event  # noqa: PLC0415 - likewise
 
     event = get_event(given)
@@ -122,7 +122,7 @@ def _answered(arguments: Sequence[str], watch: _Watch) -> None:
 
 
 def _read(arguments: Sequence[str]) -> tuple[str, str | None, float | None]:
-    """The event, the host and the time limit; other arguments are ignored, because nobody would see an error."""
+    """The event, the host and the time limit; other arguments are ignored, because no error would be seen."""
     event, host, seconds = "", None, None
     rest = iter(arguments)
     for argument in rest:
@@ -149,7 +149,7 @@ def _input() -> bytes:
 
 
 def _end_children() -> None:
-    """Leave no process behind: git may hang where the store's disk does.  Elsewhere than on Linux it ends by itself."""
+    """Leave no process behind: git may hang where the store's disk does.  Elsewhere than on Linux it ends alone."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
             children = [int(word) for word in file.read().split()]

@@ -21,7 +21,7 @@ _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _FIRST_INDENT = re.compile(r"\n([ \t]+)[^\s]")
-DEEP = 200  # objects in objects: nobody writes settings so
+DEEP = 200  # objects in objects: no settings file is nested so deeply
 
 
 class Node(Value):
@@ -55,20 +55,20 @@ def parse(text: str) -> Node:
     return node
 
 
-def inserted(text: str, path: Path, value: Any, *, listed: bool) -> str:
-    """The text with a value put at a path, or added to the list there; what leads there is made if it is missing."""
+def insert(text: str, path: Path, value: Any, *, listed: bool) -> str:
+    """Return the text with a value at a path, or appended to the list there; missing containers are created."""
     node = parse(text)
     for depth, key in enumerate(path):
         _is(node, dict, path[:depth])
         member = node.member(key)
         if member is None:
-            inner = _wrapped(path[depth + 1 :], [value] if listed else value)
-            return _added(text, node, key, inner)
+            inner = _wrap(path[depth + 1 :], [value] if listed else value)
+            return _add_member(text, node, key, inner)
         node = member.node
     if not listed:
         raise InvalidInput(f"has {'.'.join(path)} already, which is not ours")
     _is(node, list, path)
-    return _added(text, node, None, value)
+    return _add_member(text, node, None, value)
 
 
 def missing(text: str, path: Path) -> list[Path]:
@@ -89,8 +89,8 @@ def length(text: str, path: Path) -> int:
     return len(node.members) if node and isinstance(node.value, list) else 0
 
 
-def removed(text: str, path: Steps, meant: Callable[[Any], bool], *, listed: bool) -> str:
-    """The text without what is meant: the member at a path, or members of the list there."""
+def remove(text: str, path: Steps, meant: Callable[[Any], bool], *, listed: bool) -> str:
+    """Return the text without the member at a path, or without the matching members of the list there."""
     while True:
         node = _at(parse(text), path if listed else path[:-1])
         if node is None:
@@ -102,10 +102,10 @@ def removed(text: str, path: Steps, meant: Callable[[Any], bool], *, listed: boo
         text = _without(text, node, found)
 
 
-def pruned(text: str, paths: Sequence[Path]) -> str:
-    """The text without those of these containers that hold nothing, innermost first."""
+def prune(text: str, paths: Sequence[Path]) -> str:
+    """Return the text without those of these containers that are empty, innermost first."""
     for path in sorted(paths, key=len, reverse=True):
-        text = removed(text, path, lambda value: value in ({}, []), listed=False)
+        text = remove(text, path, lambda value: value in ({}, []), listed=False)
     return text
 
 
@@ -196,14 +196,14 @@ def _is(node: Node, kind: type, path: Path) -> None:
 # Joining and cutting
 
 
-def _wrapped(path: Path, value: Any) -> Any:
+def _wrap(path: Path, value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
 
 
-def _added(text: str, node: Node, key: str | None, value: Any) -> str:
-    """The text with one more member, laid out as the rest is."""
+def _add_member(text: str, node: Node, key: str | None, value: Any) -> str:
+    """Return the text with one more member, formatted like the others."""
     head = f"{json.dumps(key, ensure_ascii=False)}: " if key is not None else ""
     inside = text[node.start : node.end]
     if node.members and "\n" not in inside:
@@ -232,7 +232,7 @@ def _indent(text: str, at: int) -> str:
 
 
 def _without(text: str, node: Node, number: int) -> str:
-    """The text without one member; comments beside it stay."""
+    """Return the text without one member; comments next to it stay."""
     member = node.members[number]
     before = node.members[number - 1] if number else None
     after = node.members[number + 1] if number + 1 < len(node.members) else None

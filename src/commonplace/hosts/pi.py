@@ -1,7 +1,7 @@
 """Pi and oh-my-pi: session trees in ``~/.pi/agent/sessions`` and ``~/.omp/agent/sessions``; read only.
 
-Every branch of a tree was said, so all are read, in the order in which they were written.  Summaries and what
-extensions put there are not.
+Every branch of a tree is part of the conversation, so all are read, in the order in which they were written.
+Summaries and what extensions put there are not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield tool_result(body.get("toolName"), content_text(content), body.get("toolCallId"))
     elif role == "bashExecution":
         command = str(body.get("command") or "")
-        if not asks_memory(command):  # nobody called a tool here, so its words are all there is to know it by
+        if not asks_memory(command):  # no tool call is recorded here: only the command line identifies it
             yield tool_result("bash", f"$ {command}\n{body.get('output') or ''}")
     elif role in ("user", "assistant"):
         if own := content_text(content):

@@ -1,6 +1,6 @@
 """Which hosts there are, and what each can do.  The module of a host is loaded when it is named.
 
-An event has one name here, whatever a host calls it.  Nothing here imports more than a prompt can afford.
+An event has one name here; hosts have their own names for it.  Nothing here imports more than a prompt can afford.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SettingsPart(Value):
     path: tuple[str, ...] = ()  #: the keys that lead to it
     value: Any = None  #: the value at that path; of a text all of it
     listed: bool = False  #: it is one of a list at that path
-    beside: Mapping[str, Any] = {}  #: what a file needs besides, if it is new
+    new_file_fields: Mapping[str, Any] = {}  #: what a new file needs in addition
 
 
 class Host:

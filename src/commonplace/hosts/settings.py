@@ -52,7 +52,7 @@ class ChangeNote(Value):
     after: str  #: digest of what was written
     made: tuple[jsonc.Path, ...] = ()  #: containers that were not there before
     folders: tuple[str, ...] = ()  #: likewise, on disk
-    beside: Mapping[str, Any] = {}  #: what a new file was given besides
+    new_file_fields: Mapping[str, Any] = {}  #: what a new file was given in addition
 
 
 class FileChange(Value):
@@ -127,13 +127,13 @@ class SettingsEditor:
     def _with(self, host: str, project: str | None, file: str, parts: Sequence[SettingsPart]) -> FileChange:
         now = _read(file)
         base, made = self._base(file, now, parts)
-        then, new = _filled(file, base, parts)
+        then, new = _add_parts(file, base, parts)
         folders = () if now is not None else tuple(_absent(os.path.dirname(os.path.realpath(file))))
         earlier = self._note(_name(file))
         note = ChangeNote(
             file=file, host=host, project=project, existed=base is not None, after=_digest(then),
             made=tuple(dict.fromkeys([*made, *new])), folders=folders or (earlier.folders if earlier else ()),
-            beside=next((part.beside for part in parts if part.beside), {}),
+            new_file_fields=next((part.new_file_fields for part in parts if part.new_file_fields), {}),
         )  # fmt: skip
         return FileChange(file=file, now=now, then=then, note=note, before=base)
 
@@ -148,7 +148,7 @@ class SettingsEditor:
             before = self._backup(file) if note.existed else None
             if before is not None or not note.existed:  # a backup that was removed restores nothing
                 return before, ()
-        return _emptied(file, now, parts, note), note.made if note else ()
+        return _remove_parts(file, now, parts, note), note.made if note else ()
 
     def _without(self, file: str, parts: Sequence[SettingsPart]) -> FileChange:
         now = _read(file)
@@ -195,6 +195,7 @@ class SettingsEditor:
             return None
         try:
             entry = json.loads(data)
+            entry.setdefault("new_file_fields", entry.pop("beside", {}))  # its name in notes of 0.1
             return ChangeNote(**entry | {"made": tuple(map(tuple, entry["made"])), "folders": tuple(entry["folders"])})
         except (ValueError, KeyError, TypeError):  # a note that is none: what is ours is known without it
             return None
@@ -213,7 +214,7 @@ def _by_file(parts: Iterable[SettingsPart]) -> dict[str, list[SettingsPart]]:
     return found
 
 
-def _filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> tuple[bytes, list[jsonc.Path]]:
+def _add_parts(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> tuple[bytes, list[jsonc.Path]]:
     """A file with what is ours, and the containers that were made for it."""
     if parts[0].kind == "text":
         if base is not None:
@@ -221,16 +222,16 @@ def _filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> tup
         return str(parts[0].value).encode(), []
     if parts[0].kind == "toml":
         return _toml_filled(file, base, parts), []
-    text = _text(file, base) if base is not None and base.strip() else jsonc.as_text(parts[0].beside)
+    text = _text(file, base) if base is not None and base.strip() else jsonc.as_text(parts[0].new_file_fields)
     made: list[jsonc.Path] = []
     with _named(file):
         for part in parts:
             made += [path for path in jsonc.missing(text, part.path) if part.listed or path != part.path]
-            text = jsonc.inserted(text, part.path, part.value, listed=part.listed)
+            text = jsonc.insert(text, part.path, part.value, listed=part.listed)
     return text.encode(), list(dict.fromkeys(made))
 
 
-def _emptied(file: str, now: bytes, parts: Sequence[SettingsPart], note: ChangeNote | None) -> bytes | None:
+def _remove_parts(file: str, now: bytes, parts: Sequence[SettingsPart], note: ChangeNote | None) -> bytes | None:
     """A file without what is ours; None if nothing else is in it and it was not there before us."""
     if not parts or not now.strip():
         return now
@@ -241,17 +242,17 @@ def _emptied(file: str, now: bytes, parts: Sequence[SettingsPart], note: ChangeN
     text = _text(file, now)
     with _named(file):
         for part in parts:
-            text = jsonc.removed(text, part.path, _is_ours, listed=part.listed)
-            text = _disentangled(text, part.path) if part.listed else text
-        text = jsonc.pruned(text, note.made if note else ())
-        bare = note is not None and not note.existed and jsonc.parse(text).value in ({}, dict(note.beside))
+            text = jsonc.remove(text, part.path, _is_ours, listed=part.listed)
+            text = _remove_own_hooks(text, part.path) if part.listed else text
+        text = jsonc.prune(text, note.made if note else ())
+        bare = note is not None and not note.existed and jsonc.parse(text).value in ({}, dict(note.new_file_fields))
     return None if bare else text.encode()
 
 
-def _disentangled(text: str, path: jsonc.Path) -> str:
+def _remove_own_hooks(text: str, path: jsonc.Path) -> str:
     """Remove our hooks from groups that have others too; the others stay."""
     for number in range(jsonc.length(text, path)):
-        text = jsonc.removed(text, (*path, number, "hooks"), _is_ours, listed=True)
+        text = jsonc.remove(text, (*path, number, "hooks"), _is_ours, listed=True)
     return text
 
 

@@ -46,7 +46,7 @@ class TranscriptLines:
         """See ``Lines``; at most the rest of one line at once."""
         if not self._left:
             line = next((one for one in self._lines if "role" in one or "session" in one), None)  # no nameless heading
-            self._left = b"" if line is None else _written(line).encode() + b"\n"
+            self._left = b"" if line is None else _format_line(line).encode() + b"\n"
         taken, self._left = self._left[:size], self._left[size:]
         self._at += len(taken)
         return taken
@@ -54,7 +54,7 @@ class TranscriptLines:
     readline = read
 
 
-def _written(line: Mapping[str, Any]) -> str:
+def _format_line(line: Mapping[str, Any]) -> str:
     """A line of ours.  Programs that count in UTF-16 cut letters in two: a half is no reason to lose the message."""
     text = json.dumps(line)
     if "\\ud" not in text:
@@ -123,7 +123,7 @@ def message(role: str, parts: Sequence[Mapping[str, Any]], time: object) -> Mapp
 def is_timestamp(value: object) -> bool:
     """Whether that is a moment: one that is none must not cost the message."""
     try:
-        datetime.fromisoformat(value)  # type: ignore[arg-type]  # whatever a host has put there
+        datetime.fromisoformat(value)  # type: ignore[arg-type]  # hosts write anything there
     except (TypeError, ValueError):
         return False
     return True
@@ -137,15 +137,15 @@ def text_part(value: object) -> Mapping[str, Any]:
 def tool_call(name: object, arguments: object, id: object = None) -> Mapping[str, Any]:
     """A call of a tool, as a part of a message; its result has the same id."""
     given = arguments if isinstance(arguments, dict | str) else None
-    return {"type": "tool_call", "name": tool_name(name), "arguments": given} | _named(id)
+    return {"type": "tool_call", "name": tool_name(name), "arguments": given} | _id_field(id)
 
 
 def tool_result(name: object, text: str, id: object = None) -> Mapping[str, Any]:
     """The result of a tool, as a part of a message."""
-    return {"type": "tool_result", "name": tool_name(name), "content": text} | _named(id)
+    return {"type": "tool_result", "name": tool_name(name), "content": text} | _id_field(id)
 
 
-def _named(id: object) -> dict[str, Any]:
+def _id_field(id: object) -> dict[str, Any]:
     return {"id": id} if isinstance(id, str) and id else {}
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "brief": ("commands.brief:brief", "Print the brief for a session that is about to start."),
-    "used": ("commands.used:used", "Show what a session was shown, and what of it was used."),
+    "used": ("commands.used:show_used", "Show what a session was shown, and what of it was used."),
     "read": ("commands.read:read", "Print what is at a memory:// address."),
     "extract": ("commands.extract:extract", "Extract records from sessions."),
     "learn": ("commands.learn:learn", "Learn from finished sessions; hosts run it when they start."),

@@ -66,7 +66,7 @@ def read_page(addresses: Addresses, url: str) -> Page:
 
     Raises ``InvalidInput`` for what is no address, ``Forbidden`` for one that leads out of the root, and ``NotFound``.
     """
-    namespace, path = _parted(url)
+    namespace, path = _split_namespace(url)
     if namespace != ROOT:
         return _record_page(addresses, namespace, path, url)
     if path is None:
@@ -83,7 +83,7 @@ def artifact(addresses: Addresses, name: str) -> Page | None:
         return None
     where = DocumentFilter(scopes=frozenset({addresses.scope}), kinds=frozenset({DocumentKind.ARTIFACT}))
     stored = next(iter(addresses.memory.store.documents(where.replace(names=frozenset({name})), limit=1)), None)
-    return _edited(addresses, name, stored) or (_stored(stored) if stored else None)
+    return _edited_page(addresses, name, stored) or (_stored_page(stored) if stored else None)
 
 
 def address(name: str) -> str:
@@ -96,7 +96,7 @@ def content_type(name: str) -> str:
     return "text/markdown" if name.endswith(".md") else "text/plain"
 
 
-def _parted(url: str) -> tuple[str, str | None]:
+def _split_namespace(url: str) -> tuple[str, str | None]:
     """The namespace and the path behind it, still encoded; None: there is not even a slash."""
     clean(url, what="the address")  # half a character names nothing
     if not url.lower().startswith(SCHEME):
@@ -148,7 +148,7 @@ def _missing(addresses: Addresses, url: str) -> NotFound:
     return NotFound(f"{url!r} was not found; memory://root/ lists what there is")
 
 
-def _stored(document: Document) -> Page:
+def _stored_page(document: Document) -> Page:
     return Page(
         url=address(document.name), text=document.content or "", content_type=content_type(document.name),
         updated_at=document.updated_at, channel=document.source.channel, trust=document.trust,
@@ -158,7 +158,7 @@ def _stored(document: Document) -> Page:
 # Files
 
 
-def _edited(addresses: Addresses, name: str, stored: Document | None) -> Page | None:
+def _edited_page(addresses: Addresses, name: str, stored: Document | None) -> Page | None:
     """What a person made of the file, if they did."""
     if addresses.folder is None or not _is_artifact(name):
         return None

@@ -68,7 +68,7 @@ def _load_artifact(
     if disk.digest_of(data) in olds:  # an earlier text of ours that was not replaced yet
         return unchanged.replace(seen=disk.digest_of(data)) if document else None
     base = _base_of(known, noted, olds)
-    return _changed(place, unchanged, data, base) or (unchanged if document else None)
+    return _with_file_edits(place, unchanged, data, base) or (unchanged if document else None)
 
 
 def _base_of(known: str | None, noted: FileState | None, olds: Mapping[str, str]) -> str | None:
@@ -83,7 +83,7 @@ def _is_read(name: str) -> bool:
     return name in disk.WOVEN or name.startswith(f"{disk.SKILLS}/")
 
 
-def _changed(place: Workspace, artifact: Artifact, data: bytes, base: str | None) -> Artifact | None:
+def _with_file_edits(place: Workspace, artifact: Artifact, data: bytes, base: str | None) -> Artifact | None:
     """An artifact with the edits of its file; None if the file is no text, or empty and new."""
     gate = Gate(place.secret())
     try:
@@ -124,12 +124,12 @@ def edits_in(metadata: Mapping[str, Json]) -> Edits:
     """The edits of a person, from the metadata of an artifact."""
     data = metadata.get("owned")
     struck = metadata.get("struck")
-    found = [_owned(one) for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+    found = [_to_owned_block(one) for one in data if isinstance(one, dict)] if isinstance(data, list) else []
     digests = frozenset(str(one) for one in struck) if isinstance(struck, list) else frozenset()
     return Edits(owned=tuple(found), struck=digests)
 
 
-def _owned(data: Mapping[str, Json]) -> OwnedBlock:
+def _to_owned_block(data: Mapping[str, Json]) -> OwnedBlock:
     path = data.get("path")
     under = tuple(str(line) for line in path) if isinstance(path, list) else ()
     return OwnedBlock(path=under, after=str(data.get("after", "")), text=str(data.get("text", "")))

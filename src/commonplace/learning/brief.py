@@ -81,7 +81,7 @@ def inject(
     procedures = _procedures(addresses, hits)
     pages, troubles = _artifacts(addresses)
     material = BriefMaterial(
-        rules=rules, summary=_shown(pages.get(SUMMARY)), lessons=_shown(pages.get(LEARNED)),
+        rules=rules, summary=_shown_text(pages.get(SUMMARY)), lessons=_shown_text(pages.get(LEARNED)),
         procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
         references=_references(hits, procedures),
     )  # fmt: skip
@@ -141,7 +141,7 @@ def _artifacts(addresses: Addresses) -> tuple[dict[str, Page], list[str]]:
     return pages, notes
 
 
-def _shown(page: Page | None) -> ShownText | None:
+def _shown_text(page: Page | None) -> ShownText | None:
     if page is None:
         return None
     trust = Trust.EXTERNAL if page.trust is None else page.trust

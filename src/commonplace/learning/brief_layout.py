@@ -152,7 +152,7 @@ def _from_outside(hit: Hit) -> bool:
 
 
 def _room(material: BriefMaterial, budget: int | None) -> int | None:
-    """What is left of a budget beside everything that is always there."""
+    """Return what is left of a budget after everything that is always shown."""
     if budget is None:
         return None
     frame = fence([_body(material, f"{NOTHING}\n{LESSONS}", [""], [""])], b"")

@@ -1,6 +1,6 @@
 """Consolidation: what a project has learned becomes MEMORY.md, a summary and skills.  Claim, read, think, check, apply.
 
-One process at a time, by a lease that is held while somebody thinks; facts, marks, artifacts, receipt and the end of
+One process at a time, by a lease that is held while a model runs; facts, marks, artifacts, receipt and the end of
 the job land in one ``apply`` or not at all.  Files are written after that, from the store.
 """
 
@@ -99,7 +99,7 @@ class _Inputs(Value):
 
     held: Mapping[str, Artifact]
     records: Sequence[Record]  #: live
-    every: Mapping[str, Record]  #: in whatever state, by the beginnings of their ids
+    every: Mapping[str, Record]  #: in any state, by the beginnings of their ids
     extractions: Sequence[Document]
     receipts: Sequence[Document]
 
@@ -294,8 +294,8 @@ def _lines(
     stale = {one.id: one.source.parents for one in left if one.source.parents and set(one.source.parents) <= ended}
     lines = group_lines(left, stale=stale, disputed=disputed)
     struck = inputs.memory.edits.struck
-    told = {record.id for record in records}
-    prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & told]
+    recorded = {record.id for record in records}
+    prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & recorded]
     left_in = [line for line in lines if content_digest(line_text(line)) not in struck] if struck else lines
     return left_in, prose, replaced, disputed
 
@@ -344,8 +344,8 @@ def _reply_by_rules(lines: Sequence[Line], prose: Sequence[Document]) -> Reply:
 
 
 def _left_out(memory: Artifact) -> dict[str, str]:
-    told = memory.metadata.get("left_out")
-    return {name: str(what) for name, what in told.items()} if isinstance(told, dict) else {}
+    left_out = memory.metadata.get("left_out")
+    return {name: str(what) for name, what in left_out.items()} if isinstance(left_out, dict) else {}
 
 
 def _outcome(
@@ -423,10 +423,10 @@ def _changes(
         status="unchanged" if quiet else "consolidated", written=names, removed=outcome.removed, seconds=seconds
     )
     # Of what was read, not of what is there by now: a record that came meanwhile is for the next run.
-    told = _receipt(report) | {"fingerprint": ledger.fingerprint(inputs.records, inputs.extractions, without=closed)}
+    details = _receipt(report) | {"fingerprint": ledger.fingerprint(inputs.records, inputs.extractions, without=closed)}
     clean = _clean_receipt(place, inputs, report) | {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
     changes += ledger.scrub_changes(place, inputs.receipts, inputs.every.keys())
-    receipt = ledger.receipt_changes(place, describe(report), told, inputs.receipts, clean)
+    receipt = ledger.receipt_changes(place, describe(report), details, inputs.receipts, clean)
     first = receipt[0]
     name = first.document.name if isinstance(first, PutDocument) else None
     return [*changes, *receipt, Finish(claim=claim, at=now)], report.replace(receipt=name)
@@ -436,10 +436,10 @@ def _puts(place: Workspace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocum
     """The artifacts that differ from what is stored, as trusted as the least of what they were made from."""
     puts: list[PutDocument] = []
     for name, text in sorted(outcome.texts.items()):
-        held, beside = inputs.held.get(name), outcome.metadata.get(name, {})
-        if held is not None and held.stored == text and dict(held.metadata) == dict(beside):
+        held, metadata = inputs.held.get(name), outcome.metadata.get(name, {})
+        if held is not None and held.stored == text and dict(held.metadata) == dict(metadata):
             continue  # it was redacted when it was stored
-        put = place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, beside)
+        put = place.document(DocumentKind.ARTIFACT, name, text, Channel.CONSOLIDATION, metadata)
         document = put.document.replace(trust=outcome.trust)
         same = held is not None and held.stored == document.content and dict(held.metadata) == dict(document.metadata)
         puts += [] if same else [PutDocument(document=document)]
@@ -483,7 +483,7 @@ def _receipt(report: ConsolidateReport) -> dict[str, Json]:
 
 def describe(report: ConsolidateReport) -> str:
     """A run in a few sentences."""
-    said = f"{report.status} by {report.model or report.mode}"
+    text = f"{report.status} by {report.model or report.mode}"
     for what, count in {
         "records": report.records, "sessions": report.extractions,
         "artifacts written": len(report.written), "removed": len(report.removed),
@@ -491,8 +491,8 @@ def describe(report: ConsolidateReport) -> str:
         "facts put back": report.carried, "stale": len(report.stale),
         "contradictions left for review": len(report.disputed),
     }.items():  # fmt: skip
-        said += f"; {what}: {count}" if count else ""
-    return said
+        text += f"; {what}: {count}" if count else ""
+    return text
 
 
 # Only looking

@@ -84,7 +84,7 @@ def parse_proposal(text: str) -> Reply:
         raise InvalidInput(f"the answer's memory_md has more than {MEMORY_BYTES} bytes")
     return Reply(
         memory=memory, summary=summary, skills=_skills(_list(data, "skills")),
-        dropped=tuple(_dropped(one) for one in _list(data, "dropped")),
+        dropped=tuple(_to_dropped(one) for one in _list(data, "dropped")),
         superseded=tuple(_pair(one) for one in _list(data, "superseded")),
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _fields(value: Any, what: str, required: Collection[str], optional: Collecti
     return value
 
 
-def _dropped(value: Any) -> Dropped:
+def _to_dropped(value: Any) -> Dropped:
     data = _fields(value, "an entry of 'dropped'", {"fact", "reason"})
     fact, reason = _text(data, "fact"), _text(data, "reason")
     if not fact or not reason:
@@ -133,7 +133,7 @@ def _skills(data: Sequence[Any]) -> dict[str, str]:
         skill = _fields(one, "a skill", {"name"}, _SKILL_KEYS)
         name, content = skill_name(_text(skill, "name")), _text(skill, "content")
         if content:  # without it there is no skill
-            found |= {f"skills/{name}/SKILL.md": _limited(with_frontmatter(name, content), name)}
+            found |= {f"skills/{name}/SKILL.md": _check_length(with_frontmatter(name, content), name)}
             found |= _files(name, skill)
     return found
 
@@ -144,20 +144,20 @@ def _files(name: str, skill: Mapping[str, Any]) -> dict[str, str]:
         for value in _list(skill, folder):
             file = _fields(value, f"a file of the skill {name!r}", {"path", "content"})
             path = _text(file, "path").removeprefix(f"{folder}/")
-            found[check_name(f"skills/{name}/{folder}/{path}")] = _limited(_text(file, "content"), path)
+            found[check_name(f"skills/{name}/{folder}/{path}")] = _check_length(_text(file, "content"), path)
     if len(found) > FILES_MOST:
         raise InvalidInput(f"the skill {name!r} of the answer has more than {FILES_MOST} files")
     return found
 
 
-def _limited(text: str, what: str) -> str:
+def _check_length(text: str, what: str) -> str:
     if len(text.encode()) > FILE_BYTES:
         raise InvalidInput(f"{what!r} of the answer has more than {FILE_BYTES} bytes")
     return escape_tags(text)
 
 
 def with_frontmatter(name: str, content: str) -> str:
-    """A skill with a head of ours: whatever else a model put into its own, such as rights to tools, is left out."""
+    """Return a skill with a head of ours; what a model put into its own, such as rights to tools, is left out."""
     head = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|\Z)", content, re.DOTALL)
     body = content[head.end() :].strip() if head else content
     found = re.search(r"^description:[ \t]*(.+)$", head[1], re.MULTILINE) if head else None
@@ -197,7 +197,7 @@ def check_proposal(
     missing = [line for line in lines if line.records[0].short not in mentioned and not made.has_fact(line_text(line))]
     dropped_new = _dropped_lines(missing, reply.dropped)
     added = tuple(
-        _added(line)
+        _to_owned_block(line)
         for line in missing
         if line.records[0].short not in dropped_new
         and left_out.get(line.records[0].short) != block_digest(line.records[0].content)
@@ -254,7 +254,7 @@ class _ProposedFacts:
 def _end_of(
     fact: Block, records: Mapping[str, Record], live: Collection[str], prose: Sequence[Document]
 ) -> Dropped | None:
-    """Why a fact has ended by itself: none of its records is live any more, or its session is out of reach."""
+    """Return why a fact no longer holds: none of its records is live any more, or its session is out of reach."""
     names = references(fact.text)
     if names and not names & set(live):
         reasons = sorted({_why(records.get(name)) for name in names})
@@ -310,7 +310,7 @@ def _put_back(fact: Block) -> OwnedBlock:
     return OwnedBlock(path=fact.path, after=_END, text=fact.text)
 
 
-def _added(line: Line) -> OwnedBlock:
+def _to_owned_block(line: Line) -> OwnedBlock:
     return OwnedBlock(path=(TITLE, f"## {heading(line.records[0].category)}"), after=_END, text=line_text(line))
 
 

@@ -103,7 +103,7 @@ def build_question(
         "part": str(number),
         "parts": str(of),
         "summary_tokens": str(learning.summary_injection_token_limit),
-        "memory_md": _data(_shown(part.memory), secret),
+        "memory_md": _data(_show_facts(part.memory), secret),
         "memory_summary": _data(summary, secret),
         "skills": ", ".join(skills) or "none",
         "raw_memories": _data(_by_session(part.sessions), secret),
@@ -118,7 +118,7 @@ def _data(text: str, secret: bytes) -> str:
     return fence([text], secret) or "(nothing)"
 
 
-def _shown(facts: Sequence[Block]) -> str:
+def _show_facts(facts: Sequence[Block]) -> str:
     owned = tuple(OwnedBlock(path=fact.path, after=_END, text=fact.text) for fact in facts)
     return merge_edits("", Edits(owned=owned))
 
@@ -169,12 +169,12 @@ def merge_replies(replies: Sequence[Reply]) -> Reply:
     skills = {path: text for reply in replies for path, text in reply.skills.items()}
     dropped: list[Dropped] = [one for reply in replies for one in reply.dropped]
     return Reply(
-        memory=_combined(memory, added), summary=replies[-1].summary, skills=skills, dropped=tuple(dropped),
+        memory=_add_blocks(memory, added), summary=replies[-1].summary, skills=skills, dropped=tuple(dropped),
         superseded=tuple(pair for reply in replies for pair in reply.superseded),
     )  # fmt: skip
 
 
-def _combined(text: str, added: Sequence[OwnedBlock]) -> str:
+def _add_blocks(text: str, added: Sequence[OwnedBlock]) -> str:
     """Not woven as a person's blocks are: what names the same record twice is kept twice."""
     merged: dict[tuple[str, ...], list[Block]] = {}
     for block in blocks(text):

@@ -63,13 +63,13 @@ def consolidation_receipts(place: Workspace) -> list[Document]:
 def receipt_changes(
     place: Workspace,
     text: str,
-    told: Mapping[str, Json],
+    details: Mapping[str, Json],
     earlier: Sequence[Document],
     clean: Mapping[str, Json] = EMPTY,
 ) -> list[Change]:
     """The changes that store a receipt and delete the oldest; ``clean`` is from the store, and not redacted again."""
     name = f"{PREFIX}{new_id(place.clock())}"
-    put = place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, told)
+    put = place.document(DocumentKind.RECEIPT, name, text, Channel.CONSOLIDATION, details)
     document = put.document.replace(metadata={**put.document.metadata, **clean})
     changes: list[Change] = [PutDocument(document=document)]
     stale = frozenset(one.name for one in earlier[KEEP - 1 :])
@@ -93,9 +93,9 @@ def require_present(place: Workspace, records: Collection[Record]) -> Require:
 
 
 def before_texts(found: Iterable[Document]) -> list[str]:
-    """Texts that artifacts once had: a file that nobody got to write may still have one."""
-    told: list[Any] = [one.metadata.get("before") for one in found]
-    return [was["text"] for before in told if isinstance(before, dict) for was in before.values() if was]
+    """Return the texts that artifacts once had; a file that was never rewritten may still have one."""
+    earlier: list[Any] = [one.metadata.get("before") for one in found]
+    return [was["text"] for before in earlier if isinstance(before, dict) for was in before.values() if was]
 
 
 def before_json(held: Artifact | None, known: Collection[str]) -> Json:
@@ -114,8 +114,8 @@ def scrub_changes(place: Workspace, found: Sequence[Document], known: Collection
         clean = {name: was and was | {"text": _less(was["text"], known)} for name, was in before.items()}
         left = [entry for entry in dropped if references(entry["text"]) <= set(known)]
         if clean != before or left != dropped:
-            told = dict(one.metadata) | {"before": clean, "dropped": left}
-            put = place.document(DocumentKind.RECEIPT, one.name, one.content or "", Channel.CONSOLIDATION, told)
+            metadata = dict(one.metadata) | {"before": clean, "dropped": left}
+            put = place.document(DocumentKind.RECEIPT, one.name, one.content or "", Channel.CONSOLIDATION, metadata)
             changes.append(PutDocument(document=put.document.replace(updated_at=one.updated_at)))
     return changes
 
@@ -154,11 +154,11 @@ def undo_consolidation(place: Workspace, *, force: bool = False) -> UndoReport:
 def _undo_changes(
     place: Workspace, last: Document, held: Mapping[str, Artifact], found: Sequence[Document], claim: Claim
 ) -> tuple[Sequence[Change], UndoReport]:
-    told: Any = last.metadata
-    back = {name: _before_edits(was, held.get(name)) for name, was in told["before"].items()}
+    undone: Any = last.metadata
+    back = {name: _before_edits(was, held.get(name)) for name, was in undone["before"].items()}
     put = {name: was for name, was in back.items() if was is not None}
     gone = sorted(back.keys() - put.keys())
-    again, marked = _still_replaced(place, told["superseded"]), _still_marked(place, told.get("marked"))
+    again, marked = _still_replaced(place, undone["superseded"]), _still_marked(place, undone.get("marked"))
     changes: list[Change] = [_restore_artifact(place, name, was) for name, was in sorted(put.items())]
     changes += [delete_artifacts(place, gone)] if gone else []
     changes += [MarkConsolidated(ids=marked, at=None)] if marked else []
@@ -182,8 +182,8 @@ def _before_edits(was: Mapping[str, Any] | None, held: Artifact | None) -> Mappi
         return {"text": held.text, "metadata": {"by_hand": True}}
     before = was or {"text": "", "metadata": {}}
     text = merge_edits(own_text(before["text"], edits_in(before["metadata"])), held.edits)
-    beside = {name: value for name, value in before["metadata"].items() if name not in ("owned", "struck")}
-    return {"text": text, "metadata": beside | edits_json(held.edits)} if text else None
+    metadata = {name: value for name, value in before["metadata"].items() if name not in ("owned", "struck")}
+    return {"text": text, "metadata": metadata | edits_json(held.edits)} if text else None
 
 
 def _last(found: Sequence[Document]) -> Document:
@@ -217,13 +217,13 @@ def _still_replaced(place: Workspace, superseded: Sequence[Mapping[str, str]]) -
     return [record for record, by in pairs if record is not None and record.superseded_by == by]
 
 
-def _still_marked(place: Workspace, told: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Of the records that were marked those that still bear this mark: what changed since has lost it by itself."""
-    if told is None or not told["ids"]:  # a receipt from before marks were told
+def _still_marked(place: Workspace, marks: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the ids of marked records that still have this mark; a record that changed since has lost it."""
+    if marks is None or not marks["ids"]:  # an old receipt, without marks
         return ()
-    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=frozenset(told["ids"]))
+    where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE, ids=frozenset(marks["ids"]))
     found = place.store.find(where, order=Order.ID, limit=EVERYTHING)
-    return tuple(one.id for one in found if one.consolidated_at and one.consolidated_at.isoformat() == told["at"])
+    return tuple(one.id for one in found if one.consolidated_at and one.consolidated_at.isoformat() == marks["at"])
 
 
 def _restore_changes(place: Workspace, records: Sequence[Record]) -> list[Change]:
@@ -249,8 +249,8 @@ def fingerprint(
     """A digest of what was read, as it will be when these records are replaced or back."""
     live = [f"{one.id}@{one.version}" for one in records if one.id not in without]
     live += [f"{one.id}@{one.version + 1}" for one in restored]
-    told = [f"{one.name}={one.digest}" for one in extractions]
-    return sha256("\n".join([*sorted(live), "", *sorted(told)]).encode()).hexdigest()
+    texts = [f"{one.name}={one.digest}" for one in extractions]
+    return sha256("\n".join([*sorted(live), "", *sorted(texts)]).encode()).hexdigest()
 
 
 def records_of(place: Workspace) -> list[Record]:
@@ -266,6 +266,6 @@ def extractions_of(place: Workspace) -> list[Document]:
 
 
 def all_records(place: Workspace) -> dict[str, Record]:
-    """Every record of the project in whatever state, by the beginning of its id."""
+    """Every record of the project in any state, by the beginning of its id."""
     where = Filter(scopes=frozenset({place.scope}), at=place.clock(), states=ANY_STATE)
     return {one.id[:SHORT]: one for one in place.store.find(where, order=Order.ID, limit=EVERYTHING)}

@@ -206,14 +206,14 @@ def group_lines(
 
 def line_text(line: Line) -> str:
     """A line as an item of a list: the words whole, then where they come from."""
-    parts = [escape_tags(part) for part in _indented(line.records[0].content)]
-    beside = f"({'; '.join(_beside(line))})"
+    parts = [escape_tags(part) for part in _content_lines(line.records[0].content)]
+    notes = f"({'; '.join(_line_notes(line))})"
     if len(parts) == 1:
-        return f"- {parts[0]} {beside}"
-    return "\n".join([f"- {parts[0]}", *(f"  {part}" if part else "" for part in parts[1:]), f"  {beside}"])
+        return f"- {parts[0]} {notes}"
+    return "\n".join([f"- {parts[0]}", *(f"  {part}" if part else "" for part in parts[1:]), f"  {notes}"])
 
 
-def _indented(content: str) -> list[str]:
+def _content_lines(content: str) -> list[str]:
     """Every line of a text, with its own indentation and nothing that cannot be seen."""
     parts = []
     for part in content.split("\n"):
@@ -223,7 +223,7 @@ def _indented(content: str) -> list[str]:
     return parts
 
 
-def _beside(line: Line) -> Iterator[str]:
+def _line_notes(line: Line) -> Iterator[str]:
     first = line.records[0]
     yield from (f"record {record.short}" for record in line.records)
     evidence = [ref for record in line.records for ref in evidence_of(record)]
@@ -285,7 +285,7 @@ def _by_subject(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _prose(extraction: Document) -> str:
-    parts = [escape_tags(part) for part in _indented((extraction.content or "").strip())]
+    parts = [escape_tags(part) for part in _content_lines((extraction.content or "").strip())]
     reference = f"(session:{plain_line(extraction.name).replace('(', '').replace(')', '')})"
     return "\n".join([f"- {parts[0]}", *(f"  {part}" if part else "" for part in parts[1:]), f"  {reference}"])
 
@@ -354,9 +354,9 @@ def _free_name(name: str, taken: Mapping[str, str]) -> str:
 
 
 def _skill(name: str, record: Record) -> str:
-    beside = "; ".join(_beside(Line(records=(record,))))
-    body = "\n".join(escape_tags(part) for part in _indented(record.content))
-    return f"{frontmatter(name, record.content)}\n{body}\n\nSource: {beside}"
+    source = "; ".join(_line_notes(Line(records=(record,))))
+    body = "\n".join(escape_tags(part) for part in _content_lines(record.content))
+    return f"{frontmatter(name, record.content)}\n{body}\n\nSource: {source}"
 
 
 def frontmatter(name: str, description: str) -> str:

@@ -26,7 +26,7 @@ class Execution:
     """
 
     def __init__(self, app: App, task: str, *, session: str | None = None, budget: int | None = None) -> None:
-        """Prepare an execution of a task: a ticket's description, or whatever is to be done."""
+        """Prepare an execution of a task: a ticket's description, or any other text."""
         self.app = app
         self.task = task
         self.session = session or new_id(app.clock())

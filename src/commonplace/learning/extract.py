@@ -1,7 +1,7 @@
 """Extraction: claim, read, think, admit, apply, for each session that changed and is at rest.
 
 Records, the raw memory, the request to consolidate and the end of the job land together or not at all.  A worker that
-lost its lease has written nothing; what fails is told, kept with its reason, and tried again later.
+lost its lease has written nothing; a failure is reported, stored with its reason, and retried later.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ CONSOLIDATE = ("consolidate", "memory")  # the kind and the key of the job that 
 PAGE = 1000  # chunks that are read at once
 TOKEN_CHARS = 4  # at most, as tokens are counted here
 RULES_CHARS = 2_000_000  # of each end of a session: more than anybody types, and a bound all the same
-CHECK_CHARS = 4000  # of what a tool said: rules look at its end alone, for whether a check has passed
+CHECK_CHARS = 4000  # of a tool result: rules read only its end, to see whether a check has passed
 OUTSIDE_CHARS = 200
 SLUG_CHARS = 40
-GATE_TRIES = 20  # to judge and write while others write as well; each failure means that somebody else got on
+GATE_TRIES = 20  # to judge and write while others write as well; each failure means that another writer got on
 
 Think: TypeAlias = Callable[[Transcript], Extraction]
 
@@ -368,18 +368,18 @@ def _without_erased(thought: Extraction, words: frozenset[str]) -> Extraction:
     if not words:
         return thought
     erasure = Erasure.of((), words=words)
-    told = thought.slug if thought.slug and not erasure.is_in(thought.slug.replace("_", " ")) else None
+    slug_text = thought.slug if thought.slug and not erasure.is_in(thought.slug.replace("_", " ")) else None
     return thought.replace(
         raw=without_erased_blocks(thought.raw, erasure),
         summary=without_erased_sentences(thought.summary, erasure),
-        slug=told,
+        slug=slug_text,
     )
 
 
 def _metadata(
     place: Workspace, claim: Claim, thought: Extraction, passed: Decision, earlier: Document | None
 ) -> Mapping[str, Json]:
-    """What is known about an extraction beside its text; digests tell forgotten facts, and nothing else, again."""
+    """Return the metadata of an extraction; its digests recognise forgotten facts and reveal nothing else."""
     before = earlier.metadata.get("digests") if earlier else None
     secret = place.secret()
     digests: dict[str, Json] = {record.id: keyed_digest(comparable_text(record), secret) for record in passed.records}

@@ -28,7 +28,7 @@ CONTENT_CHARS = 8  # "Use pnpm": shorter is no sentence
 CONTENT_WORDS = 2
 LOOKED_UP = 16  # records that are read at first to find one that says the same: nearly always enough
 LIVE = frozenset({State.LIVE})
-QUOTE_CHARS = 1000  # of a quote that is kept beside a record
+QUOTE_CHARS = 1000  # of a quote that is stored with a record
 EVENTS = frozenset({"incidents"})  # what happened does not replace what happened before
 INSTRUCTIVE = frozenset({"procedures", "principles", "preferences"})  # they tell agents what to do
 _EMPTY_WORDS = frozenset(
@@ -41,7 +41,7 @@ _EMPTY_WORDS = frozenset(
 class Decision(Value):
     """What passed, and what did not."""
 
-    changes: tuple[Change, ...]  #: the first one refuses them all if somebody else has written meanwhile
+    changes: tuple[Change, ...]  #: the first one refuses them all if another process has written meanwhile
     records: tuple[Record, ...] = ()  #: that will be there, live or not
     again: tuple[str, ...] = ()  #: ids of records that say the same already
     held: int = 0  #: of them wait for a person
@@ -68,10 +68,10 @@ def decide(
 
 def comparable_text(record: Record) -> str:
     """The text of a record without what makes no difference: spaces, capitals and the full stop."""
-    return _folded(record.content)
+    return _normal_form(record.content)
 
 
-def _folded(text: str) -> str:
+def _normal_form(text: str) -> str:
     return " ".join(text.split()).casefold().rstrip(".!")
 
 
@@ -92,7 +92,7 @@ class _Known:
         self._added.setdefault((record.scope, comparable_text(record)), record.id)
 
     def same(self, record: Record) -> str | None:
-        """The id of a record that says the same, in whatever state."""
+        """Return the id of a record with the same text, in any state."""
         name = (record.scope, comparable_text(record))
         stored = self._with_words(self._where.replace(scopes=frozenset({record.scope})), name[1])
         return self._added.get(name) or max((one.id for one in stored if comparable_text(one) == name[1]), default=None)
@@ -202,7 +202,7 @@ class _Decider:
         record = admitted.record
         rival = None if record.held else self._known.rival(record)
         if rival and record.trust < rival.trust:
-            record, rival = record.replace(held=True), None  # beside the other one, until a person has decided
+            record, rival = record.replace(held=True), None  # both stay until a person has decided
         put = admitted.replace(record=record).put(dedupe=True)
         self.records.append(record)
         if rival is None or _since(record) == _since(rival):

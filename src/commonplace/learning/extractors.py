@@ -155,7 +155,7 @@ def parse_reply(text: str) -> Mapping[str, Any]:
 
 
 def check_reply(reply: Any) -> Mapping[str, Any]:
-    """Refuse whatever has other keys or values than agreed: exactly three keys, and perhaps ``records``."""
+    """Refuse a reply with other keys or values than agreed: exactly three keys, and perhaps ``records``."""
     if not isinstance(reply, dict):
         raise BadReply(f"the answer is not an object but {type(reply).__name__}")
     if missing := KEYS - reply.keys():
@@ -208,7 +208,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
     quote = record.get("quote") or ""
     named = {str(turn) for turn in record.get("turns", [])}
     cited = [turn for turn in transcript.turns if turn.ref in named]
-    source = _quoted(quote, cited) or _quoted(quote, transcript.turns)
+    source = _find_quoted_turn(quote, cited) or _find_quoted_turn(quote, transcript.turns)
     evidence = list(dict.fromkeys([*([source] if source else []), *cited]))
     outside = any(turn.speaker == TOOL for turn in transcript.turns)
     vouched = source is not None and source.speaker == "user" and _covers(quote, record["content"])
@@ -220,7 +220,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
     )  # fmt: skip
 
 
-def _quoted(quote: str, turns: Sequence[Turn]) -> Turn | None:
+def _find_quoted_turn(quote: str, turns: Sequence[Turn]) -> Turn | None:
     """The turn with these words; a user's turn before others."""
     words = " ".join(quote.split())
     if len(words.split()) < QUOTE_WORDS:

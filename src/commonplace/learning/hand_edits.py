@@ -53,9 +53,9 @@ def find_edits(base: str, file: str, before: Edits, *, strike: bool = True) -> E
     """
     ours, theirs = blocks(base, before.owned), blocks(file, before.owned)
     was_owned = set(before.texts)
-    new, gone = _compared([block.text for block in ours], [block.text for block in theirs])
+    new, gone = _compare_blocks([block.text for block in ours], [block.text for block in theirs])
     known = {number for number, block in enumerate(theirs) if block.text in was_owned}
-    owned = _owned(theirs, new | known)
+    owned = _to_owned_blocks(theirs, new | known)
     stay = was_owned | {block.text for block in theirs}
     out = [ours[number].text for number in gone if not ours[number].level and ours[number].text not in stay]
     struck = {content_digest(text) for text in out} if strike else set[str]()
@@ -63,7 +63,7 @@ def find_edits(base: str, file: str, before: Edits, *, strike: bool = True) -> E
     return Edits(owned=owned, struck=frozenset((before.struck | struck) - back))
 
 
-def _compared(ours: Sequence[str], theirs: Sequence[str]) -> tuple[set[int], set[int]]:
+def _compare_blocks(ours: Sequence[str], theirs: Sequence[str]) -> tuple[set[int], set[int]]:
     """Which of theirs are new, and which of ours are gone."""
     new, gone = set[int](), set[int]()
     for what, i, j, k, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -74,7 +74,7 @@ def _compared(ours: Sequence[str], theirs: Sequence[str]) -> tuple[set[int], set
     return {number for number in new if theirs[number] not in known}, gone  # what only moved is still ours
 
 
-def _owned(found: Sequence[Block], numbers: Collection[int]) -> tuple[OwnedBlock, ...]:
+def _to_owned_blocks(found: Sequence[Block], numbers: Collection[int]) -> tuple[OwnedBlock, ...]:
     """The person's blocks with their places; a heading of theirs ends the section it is in."""
     owned: list[OwnedBlock] = []
     path: tuple[str, ...] = ()

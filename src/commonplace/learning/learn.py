@@ -178,7 +178,7 @@ def _document_changes(place: Workspace, theirs: Mapping[str, Artifact], *, every
 
 
 def _without_neighbours(owned: Sequence[OwnedBlock]) -> tuple[OwnedBlock, ...]:
-    """A person's blocks, placed by each other alone: where they stood is told in words that are erased."""
+    """Return a person's blocks, placed by each other alone: their old place is named in words that are erased."""
     theirs = {one.text for one in owned}
     return tuple(
         one.replace(

@@ -2,7 +2,7 @@
 
 A receipt names records with the version that was shown, turns and artifacts, and holds no word of them: digests under
 this store's key say whether they have changed, and what is forgotten stays forgotten.  ``session_use`` compares the
-receipts of a session with what its agent then said: a citation names a thing, an echo only repeats its words.
+receipts of a session with what its agent then wrote: a citation names a thing, an echo only repeats its words.
 """
 
 from __future__ import annotations
@@ -191,10 +191,10 @@ def _document(metadata: Mapping[str, Any], name: str, *, scope: Scope, now: date
 def _receipts(store: Store, scopes: frozenset[Scope]) -> list[Receipt]:
     where = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.RECEIPT}))
     found = store.documents(where, limit=RECEIPTS_READ)
-    return [_shown(one) for one in found if one.name.partition("/")[0] in (INJECTION, RECALL)]
+    return [_to_receipt(one) for one in found if one.name.partition("/")[0] in (INJECTION, RECALL)]
 
 
-def _shown(document: Document) -> Receipt:
+def _to_receipt(document: Document) -> Receipt:
     spoken: Any = document.metadata
     items = [
         ShownItem(kind=kind, id=one["id"], version=one.get("version"), digest=one["digest"])

@@ -1,6 +1,6 @@
 """Extraction by rules: a conservative reader of sessions that proposes durable facts, each with its quote.
 
-Pure: no model, no store, no clock, no settings.  It reads what the user said outright, what the user confirmed right
+Pure: no model, no store, no clock, no settings.  It reads what the user stated outright, what the user confirmed right
 after the assistant proposed it, and fixes that the assistant states after a check passed or to which the
 user says "great".  It never reads tool output,
 quoted or pasted text, code, logs, or what memory itself put into the session; it reads English only; and where it is
@@ -21,7 +21,7 @@ from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
 
-PROPOSALS_AT_MOST = 20  # more durable facts are not said in one session; a list that long was pasted
+PROPOSALS_AT_MOST = 20  # a session does not state more durable facts; a list that long was pasted
 _WORDS_AT_LEAST = 2
 _HELD_AT_MOST = 200  # of which some may yet be taken back; a session that states more is no session
 _CHECK_CHARS = 2000  # a test run tells its result at the end
@@ -50,7 +50,7 @@ class _Found(Value):
 
 
 def extract(turns: Sequence[Turn], *, most: int = PROPOSALS_AT_MOST) -> list[Proposal]:
-    """The durable facts that a session states, in the order in which they were said; the first ``most`` of them."""
+    """The durable facts that a session states, in the order in which they were stated; the first ``most`` of them."""
     found: list[_Found] = []
     at_work = playing = False
     user_turns = 0
@@ -61,7 +61,7 @@ def extract(turns: Sequence[Turn], *, most: int = PROPOSALS_AT_MOST) -> list[Pro
             user_turns += 1
             playing = _plays(shown, playing)
             at_work = at_work or has_cue(shown)
-            found = _kept(found, shown, user_turns)
+            found = _drop_retracted(found, shown, user_turns)
             if len(found) < _HELD_AT_MOST and not playing and not _is_unsafe(turn.text) and not _jokes(shown):
                 found += _from_user(turns, number, own, user_turns, at_work=at_work)
         elif turn.speaker == "assistant" and len(found) < _HELD_AT_MOST and not playing:
@@ -76,12 +76,12 @@ def _from_user(turns: Sequence[Turn], number: int, own: str, user_turn: int, *, 
     lists = list(step_lists(own))
     for clause in lists:
         steps = Reading(category="procedures", scope="project", subject=None, start=0, end=len(clause.plain))
-        yield from _proposed(turns, number, clause, steps, user_turn, trust=CEILING[Channel.EXTRACTION])
+        yield from _to_proposal(turns, number, clause, steps, user_turn, trust=CEILING[Channel.EXTRACTION])
     for clause in clauses(own):
         if any(steps.start <= clause.start < steps.end for steps in lists):
             continue
         if reading := read(clause.plain, asked=clause.asked, at_work=at_work):
-            yield from _proposed(turns, number, clause, reading, user_turn, trust=CEILING[Channel.EXTRACTION])
+            yield from _to_proposal(turns, number, clause, reading, user_turn, trust=CEILING[Channel.EXTRACTION])
 
 
 _SUGGESTED = re.compile(
@@ -111,7 +111,7 @@ _PASSED = re.compile(
 
 def _from_assistant(turns: Sequence[Turn], number: int, user_turn: int) -> Iterator[_Found]:
     """A fix that a check has proved, or a proposal that the user confirmed in the next turn."""
-    confirming = _answered(turns, number, _CONFIRMED)
+    confirming = _find_answer(turns, number, _CONFIRMED)
     after_tool = number > 0 and turns[number - 1].speaker == TOOL
     proved = _is_proved(turns, number)
     if not (proved or (confirming is not None and not after_tool)) or _is_unsafe(turns[number].text):
@@ -127,9 +127,9 @@ def _from_assistant(turns: Sequence[Turn], number: int, user_turn: int) -> Itera
             continue
         if reading.category == "incidents" and proved:
             # It rests on what a tool printed, so it is trusted no more than that.
-            yield from _proposed(turns, number, part, reading, user_turn, trust=Trust.EXTERNAL)
+            yield from _to_proposal(turns, number, part, reading, user_turn, trust=Trust.EXTERNAL)
         elif confirming is not None and not after_tool:
-            yield from _proposed(
+            yield from _to_proposal(
                 turns, number, part, reading, user_turn, trust=CEILING[Channel.EXTRACTION], confirmed=confirming
             )
 
@@ -140,11 +140,11 @@ def _is_proved(turns: Sequence[Turn], number: int) -> bool:
     checks = [turn.text[-_CHECK_CHARS:] for turn in around if turn.speaker == TOOL]
     return (
         any(_PASSED.search(shown) and not _FAILED.search(shown) for shown in checks)
-        or _answered(turns, number, _PRAISED) is not None
+        or _find_answer(turns, number, _PRAISED) is not None
     )
 
 
-def _answered(turns: Sequence[Turn], number: int, how: re.Pattern[str]) -> str | None:
+def _find_answer(turns: Sequence[Turn], number: int, how: re.Pattern[str]) -> str | None:
     """The reference of the next turn, if it is the user's and answers in that way."""
     if number + 1 >= len(turns):
         return None
@@ -152,7 +152,7 @@ def _answered(turns: Sequence[Turn], number: int, how: re.Pattern[str]) -> str |
     return after.ref if after.speaker == "user" and how.match(after.text[:300]) else None
 
 
-def _proposed(
+def _to_proposal(
     turns: Sequence[Turn], number: int, clause: Clause, reading: Reading, user_turn: int, *, trust: Trust,
     confirmed: str | None = None,
 ) -> Iterator[_Found]:  # fmt: skip
@@ -213,7 +213,7 @@ _FOUND_WANTING = r"\s+(?:is|was)\s+(?:too|not|gone|dead|a\s+mistake)\b"
 
 
 def _plays(own: str, playing: bool) -> bool:
-    """Whether the session is in a play after this turn: what is said in one is not meant."""
+    """Return whether the session is a role play after this turn; statements in one do not count."""
     if playing and _PLAYS_NO_MORE.search(own):
         return False
     return playing or bool(_PLAYS.search(own))
@@ -232,14 +232,14 @@ def _mentions_address(plain: str) -> bool:
     return bool(_ADDRESS.search(plain))
 
 
-def _kept(found: list[_Found], own: str, user_turn: int) -> list[_Found]:
+def _drop_retracted(found: list[_Found], own: str, user_turn: int) -> list[_Found]:
     """What stands after this user turn: "scratch that" takes back the turn before it."""
     if _RETRACTS.search(own):
         found = [one for one in found if one.user_turn < user_turn - 1]
-    return [one for one in found if not _refused(one.proposal, own)]
+    return [one for one in found if not _is_refused(one.proposal, own)]
 
 
-def _refused(proposal: Proposal, own: str) -> bool:
+def _is_refused(proposal: Proposal, own: str) -> bool:
     """Tell whether a later turn turns against the thing that was chosen: "use uPlot instead of recharts"."""
     if proposal.category != "decisions":
         return False
@@ -249,7 +249,7 @@ def _refused(proposal: Proposal, own: str) -> bool:
 
 
 def _distinct(found: list[_Found]) -> list[Proposal]:
-    """Each fact once, the first time it was said; of decisions about one subject the last."""
+    """Return each fact once, the first time it was stated; of decisions about one subject the last."""
     seen: dict[str, Proposal] = {}
     latest: dict[tuple[str, str, str | None], int] = {
         (one.proposal.scope, one.proposal.category, one.proposal.subject): one.turn

@@ -80,7 +80,7 @@ fixture stub e2e staging prod localhost url dns proxy i18n unicode regex parser 
 diff camelcase snakecase lockfile gpl sdk polyfill stylesheet encryption ssl tls ssh kernel firmware compiler
 linker toolchain codepath typecheck serializer middleware pull-request merge-request
 """
-# These are said of other things too: they count where software was spoken of before.
+# These are used of other things too: they count where software was mentioned before.
 _LOOSE = """
 code coding test testing commit branch merge push pull build release pipeline server client route query table column row
 index cache queue job worker service container image pod cluster configuration environment variable function method class
@@ -317,7 +317,7 @@ _HABITUAL_USE = _rx(rf"^(?:we )?use (?!{_NOT_A_NAME})[\w.+#-]+.*")
 _STATE = _rx(
     r"\b(?:is|are|was) (?:always |all |now |still )*(?:red|green|broken|failing|slow|wrong|late|flaky|passing|done|fine|good|gone|down|up|there|set|ready|failing|empty|missing|mad|sad)\b"
 )
-# One of these is in whatever the patterns below can find; most clauses have none, and need no closer look.
+# One of these is in everything that the patterns below can find; most clauses have none, and need no closer look.
 _HINT = _rx(
     r"\b(?:we|we're|we've|we'll|our|i|i'd|let'?s|always|never|don'?t|do not|must|may|need|needs|needs? to|has to|have to|cannot"
     r"|can'?t|requires?|every|each|all|use|call me|keep|be|answer|reply|respond|write|talk|speak|stop|from now|from here"
@@ -339,19 +339,19 @@ def read(plain: str, *, asked: bool, at_work: bool) -> Reading | None:
     """What the clause states, or None; ``at_work`` if the session has spoken of software before."""
     opening = _OPENING.match(plain)
     start = opening.end() if opening else 0
-    told = _REMEMBER.match(plain, start)
-    start = told.end() if told else start
+    explicit = _REMEMBER.match(plain, start)
+    start = explicit.end() if explicit else start
     end = len(plain)
     if tag := _OK_TAG.search(plain, start):
         end, asked = tag.start(), False
     if closing := _CLOSING.search(plain, start, end):
         end = closing.start()
     fact = plain[start:end].rstrip(" ,:-")
-    if not _HINT.search(fact) and not told:
+    if not _HINT.search(fact) and not explicit:
         return None
     if asked or _ASKED.match(fact) or _doubtful(fact):
         return None
-    found = _sorted_out(fact, told=told is not None, corrected=bool(_CORRECTED.match(plain)), at_work=at_work)
+    found = _sorted_out(fact, explicit=explicit is not None, corrected=bool(_CORRECTED.match(plain)), at_work=at_work)
     if found is None:
         return None
     category, scope, subject = found
@@ -368,7 +368,7 @@ def _doubtful(fact: str) -> bool:
     )
 
 
-def _sorted_out(fact: str, *, told: bool, corrected: bool, at_work: bool) -> tuple[str, str, str | None] | None:
+def _sorted_out(fact: str, *, explicit: bool, corrected: bool, at_work: bool) -> tuple[str, str, str | None] | None:
     """Category, scope and subject of a clause that passed the signs of doubt."""
     for subject, pattern in PERSONAL:
         if pattern.search(fact):
@@ -378,23 +378,25 @@ def _sorted_out(fact: str, *, told: bool, corrected: bool, at_work: bool) -> tup
         return "preferences", _reach(fact), None
     if _STATE.search(fact.split(",", 1)[0]):
         return None
-    return _ordered(fact, corrected=corrected, cue=cue) or _stated(fact, told=told, cue=cue, at_work=at_work)
+    return _match_order(fact, corrected=corrected, cue=cue) or _match_statement(
+        fact, explicit=explicit, cue=cue, at_work=at_work
+    )
 
 
-def _stated(fact: str, *, told: bool, cue: bool, at_work: bool) -> tuple[str, str, str | None] | None:
-    """What is said in one of the ways of stating it, or after "remember that"."""
+def _match_statement(fact: str, *, explicit: bool, cue: bool, at_work: bool) -> tuple[str, str, str | None] | None:
+    """Match a clause against the known forms of statements, or "remember that"."""
     for category, sure, pattern in STATED:
         if (found := pattern.search(fact)) and (cue or (at_work and not sure)) and not _points_only(found[0]):
             return category, "project", _subject(category, fact)
-    plainly = told and cue and len(fact.split()) >= _WORDS_AT_LEAST and not _points_only(fact)
+    plainly = explicit and cue and len(fact.split()) >= _WORDS_AT_LEAST and not _points_only(fact)
     return ("principles", "project", None) if plainly else None
 
 
-def _ordered(fact: str, *, corrected: bool, cue: bool) -> tuple[str, str, str | None] | None:
+def _match_order(fact: str, *, corrected: bool, cue: bool) -> tuple[str, str, str | None] | None:
     """An order that holds from now on, for the project, or against another tool."""
-    if (chosen := _USE_NOT.search(fact)) and _known(chosen["name"], chosen["other"]):
+    if (chosen := _USE_NOT.search(fact)) and _are_known(chosen["name"], chosen["other"]):
         return "decisions", "project", _subject("decisions", fact)
-    if corrected and (chosen := _USE.search(fact)) and _known(chosen["name"]):
+    if corrected and (chosen := _USE.search(fact)) and _are_known(chosen["name"]):
         return "decisions", "project", _subject("decisions", fact)
     if (standing := _STANDING_ORDER.search(fact)) and len(fact.split()) > _WORDS_AT_LEAST and cue:
         rest = (fact[: standing.start()] + fact[standing.end() :]).strip(" ,:")
@@ -416,11 +418,11 @@ def _points_only(fact: str) -> bool:
 
 
 def _reach(fact: str) -> str:
-    """A person's taste goes with the person, unless it is said to be this project's."""
+    """Return the scope of a preference: personal, unless the clause names this project."""
     return "project" if _HERE.search(fact) else "assistant"
 
 
-def _known(*names: str) -> bool:
+def _are_known(*names: str) -> bool:
     words = [word for name in names for word in name.lower().split()]
     return any(word in _GROUP or word in _NAMED_SET for word in words)
 

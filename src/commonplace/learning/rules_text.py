@@ -13,7 +13,7 @@ from commonplace.model.values import Value
 
 GONE = "\x00"  # stands for what is not read; a blank would make every pattern look at it
 PASTED_CHARS = 100_000  # outside code this is a paste for certain, and not worth looking for its beginning
-OWN_CHARS_AT_MOST = 3500  # without blanks; nobody types more in one turn: a longer one was pasted, and is not read
+OWN_CHARS_AT_MOST = 3500  # without blanks; a longer turn was pasted, not typed, and is not read
 CLAUSE_CHARS_AT_MOST = 400  # a longer one is no single fact
 STEPS_CHARS_AT_MOST = 900  # a list of steps may be longer
 
@@ -70,15 +70,15 @@ def own_words(text: str) -> str:
     text = _without(text, _memory_spans(text))
     text = _without(text, _between(text, _FENCE))
     text = _without(text, _between(text, _TRIPLE))
-    if _inked(text) > PASTED_CHARS:
+    if _count_visible(text) > PASTED_CHARS:
         return ""
     text = _without(text, ((m.start(), m.end()) for m in _LINES.finditer(text)))
     pasted = next((m.start() for m in _PASTED.finditer(text) if not _OWN_RULES.search(m[0])), len(text))
     own = text[:pasted]
-    return "" if _inked(own) > OWN_CHARS_AT_MOST or len(own) - own.count(GONE) > 4 * OWN_CHARS_AT_MOST else own
+    return "" if _count_visible(own) > OWN_CHARS_AT_MOST or len(own) - own.count(GONE) > 4 * OWN_CHARS_AT_MOST else own
 
 
-def _inked(text: str) -> int:
+def _count_visible(text: str) -> int:
     return sum(map(len, text.replace(GONE, "").split()))
 
 
@@ -121,7 +121,7 @@ _SENTENCE_END = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)[.!?]+(?=[\s)]|$)|[;\n]+|\s(?=[a-z0-9]\)\s)|(?<=\w)\s-{1,2}\s(?=so\b)"
 )
 _BULLET = re.compile(r"[\s,:.)]*(?:[-*\u2022]\s+|\(?[a-z0-9]{1,2}[.)]\s+)?")
-# Where a sentence goes on with another fact.
+# Where a sentence continues with another fact.
 _NEXT_FACT = re.compile(
     r"""[,:]\s+(?:and\s+|but\s+|so\s+|also\s+|oh\s+)*(?=
           (?:we|we're|we've|we'll|our|every|all|each|nobody|always|never|i|i'd)\s+(?!\w+\s+(?:ago|before)\b)
@@ -136,7 +136,7 @@ _NEXT_FACT = re.compile(
 
 def clauses(own: str) -> Iterator[Clause]:
     """The clauses of the own words, in order."""
-    plain = _QUOTED.sub(_masked, own)
+    plain = _QUOTED.sub(_mask, own)
     at = 0
     for stop in [*_SENTENCE_END.finditer(plain), None]:
         end = stop.start() if stop else len(plain)
@@ -146,7 +146,7 @@ def clauses(own: str) -> Iterator[Clause]:
         at = stop.end() if stop else end
 
 
-def _masked(quoted: re.Match[str]) -> str:
+def _mask(quoted: re.Match[str]) -> str:
     mark = "`" if quoted[0][0] == "`" else '"'
     return mark + "_" * (len(quoted[0]) - 2) + mark
 
@@ -176,7 +176,7 @@ _HEADED_STEPS = re.compile(
 
 def step_lists(own: str) -> Iterator[Clause]:
     """Lists of steps under a heading that says what they are for."""
-    plain = _QUOTED.sub(_masked, own)
+    plain = _QUOTED.sub(_mask, own)
     for found in _HEADED_STEPS.finditer(plain):
         words = found[0].strip()
         start = plain.index(words, found.start())

@@ -62,11 +62,11 @@ class Workspace(Value):
         """The change that stores a text under a name in the project, cleaned and redacted, name and metadata too."""
         gate, now = Gate(self.secret()), self.clock()
         text = gate.text(content, what=name)
-        beside = {key: gate.json(value, what=f"the metadata of {name}", name=key) for key, value in metadata.items()}
+        details = {key: gate.json(value, what=f"the metadata of {name}", name=key) for key, value in metadata.items()}
         return PutDocument(
             document=Document(
                 scope=self.scope, kind=kind, name=gate.text(name, what="the name"), content=text,
-                digest=sha256(f"{text}\x1f{beside!r}".encode()).hexdigest(), metadata=beside,
+                digest=sha256(f"{text}\x1f{details!r}".encode()).hexdigest(), metadata=details,
                 source=Source(channel=channel), trust=CEILING[channel], created_at=now, updated_at=now,
             )
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 A caller at a project has what the command has there: the project's memory and the user's own, with their Markdown.  A
 server with a store of its own (``--store``) has one memory without files instead, and so has each agent that calls a
-server: a memory beside its entries, which no other caller reads.
+server: a memory in addition to its entries, which no other caller reads.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class AccessTable:
         secret: Callable[[], bytes],
         own: MemoryAccess | None,
     ) -> None:
-        """``own`` is the operator's; without one it is the memory of a store by itself."""
+        """``own`` is the operator's; without one, callers get the memory of the store alone."""
         self._open: Callable[[Binding], Memory] = lambda binding: Memory(
             store, binding, clock=clock, embedder=embedder, secret=secret
         )

@@ -22,7 +22,10 @@ from commonplace.model.values import Value
 from commonplace.text.blocks import Block, blocks, strip_reference
 from commonplace.wire import decode
 
-BEGIN, END = "<!-- commonplace:begin", "<!-- commonplace:end -->"  # around what we have written into somebody's file
+BEGIN, END = (
+    "<!-- commonplace:begin",
+    "<!-- commonplace:end -->",
+)  # around what we have written into a file of the user's
 SHORT_DIGEST = 16
 HEADINGS_MOST = 6  # of a block's headings that it is found by
 FILE_BYTES = 64 * 1024 * 1024  # an export of years; a disk image named by mistake is not read

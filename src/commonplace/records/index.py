@@ -1,8 +1,8 @@
 """Sessions and tickets in: files -> messages -> redacted chunks -> the store, batch by batch.
 
 A file is read once and from then on only where it grew: what was read is remembered with its digest, and a file whose
-beginning is another one is indexed anew.  Memory stays bounded however long the file is, and whoever dies half-way goes
-on from the last batch.  Chunks can be found at once and are never records.
+beginning is another one is indexed anew.  Memory stays bounded however long the file is, and an interrupted run resumes
+after the last batch.  Chunks can be found at once and are never records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LINE_BYTES = 16 * 1024 * 1024  # a longer line is no message; reading it whole w
 TICKET_BYTES = 4 * 1024 * 1024
 BLOCK_BYTES = 1024 * 1024
 BATCH_CHUNKS = 256  # kept in one go: enough that a commit is cheap by comparison, few enough to hold in memory
-TRIES = 3  # when somebody else indexes the same file at the same time
+TRIES = 3  # when another process indexes the same file at the same time
 _SEED = b"commonplace session 2\n"  # another number when messages are read differently: then all is indexed anew
 
 
@@ -165,8 +165,8 @@ class _Position(Value):
     def as_json(self) -> dict[str, Json]:
         last = None if self.last is None else self.last.isoformat()
         pending: list[Json] = [[one.tool, one.own] for one in self.pending]
-        said: dict[str, Json] = {"offset": self.offset, "lines": self.line, "turns": self.turn, "chunks": self.chunks}
-        return {**said, "last": last, **({"pending": pending} if pending else {})}
+        fields: dict[str, Json] = {"offset": self.offset, "lines": self.line, "turns": self.turn, "chunks": self.chunks}
+        return {**fields, "last": last, **({"pending": pending} if pending else {})}
 
 
 class _Indexing:
@@ -193,7 +193,11 @@ class _Indexing:
                 return self._ticket(path, file)
             status = os.fstat(file.fileno())
             log = Log(
-                path=path, session=session, stamp=file_stamp(status), modified=_modified(status), lines=lambda: file
+                path=path,
+                session=session,
+                stamp=file_stamp(status),
+                modified=_modification_time(status),
+                lines=lambda: file,
             )
             return self._index_log(log, file)
         return None
@@ -219,7 +223,7 @@ class _Indexing:
         for _ in range(TRIES - 1):
             try:
                 return self._session(log, lines)
-            except Conflict:  # somebody else has indexed more of it meanwhile: go on from there
+            except Conflict:  # another process has indexed more of it meanwhile: continue from there
                 continue
         return self._session(log, lines)
 
@@ -240,7 +244,7 @@ class _Indexing:
             return Indexed(path=path, kind=DocumentKind.TICKET, name=name, state="unchanged")
         self._refuse_other(path, held)
         target = _Target(path=path, kind=DocumentKind.TICKET, name=name, about={"title": ticket.title})
-        document = self._document(target, digest, _modified(os.fstat(file.fileno())), held, gate)
+        document = self._document(target, digest, _modification_time(os.fstat(file.fileno())), held, gate)
         self._store(document, chunks, gate)
         state = "rewritten" if held else "new"
         return Indexed(
@@ -297,13 +301,13 @@ class _Indexing:
             yield batch, gate
 
     def _pieces(self, name: str, position: _Position, message: Message, gate: Gate) -> Sequence[Chunk]:
-        """The chunks of one message: its own words under the number of its turn, results of tools beside them."""
+        """Return the chunks of a message: its text under the number of its turn, tool results with a suffix."""
         self.filtered += message.filtered
         self.injected += bool(message.own) or any(remove_fenced(text) != text for _, text in message.spoken)
         turns: list[Turn] = []
         for speaker, text in message.spoken:
-            beside = f"t{len(turns)}" if turns else ""
-            turns.append(Turn(ref=f"{position.turn}{beside}", text=text, speaker=speaker, occurred_at=message.time))
+            suffix = f"t{len(turns)}" if turns else ""
+            turns.append(Turn(ref=f"{position.turn}{suffix}", text=text, speaker=speaker, occurred_at=message.time))
         return chunk_turns(self.place.scope, DocumentKind.SESSION, name, turns, gate, first=position.chunks)
 
     def _flush(
@@ -320,8 +324,8 @@ class _Indexing:
 
     # Both
 
-    def _name(self, said: str, gate: Gate) -> str:
-        name = one_line(gate.text(said, what="the name"))
+    def _name(self, text: str, gate: Gate) -> str:
+        name = one_line(gate.text(text, what="the name"))
         if not name:
             raise InvalidInput("has a blank name")
         return name
@@ -339,12 +343,12 @@ class _Indexing:
             raise InvalidInput(f"is called {held.name!r} like {before!r}, which is indexed" if held else "")
 
     def _document(self, target: _Target, digest: str, changed: datetime, held: Document | None, gate: Gate) -> Document:
-        """The document as it will be; its revision rises with every change, whatever the clocks say."""
+        """The document as it will be; its revision rises with every change, even if the clock goes back."""
         now, name = self.place.clock(), target.name
         before = held.metadata.get("revision") if held else None
         revision = max(_micros(now), before + 1 if isinstance(before, int) else 0)
-        said = {"file": os.path.realpath(target.path), **target.about, "revision": revision}
-        metadata = {key: gate.json(value, what=f"the {key} of {name}", name=key) for key, value in said.items()}
+        fields = {"file": os.path.realpath(target.path), **target.about, "revision": revision}
+        metadata = {key: gate.json(value, what=f"the {key} of {name}", name=key) for key, value in fields.items()}
         return Document(
             scope=self.place.scope, kind=target.kind, name=name, digest=digest, metadata=metadata,
             source=Source(channel=Channel.CAPTURE, ref=name), trust=CEILING[Channel.CAPTURE], created_at=now,
@@ -402,22 +406,22 @@ class _Reader:
         while line := self._line():
             data, whole = line
             if not whole and (data.endswith(b"\n") or len(data) > LINE_BYTES):
-                self._reached(data, turn=1)
+                self._advance_line(data, turn=1)
                 troubles.append(
                     Trouble(path=path, line=self.position.line, reason=f"is longer than {LINE_BYTES} bytes")
                 )
                 self._skip_line()
                 continue
-            said, reason = _parse_line(data, first=self.position.line == 0, pending=self.position.pending)
-            if said is None and reason and not data.endswith(b"\n"):
-                return  # somebody is still writing it: it is read when it is whole, and the stamp is not kept
-            self._reached(data, turn=int(isinstance(said, Message) or bool(reason)))
+            parsed, reason = _parse_line(data, first=self.position.line == 0, pending=self.position.pending)
+            if parsed is None and reason and not data.endswith(b"\n"):
+                return  # it is still being written: it is read when it is whole, and the stamp is not stored
+            self._advance_line(data, turn=int(isinstance(parsed, Message) or bool(reason)))
             if reason:
                 troubles.append(Trouble(path=path, line=self.position.line, reason=reason))
-            elif isinstance(said, Message):
-                last = _latest(self.position.last, said.time)
-                self.position = self.position.replace(last=last, pending=said.pending)
-                yield said
+            elif isinstance(parsed, Message):
+                last = _latest(self.position.last, parsed.time)
+                self.position = self.position.replace(last=last, pending=parsed.pending)
+                yield parsed
         self.at_end = True
 
     def _line(self) -> tuple[bytes, bool] | None:
@@ -435,7 +439,7 @@ class _Reader:
         self.position = self.position.replace(offset=self.position.offset + len(data))
         return data
 
-    def _reached(self, data: bytes, *, turn: int) -> None:
+    def _advance_line(self, data: bytes, *, turn: int) -> None:
         self._advance(data)
         self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
 
@@ -450,8 +454,8 @@ def open_regular_file(path: str) -> IO[bytes]:
 
 
 def _header(line: bytes) -> Header:
-    said, _ = _parse_line(line, first=True)
-    return said if isinstance(said, Header) else Header()
+    parsed, _ = _parse_line(line, first=True)
+    return parsed if isinstance(parsed, Header) else Header()
 
 
 def _parse_line(
@@ -476,7 +480,7 @@ def file_stamp(status: os.stat_result) -> dict[str, Json]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino}
 
 
-def _modified(status: os.stat_result) -> datetime:
+def _modification_time(status: os.stat_result) -> datetime:
     return datetime.fromtimestamp(status.st_mtime, UTC)
 
 

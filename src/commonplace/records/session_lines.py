@@ -34,7 +34,7 @@ _LAUNCHERS = frozenset(
 _SEGMENTS = re.compile(r"&&|\|\||[;&|\n()`]|\$\(")
 _QUOTES = re.compile(r"[\"'\[\]{},\\]")
 _PROGRAM = re.compile(r"(?:\S*[/\\])?commonplace(?:\.exe)?\Z")
-_BESIDE = re.compile(r"-\S*|\w+=\S*|\d\S*|\w*:")  # options, variables, limits, the keys of an object
+_PREFIX = re.compile(r"-\S*|\w+=\S*|\d\S*|\w*:")  # options, variables, limits, the keys of an object
 _FILES = re.compile(r"(?:\A|[\s\"'=/\\])\.commonplace[/\\]")
 
 
@@ -66,39 +66,41 @@ class Message(Value):
 
 def read(line: bytes, *, first: bool = False, pending: Sequence[ToolCall] = ()) -> Header | Message:
     """Parse a line, given the calls that wait for results.  Raises ``InvalidInput`` with the reason, for any bytes."""
-    said = _object(line)
-    if first and "role" not in said and "session" in said:
+    message = _object(line)
+    if first and "role" not in message and "session" in message:
         return Header(
-            session=_text(said, "session"), cwd=_text(said, "cwd"), started=_moment(said.get("started"), "started")
+            session=_text(message, "session"),
+            cwd=_text(message, "cwd"),
+            started=_moment(message.get("started"), "started"),
         )
-    role = said.get("role")
+    role = message.get("role")
     if role not in ROLES:
         raise InvalidInput(f"has the role {role!r}; there are {', '.join(ROLES)}" if role else "has no role")
     waiting = list(pending)
-    spoken, filtered, own = _speakers(role, said, waiting)
+    spoken, filtered, own = _speakers(role, message, waiting)
     return Message(
-        spoken=tuple(spoken), time=_moment(said.get("time"), "time"), filtered=filtered, own=own,
+        spoken=tuple(spoken), time=_moment(message.get("time"), "time"), filtered=filtered, own=own,
         pending=tuple(waiting[-PENDING_MOST:]),
     )  # fmt: skip
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except RecursionError:
         raise InvalidInput("is nested too deeply") from None
     except ValueError as error:  # also bytes that are not UTF-8, and numbers of thousands of digits
         raise InvalidInput(f"is not JSON: {error}") from None
-    if not isinstance(said, dict):
-        raise InvalidInput(f"is not a message but {type(said).__name__}")
-    return said
+    if not isinstance(message, dict):
+        raise InvalidInput(f"is not a message but {type(message).__name__}")
+    return message
 
 
-def _speakers(role: str, said: Mapping[str, Any], waiting: list[ToolCall]) -> tuple[list[tuple[str, str]], int, int]:
+def _speakers(role: str, message: Mapping[str, Any], waiting: list[ToolCall]) -> tuple[list[tuple[str, str]], int, int]:
     """Return the texts of a message by speaker, and how many tool results are left out: others, and memory's own."""
     texts: list[str] = []
     results: list[tuple[Any, str, bool]] = []
-    for kind, part in _parts(said.get("content")):
+    for kind, part in _parts(message.get("content")):
         if kind == "text":
             texts.append(_text(part, "text") or "")
         elif kind == "tool_call":
@@ -106,17 +108,17 @@ def _speakers(role: str, said: Mapping[str, Any], waiting: list[ToolCall]) -> tu
             waiting.append(tool_call(part))
         elif kind == "tool_result":
             results.append((part.get("name"), _plain(part.get("content")), _take_call(part, waiting).own))
-    calls = _objects(said.get("tool_calls"), "tool_calls")
+    calls = _objects(message.get("tool_calls"), "tool_calls")
     texts += [_call(call) for call in calls]
     waiting += [tool_call(call) for call in calls]
     text = "\n".join(filter(None, texts))
     if role == TOOL:
-        results.insert(0, (said.get("name"), text, _take_call(said, waiting).own))
+        results.insert(0, (message.get("name"), text, _take_call(message, waiting).own))
         text = ""
     others = [(name, result) for name, result, own in results if not own]
     kept = [(TOOL, result) for name, result in others if _is_useful(name, result)]
-    said_itself = [(role, text)] if text.strip() else []
-    return said_itself + kept, len(others) - len(kept), len(results) - len(others)
+    own_text = [(role, text)] if text.strip() else []
+    return own_text + kept, len(others) - len(kept), len(results) - len(others)
 
 
 def _parts(content: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -149,8 +151,8 @@ def _call(call: Mapping[str, Any]) -> str:
     name = _text(call, "name") or TOOL
     given = call.get("arguments")
     values = given.values() if isinstance(given, dict) else [given]
-    said = " ".join(value if isinstance(value, str) else json.dumps(value) for value in values if value is not None)
-    line = " ".join(said.split())
+    text = " ".join(value if isinstance(value, str) else json.dumps(value) for value in values if value is not None)
+    line = " ".join(text.split())
     return f"-> {name}: {line[:CALL_CHARS]}{'…' if len(line) > CALL_CHARS else ''}".rstrip(": ")
 
 
@@ -163,19 +165,19 @@ def tool_call(call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(tool=str(name or "").lower(), id=_id(call), own=any(map(asks_memory, _strings(given))))
 
 
-def asks_memory(said: str) -> bool:
+def asks_memory(text: str) -> bool:
     """Return whether a command line runs our command, or an argument names one of our files."""
-    if _FILES.search(said):
+    if _FILES.search(text):
         return True
-    if "commonplace" not in said:
+    if "commonplace" not in text:
         return False
-    return any(_runs_us(segment) for segment in _SEGMENTS.split(said))
+    return any(_runs_us(segment) for segment in _SEGMENTS.split(text))
 
 
 def _runs_us(segment: str) -> bool:
     """Return whether the first word that is no launcher, option or variable is our program."""
     for word in _QUOTES.sub(" ", segment).split():
-        if word not in _LAUNCHERS and not _BESIDE.fullmatch(word):
+        if word not in _LAUNCHERS and not _PREFIX.fullmatch(word):
             return bool(_PROGRAM.match(word))
     return False
 
@@ -192,8 +194,8 @@ def _take_call(result: Mapping[str, Any], waiting: list[ToolCall]) -> ToolCall:
     return found
 
 
-def _id(said: Mapping[str, Any]) -> str | None:
-    value = said.get("id")
+def _id(message: Mapping[str, Any]) -> str | None:
+    value = message.get("id")
     return value if isinstance(value, str) and value else None
 
 
@@ -212,8 +214,8 @@ def _is_useful(name: Any, text: str) -> bool:
     return isinstance(name, str) and name.lower() in TOOLS and bool(text.strip()) and len(text) <= TOOL_CHARS
 
 
-def _text(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
+def _text(message: Mapping[str, Any], key: str) -> str | None:
+    value = message.get(key)
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"has a {key} that is not text")
     return value

@@ -79,7 +79,7 @@ def records_surface(directory: str | None = None) -> Surface:
 
 
 def _tool_list() -> str | None:
-    """Return the file for the descriptions of the tools, beside the byte code of this module."""
+    """Return the file for the descriptions of the tools, next to the byte code of this module."""
     cached = __spec__.cached if __spec__ else None
     return cached.removesuffix(".pyc") + ".tools.json" if cached else None
 
@@ -129,7 +129,7 @@ def _read(directory: str | None, uri: str) -> Text:
 
     with open_project(directory) as caller:
         page = verbs.read(caller, uri)
-        return Text(uri=uri, text=texts.page(caller, page), mime_type=page.content_type)
+        return Text(uri=uri, text=texts.render_page(caller, page), mime_type=page.content_type)
 
 
 def _extract(directory: str | None, arguments: Mapping[str, str]) -> str:

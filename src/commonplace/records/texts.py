@@ -26,27 +26,27 @@ NO_RECORDS = "No records."
 NOTHING_TO_SHOW = "There is nothing to show: no summary, no procedures, and no notes that bear on this."
 
 
-def recalled(caller: MemoryAccess, result: Recalled) -> str:
+def render_recall(caller: MemoryAccess, result: Recalled) -> str:
     """Render hits, one line each."""
     hits = [(hit, Hit(score=hit.score, record=hit.record, chunk=hit.chunk)) for hit in result.hits]
     lines = [hit_line(found, {found.id: hit.uri}) for hit, found in hits]
     return _block(caller, lines, result.notes, NOTHING_FOUND)
 
 
-def listing(caller: MemoryAccess, result: Listing) -> str:
+def render_list(caller: MemoryAccess, result: Listing) -> str:
     """Render records, one line each."""
     lines = [line_of(one.record, one.uri) for one in result.records]
     more = f"\nThere are more than these {len(lines)}; narrow by categories or tags." if result.more else ""
     return _block(caller, lines, result.file_notes, NO_RECORDS) + more
 
 
-def record(caller: MemoryAccess, result: StoredRecord) -> str:
+def render_record(caller: MemoryAccess, result: StoredRecord) -> str:
     """Render one record, whole."""
     found = read(caller, result.uri)
-    return page(caller, found.replace(uri=f"{SCHEME}{result.record.id}"))
+    return render_page(caller, found.replace(uri=f"{SCHEME}{result.record.id}"))
 
 
-def page(caller: MemoryAccess, result: MemoryPage) -> str:
+def render_page(caller: MemoryAccess, result: MemoryPage) -> str:
     """Render what an address leads to, whole."""
     if result.held:
         raise InvalidInput(f"{result.uri} waits for a person's review and is not shown until then")
@@ -55,28 +55,28 @@ def page(caller: MemoryAccess, result: MemoryPage) -> str:
     return fence([quoted_lines("\n".join([head, *result.notes, result.text]))], caller.secret())
 
 
-def brief(_caller: MemoryAccess, result: SessionBrief) -> str:
+def render_brief(_caller: MemoryAccess, result: SessionBrief) -> str:
     """Render a brief, which is a block between marks already."""
     return result.text or NOTHING_TO_SHOW
 
 
-def saved(caller: MemoryAccess, result: Saved) -> str:
+def render_saved(caller: MemoryAccess, result: Saved) -> str:
     """Render what came of a new record."""
-    return _written(caller, "Already kept" if result.deduped else "Kept", result)
+    return _render_write(caller, "Already saved" if result.deduped else "Saved", result)
 
 
-def updated(caller: MemoryAccess, result: Saved) -> str:
+def render_updated(caller: MemoryAccess, result: Saved) -> str:
     """Render what came of a change."""
-    return _written(caller, "Nothing changed in" if result.deduped else "Updated", result)
+    return _render_write(caller, "Nothing changed in" if result.deduped else "Updated", result)
 
 
-def erased(_caller: MemoryAccess, result: Erased) -> str:
+def render_erased(_caller: MemoryAccess, result: Erased) -> str:
     """Render what was erased."""
     others = f", and {len(result.erased) - 1} derived from it alone" if len(result.erased) > 1 else ""
     return f"Erased {result.erased[0]}{others}."
 
 
-def _written(caller: MemoryAccess, done: str, result: Saved) -> str:
+def _render_write(caller: MemoryAccess, done: str, result: Saved) -> str:
     record, instead = result.record, f" in place of {result.superseded}" if result.superseded else ""
     named = f"{record.id} ({record.category}, {caller.name_of(record.scope)}, version {record.version})"
     sentence = f"{done} {named}{instead}." + "".join(f" Note: {note}." for note in result.notes)

@@ -40,27 +40,27 @@ def read(data: bytes, *, path: str) -> Ticket:
     except UnicodeDecodeError as error:
         raise TicketTrouble("is not UTF-8", line=data[: error.start].count(b"\n") + 1) from error
     front = _FRONT.match(text)
-    said = _front(front[1], path=path, line=text[: front.start(1)].count("\n") + 1) if front else {}
+    fields = _front(front[1], path=path, line=text[: front.start(1)].count("\n") + 1) if front else {}
     body = text[front.end() :] if front else text
     heading = _TITLE.match(body)
-    title = said.get("title") or (heading[1].strip() if heading else None)
-    parts = [(name, said[name]) for name in (DESCRIPTION, "notes") if said.get(name)]
+    title = fields.get("title") or (heading[1].strip() if heading else None)
+    parts = [(name, fields[name]) for name in (DESCRIPTION, "notes") if fields.get(name)]
     parts += _sections(body[heading.end() :] if heading else body)
     if title:
         parts = [("title", title), *parts] if not parts else [(parts[0][0], f"{title}\n\n{parts[0][1]}"), *parts[1:]]
-    name = said.get("id") or os.path.splitext(os.path.basename(path))[0]
+    name = fields.get("id") or os.path.splitext(os.path.basename(path))[0]
     return Ticket(id=name, title=title, parts=tuple(parts))
 
 
 def _front(head: str, *, path: str, line: int) -> dict[str, str]:
     """Return the fields of a frontmatter that are text or numbers; other fields belong to other tools."""
     try:
-        said = strict_yaml.load(head, file=path, first_line=line)
+        fields = strict_yaml.load(head, file=path, first_line=line)
     except strict_yaml.YamlError as error:
         raise TicketTrouble(f"frontmatter {error.reason}", line=error.line) from error
-    if said is not None and not isinstance(said, dict):
+    if fields is not None and not isinstance(fields, dict):
         raise TicketTrouble("frontmatter should be lines of `key: value`", line=line)
-    return {key: str(value) for key, value in (said or {}).items() if isinstance(value, str | int | float)}
+    return {key: str(value) for key, value in (fields or {}).items() if isinstance(value, str | int | float)}
 
 
 def _sections(body: str) -> list[tuple[str, str]]:

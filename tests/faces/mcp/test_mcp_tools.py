@@ -93,7 +93,7 @@ def test_the_same_text_twice_is_one_record(talk, fact):
     again = talk.call("remember", content=FACT, category="decisions")
     assert again.structured_content["record"]["id"] == fact["id"]
     assert again.structured_content["deduped"]
-    assert again.content[0].text.startswith("Already kept")
+    assert again.content[0].text.startswith("Already saved")
 
 
 def test_a_secret_is_taken_out_before_it_is_kept(talk, cli):
@@ -130,7 +130,7 @@ def test_a_model_that_is_late_is_told_what_to_do(talk, fact):
 
 def test_an_update_of_nothing_is_refused(talk, fact):
     """An update has to say what changes."""
-    assert "content, category or tags" in talk.refused("update", id=fact["id"])
+    assert "content, category and tags" in talk.refused("update", id=fact["id"])
 
 
 def test_a_new_fact_takes_the_place_of_an_old_one(talk, fact):

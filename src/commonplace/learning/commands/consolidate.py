@@ -21,7 +21,7 @@ from commonplace.learning.opening import open_learning_workspace, open_workspace
 from commonplace.model.errors import InvalidInput
 
 MANIFEST = "consolidate.json"  # what a folder of work was made from
-NOTHING_NEW = ("up to date",)  # reasons to skip that need nobody
+NOTHING_NEW = ("up to date",)  # reasons to skip that need no action
 ANSWER_BYTES = 4_194_304
 
 
@@ -54,10 +54,10 @@ def consolidate(
         if undo:
             return _undone(session, force=force)
         if prepare is not None:
-            return _prepared(session, prepare)
+            return _prepare_work(session, prepare)
         with progress("Consolidating") as tell:
             if commit is not None:
-                report = _committed(app, commit, dry_run=dry_run)
+                report = _commit_work(app, commit, dry_run=dry_run)
             else:
                 report = run(open_learning_workspace(app), dry_run=dry_run, force=force, tell=tell)
         return print_report(session, report)
@@ -118,7 +118,7 @@ def _undone(session: Session, *, force: bool) -> int:
 # Through a host's agent
 
 
-def _prepared(session: Session, folder: str) -> int:
+def _prepare_work(session: Session, folder: str) -> int:
     made_from, questions = prepare_questions(open_learning_workspace(session.app))
     manifest = {"made_from": made_from, "parts": len(questions)}
     for number, question in enumerate(questions, start=1):
@@ -138,7 +138,7 @@ def answer_name(number: int) -> str:
     return f"consolidate-{number}.json"
 
 
-def _committed(app: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
+def _commit_work(app: App, folder: str, *, dry_run: bool) -> ConsolidateReport:
     manifest = _manifest(folder)
     answers = [_read(folder, answer_name(number)) for number in range(1, manifest["parts"] + 1)]
     return commit_answers(

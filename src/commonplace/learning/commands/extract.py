@@ -75,12 +75,14 @@ def _lines(report: ExtractReport, folder: str | None, written: Sequence[str]) ->
         sessions = len(report.done) + len(report.empty)
         yield f"Extracted {plural(len(report.records), 'record')} from {plural(sessions, 'session')}"
     for done in report.done:
-        beside = [
+        details = [
             *([f"{done.held} held for review"] if done.held else []),
             *([f"{len(done.replaced)} replaced"] if done.replaced else []),
             *([f"{len(done.left_out)} left out: {', '.join(sorted(set(done.left_out)))}"] if done.left_out else []),
         ]
-        yield f"  {done.session}: {plural(len(done.records), 'record')}" + (f" ({'; '.join(beside)})" if beside else "")
+        yield f"  {done.session}: {plural(len(done.records), 'record')}" + (
+            f" ({'; '.join(details)})" if details else ""
+        )
     if report.empty:
         yield f"  nothing worth keeping: {_some(report.empty)}"
     for reason, names in _by_reason(report.skipped).items():

@@ -46,7 +46,7 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
       commonplace learn --background --session-active 0b1c
     """
     try:
-        report = _learned(background=background, active=active, depth=depth, saved=not unsaved)
+        report = _run_learn(background=background, active=active, depth=depth, saved=not unsaved)
     except (CommonplaceError, OSError) as error:
         trouble = str(error) or type(error).__name__
         print_note(f"nothing was learned: {trouble}")
@@ -55,7 +55,7 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
     return OK
 
 
-def _learned(*, background: bool, active: str | None, depth: int, saved: bool) -> LearnReport:
+def _run_learn(*, background: bool, active: str | None, depth: int, saved: bool) -> LearnReport:
     with open_app() as app:
         if app.where.place is None or not app.where.learning.enabled:
             return LearnReport(skipped=OFF)

@@ -20,7 +20,7 @@ LINE_LETTERS = 80  # of what an item says
 @click.command(cls=Command)
 @click.argument("session", metavar="SESSION")
 @json_option
-def used(session: str, as_json: bool) -> None:
+def show_used(session: str, as_json: bool) -> None:
     """Show what a session was shown, and what of it was used.
 
     Cited: the agent named a record by its id, an artifact by its memory:// address or path, or a turn by its reference.
@@ -34,7 +34,7 @@ def used(session: str, as_json: bool) -> None:
         report = used_in(app.memory, session.removeprefix("session:"))
         if not report.indexed:
             output.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
-        output.answer(_text(report), _described(report))
+        output.answer(_text(report), _to_json(report))
 
 
 def _text(report: SessionUse) -> str:
@@ -90,7 +90,7 @@ def _counts(report: SessionUse) -> dict[str, int]:
     return {"shown": len(states), **known, "cited_unshown": len(report.others)}
 
 
-def _described(report: SessionUse) -> dict[str, Any]:
+def _to_json(report: SessionUse) -> dict[str, Any]:
     return {
         "session": report.session,
         "indexed": report.indexed,

@@ -89,7 +89,7 @@ def _write(texts: Mapping[str, str]) -> None:
 
 
 def _link_skills(session: Session, folder: str) -> None:
-    """Link each skill that was learned into a folder in which a host looks; what is somebody else's stays."""
+    """Link each skill that was learned into a folder in which a host looks; links and files of others stay."""
     own = addresses_of(session.app).folder
     made = os.path.join(own, SKILLS) if own else None
     names = sorted(os.listdir(made)) if made and os.path.isdir(made) else []
@@ -103,7 +103,7 @@ def _link_skills(session: Session, folder: str) -> None:
         if os.path.realpath(link) == os.path.realpath(goal):
             continue
         if os.path.lexists(link):
-            print_note(f"{short_path(link)} is somebody else's and stays as it is")
+            print_note(f"{short_path(link)} was not made by commonplace; left unchanged")
             continue
         os.symlink(os.path.relpath(goal, os.path.realpath(folder)), link)
         print_note(f"linked: {short_path(link)}")

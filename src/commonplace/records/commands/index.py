@@ -51,11 +51,11 @@ def index(paths: Sequence[str], session: str | None, host: str | None, every: bo
             "--all goes with --host" if every else "Missing argument: give a file or a folder, or an agent with --host"
         )
     with open_app() as app:
-        heard = Session(app, app.memory, as_json=as_json)
+        output = Session(app, app.memory, as_json=as_json)
         with progress("Indexing messages") as tell:
             report = index_files(open_workspace(app), paths, session=session, tell=tell)
-        heard.add_notes(*_told(report))
-        heard.answer(_summary(report), _json(report))
+        output.add_notes(*_list_notes(report))
+        output.answer(_summary(report), _json(report))
     return ATTENTION if report.troubles else OK
 
 
@@ -69,12 +69,12 @@ def _history(name: str, paths: Sequence[str], session: str | None, *, every: boo
     if not host.KEEPS_LOGS:
         raise InvalidInput(f"{host.TITLE} saves no sessions that can be read")
     with open_app() as app:
-        heard = Session(app, app.memory, as_json=as_json)
+        output = Session(app, app.memory, as_json=as_json)
         with progress(f"Looking for sessions of {host.TITLE}") as look, progress("Indexing messages") as tell:
             past = index_history(app, host, every=every, tell=tell, look=lambda seen: look(seen, 0))
         for report in past.reports.values():
-            heard.add_notes(*_told(report))
-        heard.answer(_past_text(host.TITLE, past), _past_json(past))
+            output.add_notes(*_list_notes(report))
+        output.answer(_past_text(host.TITLE, past), _past_json(past))
     return ATTENTION if past.troubles else OK
 
 
@@ -97,7 +97,7 @@ def _past_json(past: HistoryReport) -> Mapping[str, Any]:
     }
 
 
-def _told(report: IndexReport) -> list[str]:
+def _list_notes(report: IndexReport) -> list[str]:
     """What people should know besides: what could not be read, and what was taken out."""
     notes = [short_path(str(trouble)) for trouble in report.troubles[:TROUBLES_SHOWN]]
     if more := len(report.troubles) - TROUBLES_SHOWN:
@@ -112,7 +112,7 @@ def _summary(report: IndexReport) -> str:
     indexed = " and ".join(plural(kinds[kind], kind) for kind in kinds) or "nothing new"
     shown = ", ".join(f"{count} {state}" for state, count in states.items())
     chunks = sum(file.chunks for file in report.files)
-    beside = [
+    notes = [
         *(
             [f"{report.injected} messages had memory's own words in them, which were left out"]
             if report.injected
@@ -120,7 +120,7 @@ def _summary(report: IndexReport) -> str:
         ),
         *([f"{plural(report.filtered, 'tool result')} left out"] if report.filtered else []),
     ]
-    return "\n".join([f"Indexed {indexed}: {plural(chunks, 'chunk')} ({shown or 'no files'})", *beside])
+    return "\n".join([f"Indexed {indexed}: {plural(chunks, 'chunk')} ({shown or 'no files'})", *notes])
 
 
 def _json(report: IndexReport) -> Mapping[str, Any]:

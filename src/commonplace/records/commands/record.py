@@ -40,7 +40,7 @@ def record() -> None:
     """
 
 
-def _described(command: F) -> F:
+def _with_record_options(command: F) -> F:
     """Give a command the options that describe a record, with which it is made and changed."""
     for option in reversed(
         [
@@ -60,7 +60,7 @@ def _described(command: F) -> F:
 @record.command()
 @click.argument("text", required=False)
 @click.option("--category", metavar="CATEGORY", help=f"One of {', '.join(CATEGORIES)}.")
-@_described
+@_with_record_options
 @click.option("--pin", "pinned", is_flag=True, help="Never evict it.")
 @click.option("--key", metavar="KEY", help="A unique name: adding it again makes a new version.")
 @click.option("--source", "ref", metavar="REF", help="Where it comes from: a ticket, a URL, a commit.")
@@ -80,7 +80,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
         target = session.app.where.writable_scope(scope or session.app.where.default)
         session.add_notes(*([] if scope else session.app.where.hints))
         content = _text(text)
-        result = session.memory.remember(content, scope=target, **_admitted(given, session.app.clock()))
+        result = session.memory.remember(content, scope=target, **_to_arguments(given, session.app.clock()))
         data = session.saved_json(result)
         text = (
             f"{'Exists already:' if result.deduped else 'Added'} {result.record.id} ({session.location(result.record)})"
@@ -88,7 +88,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
         session.answer(text + (f", replacing {result.superseded.short}" if result.superseded else ""), data)
 
 
-def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
+def _to_arguments(given: dict[str, Any], now: datetime) -> dict[str, Any]:
     """The options of ``add`` as ``Memory.remember`` takes them."""
     words = {name: list(given.pop(name)) for name in ("aliases", "keywords")}
     expires, occurred = given.pop("expires"), given.pop("occurred")
@@ -102,19 +102,19 @@ def _admitted(given: dict[str, Any], now: datetime) -> dict[str, Any]:
 def _text(text: str | None, *, before: str = "") -> str:
     """What was typed, piped or written in the editor."""
     if text == "-":
-        return _piped()
-    return _edited(before) if text is None else text
+        return _read_stdin()
+    return _edit_text(before) if text is None else text
 
 
-def _piped() -> str:
+def _read_stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"standard input is not UTF-8 at byte {error.start}") from error
 
 
-def _edited(before: str) -> str:
-    """What a person makes of a text in their editor; nothing saved is nothing said."""
+def _edit_text(before: str) -> str:
+    """Return a text as the user edits it; raises ``InvalidInput`` if nothing was saved."""
     if not (sys.stdin.isatty() or "VISUAL" in os.environ or "EDITOR" in os.environ):
         raise InvalidInput("there is no text; give it, or `-` to read standard input, or set EDITOR")
     after = click.edit(f"{before}\n\n{BELOW}\n", extension=".md")
@@ -127,7 +127,7 @@ def _edited(before: str) -> str:
 @_id
 @click.argument("text", required=False)
 @click.option("--edit", is_flag=True, help="Edit the content in your $EDITOR.")
-@_described
+@_with_record_options
 @click.option("--add-tag", "added", metavar="TAG", multiple=True, help="Add a tag; repeatable.")
 @click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="Remove a tag; repeatable.")
 @click.option("--no-expiry", is_flag=True, help="Remove the expiry date.")
@@ -261,7 +261,7 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     """
     with open_session(scope, as_json=as_json) as session:
         meant = session.get_records(ids)
-        shown = ", ".join(f"{record.short} ({_shortened(record.content, 40)})" for record in meant)
+        shown = ", ".join(f"{record.short} ({_shorten(record.content, 40)})" for record in meant)
         if not yes and not confirm(f"Erase {shown} irreversibly?"):
             return 1
         done = [session.memory.forget(record.id) for record in meant]
@@ -315,11 +315,11 @@ def _line(session: Session, record: Record) -> str:
     marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
     marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
     where = f"{record.category:<11}  {session.app.where.label(record.scope):<9}"
-    words = [_shortened(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
+    words = [_shorten(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
     return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"
 
 
-def _shortened(text: str, letters: int) -> str:
+def _shorten(text: str, letters: int) -> str:
     line = one_line(text)
     return line if len(line) <= letters else line[: letters - 1].rstrip() + "…"
 
