@@ -7,7 +7,7 @@ import random
 import time
 from datetime import UTC, datetime, timedelta
 
-from commonplace.app import keeper_of, open_store
+from commonplace.app import maintenance_of, open_store
 from commonplace.model.changes import AdoptEmbedder, Delete, Enqueue, Finish, Put, Supersede
 from commonplace.model.errors import Conflict, LeaseLost
 from commonplace.model.ids import new_id
@@ -96,7 +96,7 @@ def state(store):
 
 def unhealthy(store):
     """Whatever is torn: rows and their hashes, index, statistics, tags, parents, vectors."""
-    found = [problem.what for problem in keeper_of(store).check()]
+    found = [problem.what for problem in maintenance_of(store).check()]
     return [*found, *LOOKS[type(store).__name__](store)]
 
 
