@@ -1,4 +1,4 @@
-"""What only a keeper of PostgreSQL finds and mends."""
+"""What only the maintenance of PostgreSQL finds and repairs."""
 
 from __future__ import annotations
 
