@@ -99,7 +99,9 @@ def main(count: int) -> None:
         lance.apply([AdoptEmbedder(identity=EmbedderIdentity(name="bench", dimensions=SIZE))])
         lance.apply([put(number, vector) for number, vector in enumerate(vectors)])
         built = wall_ms(lance.rebuild)
-        print(f"{count} vectors of {SIZE}; the index holds {lance.indexed()}, built in {built:.0f} ms", flush=True)
+        print(
+            f"{count} vectors of {SIZE}; the index holds {lance.count_indexed()}, built in {built:.0f} ms", flush=True
+        )
         sqlite = SqliteStore(os.path.join(path, "records.db"))
         asked("sqlite", sqlite, vectors, questions)
         asked("lancedb", lance, vectors, questions)
@@ -108,7 +110,7 @@ def main(count: int) -> None:
             taken = [wall_ms(lambda n=n, v=v: store.apply([put(n, v)])) for n, v in enumerate(new, len(vectors))]  # noqa: B023 - at once
             vectors += new
             print(f"  write    {name:8} wall p50 {quantile(taken, 0.5):.1f} ms, worst {max(taken):.0f} ms", flush=True)
-        print(f"after {2 * WRITES} writes the index holds {lance.indexed()}", flush=True)
+        print(f"after {2 * WRITES} writes the index holds {lance.count_indexed()}", flush=True)
         asked("lancedb", lance, vectors, questions)
         for name, module, opened, place in (
             ("sqlite", "sqlite", "SqliteStore", os.path.join(path, "records.db")),

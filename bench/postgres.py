@@ -28,7 +28,7 @@ from operator import add
 import psycopg
 from measure import line, quantile, questions, texts
 
-from commonplace.app import mover_of
+from commonplace.app import copier_of
 from commonplace.engine.memory import Memory, now_utc
 from commonplace.engine.recall import CANDIDATES
 from commonplace.engine.transfer import migrate
@@ -121,7 +121,7 @@ def bare(address: str, source: SqliteStore) -> psycopg.Connection[tuple[object, 
 def _fill_bare(db: psycopg.Connection[tuple[object, ...]], source: SqliteStore) -> None:
     db.execute(_BARE)
     sql = "copy bare (scope, category, content, words, data) from stdin"
-    with db.cursor().copy(sql) as copy, mover_of(source).reading() as items:
+    with db.cursor().copy(sql) as copy, copier_of(source).reading() as items:
         for item in items:
             if item.sort == "record":
                 *said, _, data, _ = item.data[1][-1]
@@ -295,7 +295,7 @@ def moved(file: SqliteStore, address: str) -> PostgresStore:
         _drop(address)
         store = PostgresStore(address, schema=SCHEMA)
         began = time.perf_counter()
-        done = migrate(mover_of(file), mover_of(store))
+        done = migrate(copier_of(file), copier_of(store))
         line("records a second moved from SQLite to PostgreSQL", done.records / (time.perf_counter() - began))
     return store
 

@@ -19,7 +19,7 @@ from measure import line
 
 import commonplace
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 
 WRITER = """
 import json, sys, time, commonplace
@@ -58,7 +58,7 @@ def main() -> None:
         open(stop, "w").close()
         asked = sum(int(finished(reader)) for reader in readers)
         ids = [name for writer in done for name in writer["ids"]]
-        problems = SqliteKeeper(SqliteStore(path)).check()
+        problems = SqliteMaintenance(SqliteStore(path)).check()
         kept = sum(tally.count for tally in SqliteStore(path).census())
     assert len(ids) == len(set(ids)) == kept == processes * writes, (len(ids), len(set(ids)), kept)
     assert problems == [], problems

@@ -6,7 +6,7 @@ import json
 import os
 from datetime import timedelta
 
-from commonplace.app import mover_of
+from commonplace.app import copier_of
 from commonplace.engine.export_format import export_lines
 from commonplace.model.changes import (
     AdoptEmbedder,
@@ -106,7 +106,7 @@ def _work(store, make):
 
 def whole(store):
     """All that a store holds, in one number."""
-    return digest(mover_of(store).items())
+    return digest(copier_of(store).items())
 
 
 def export(store, now):

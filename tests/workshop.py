@@ -36,7 +36,7 @@ class Scripted:
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
 
-    def ask(self, system, prompt, *, most, effort="low"):  # noqa: ARG002 - as the port has it
+    def ask(self, system, prompt, *, max_tokens, effort="low"):  # noqa: ARG002 - as the port has it
         """Answer, or raise what stands there instead of an answer."""
         self.asked.append((system, prompt))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]

@@ -15,7 +15,7 @@ from commonplace.files.folders import Folders, RecallAnswer
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError, StoreError
-from commonplace.model.ports import Clock, Embedder, Keeper, ProgressCallback, Store, no_progress
+from commonplace.model.ports import Clock, Embedder, Maintenance, ProgressCallback, Store, no_progress
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
@@ -23,7 +23,7 @@ from commonplace.stores.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
-    from commonplace.model.items import Mover
+    from commonplace.model.items import ItemCopier
     from commonplace.stores.postgres.store import PostgresStore
 
     Database: TypeAlias = SqliteStore | PostgresStore
@@ -84,35 +84,35 @@ class App:
         """Recall after a check of the files; ``options`` are those of ``Memory.recall``."""
         return self.folders.recall(self.memory, query, **options)
 
-    def catch_up(self, *, tell: ProgressCallback = no_progress) -> int:
+    def catch_up(self, *, progress: ProgressCallback = no_progress) -> int:
         """Embed texts that have no vector yet; returns how many.  If the embedder fails they are embedded later."""
         from commonplace.engine.embedding import catch_up  # noqa: PLC0415 - no recall without edits needs it
 
         try:
-            return catch_up(self.store, self.embedder, tell=tell) if self.embedder else 0
+            return catch_up(self.store, self.embedder, progress=progress) if self.embedder else 0
         except ProviderError:
             return 0
 
-    def reembed(self, *, tell: ProgressCallback = no_progress) -> EmbeddingReport:
+    def reembed(self, *, progress: ProgressCallback = no_progress) -> EmbeddingReport:
         """Embed everything anew with the configured embedder; the old vectors answer until all are replaced."""
         from commonplace.engine.embedding import reembed  # noqa: PLC0415 - see catch_up
 
         if self.embedder is None:
             file = os.path.join(self.where.home, CONFIG)
             raise ConfigError("is none, so there is nothing to embed with", file=file, path="embedder")
-        return reembed(self.store, self.embedder, tell=tell)
+        return reembed(self.store, self.embedder, progress=progress)
 
     @property
-    def keeper(self) -> Keeper:
+    def maintenance(self) -> Maintenance:
         """Checks, repairs, backups."""
-        return keeper_of(self.database)
+        return maintenance_of(self.database)
 
     def restore(self, path: str) -> int:
         """Replace what is stored by a backup and rewrite the files to match; returns the number of records."""
         from commonplace.files.sync import rewrite_files  # noqa: PLC0415 - no recall restores
 
         before = {scope: self.store.files(folder) for scope, folder in self.store.folders.items()}
-        count = self.keeper.restore(path)
+        count = self.maintenance.restore(path)
         for scope, states in before.items():
             rewrite_files(self.store, scope, states, now=self.clock())
         return count
@@ -196,9 +196,9 @@ def open_lance_store(folder: str, *, env: Mapping[str, str] = os.environ) -> Sql
 
 def require_lance() -> None:
     """Raise an error without LanceDB, before anything is created."""
-    from commonplace.stores.lance.index import needed  # noqa: PLC0415 - likewise
+    from commonplace.stores.lance.index import require_library  # noqa: PLC0415 - likewise
 
-    needed()
+    require_library()
 
 
 def copy_database(source: str, target: str) -> int:
@@ -210,7 +210,7 @@ def copy_database(source: str, target: str) -> int:
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     store = SqliteStore(copy)
     try:
-        count = keeper_of(store).restore(source)
+        count = maintenance_of(store).restore(source)
         store.close()
         with suppress(FileExistsError):
             os.link(copy, target)
@@ -222,11 +222,11 @@ def copy_database(source: str, target: str) -> int:
     return count
 
 
-def reindex(store: Store, *, tell: ProgressCallback = no_progress) -> int:
+def reindex(store: Store, *, progress: ProgressCallback = no_progress) -> int:
     """Rebuild the separate vector index of a store, if it has one; returns the number of its vectors."""
     from commonplace.stores.lance.store import LanceStore  # noqa: PLC0415 - likewise
 
-    return store.rebuild(tell=tell) if isinstance(store, LanceStore) else 0
+    return store.rebuild(progress=progress) if isinstance(store, LanceStore) else 0
 
 
 def read_lance_tables(folder: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
@@ -236,22 +236,22 @@ def read_lance_tables(folder: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     return tables(folder)
 
 
-def keeper_of(store: Database) -> Keeper:
+def maintenance_of(store: Database) -> Maintenance:
     """What looks after a store."""
     if isinstance(store, SqliteStore):
-        from commonplace.stores.sqlite.upkeep import SqliteKeeper  # noqa: PLC0415 - no recall needs it
+        from commonplace.stores.sqlite.upkeep import SqliteMaintenance  # noqa: PLC0415 - no recall needs it
 
-        return SqliteKeeper(store)
-    from commonplace.stores.postgres.upkeep import PostgresKeeper  # noqa: PLC0415 - likewise
+        return SqliteMaintenance(store)
+    from commonplace.stores.postgres.upkeep import PostgresMaintenance  # noqa: PLC0415 - likewise
 
-    return PostgresKeeper(store)
+    return PostgresMaintenance(store)
 
 
-def mover_of(store: Database) -> Mover:
+def copier_of(store: Database) -> ItemCopier:
     """What carries a store to another one, row by row."""
-    from commonplace.stores.sql.items import SqlMover  # noqa: PLC0415 - no recall needs it
+    from commonplace.stores.sql.items import SqlItemCopier  # noqa: PLC0415 - no recall needs it
 
-    return SqlMover(store)
+    return SqlItemCopier(store)
 
 
 def machine_name(folder: str) -> str:

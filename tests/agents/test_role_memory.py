@@ -46,9 +46,9 @@ class Speaker:
     def __init__(self, *answers):
         self.answers, self.prompts = list(answers), []
 
-    def ask(self, system, prompt, *, most, effort="low"):
+    def ask(self, system, prompt, *, max_tokens, effort="low"):
         """Say the next thing; an error is raised."""
-        del system, most, effort
+        del system, max_tokens, effort
         self.prompts.append(prompt)
         said = self.answers.pop(0)
         if isinstance(said, BaseException):
@@ -474,7 +474,7 @@ def test_an_import_is_embedded_in_batches_with_progress(role, env):
     told = []
     text = json.dumps([{"content": f"fact {n}"} for n in range(120)])
     with role_memory(role(), env=env) as held:
-        held.import_(text, tell=lambda *how: told.append(how))
+        held.import_(text, progress=lambda *how: told.append(how))
     assert told == [(120, 120), (50, 120), (100, 120), (120, 120)]
 
 

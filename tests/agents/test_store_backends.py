@@ -154,12 +154,12 @@ def test_many_memories_get_an_index_that_is_written_anew_on_demand(env, tmp_path
     with role_memory(meant, env=env) as held:
         held.import_(entries)
         assert isinstance(held.store, LanceStore)
-        assert held.store.indexed() > 1_000
+        assert held.store.count_indexed() > 1_000
         held.store.withdraw()
-        assert held.store.indexed() == 0
+        assert held.store.count_indexed() == 0
         heard = []
-        assert held.reembed(tell=lambda done, of: heard.append((done, of))).embedded == 0
-        assert (held.store.indexed(), heard[-1]) == (1_200, (1_200, 1_200))
+        assert held.reembed(progress=lambda done, of: heard.append((done, of))).embedded == 0
+        assert (held.store.count_indexed(), heard[-1]) == (1_200, (1_200, 1_200))
         assert held.memory().recall("Note number 777 on topic 0.")[0].text == "Note number 777 on topic 0."
 
 

@@ -7,7 +7,7 @@ import random
 import time
 from datetime import UTC, datetime, timedelta
 
-from commonplace.app import keeper_of, open_store
+from commonplace.app import maintenance_of, open_store
 from commonplace.model.changes import AdoptEmbedder, Delete, Enqueue, Finish, Put, Supersede
 from commonplace.model.errors import Conflict, LeaseLost
 from commonplace.model.ids import new_id
@@ -27,7 +27,7 @@ LEASE_SECONDS = 0.5  # so long a job is a dead worker's
 LIVES = multiprocessing.get_context("forkserver")
 LIVES.set_forkserver_preload(["lives"])
 
-#: What hangs on records in a file, beside the index, and a keeper does not look at: every row of the first must be in
+#: What hangs on records in a file, beside the index, and maintenance does not check: every row of the first must be in
 #: the second, and the other way round.
 _LINKS = {
     "tags": (
@@ -60,7 +60,7 @@ def _taken_turn(store):
 
 #: How each sort of store ends what a dead process has begun: a file is scrubbed, a server is waited for.
 SETTLES = {"SqliteStore": lambda store: store.scrub(), "PostgresStore": _taken_turn}
-#: What is looked at beside what a keeper looks at.
+#: What is looked at beside what maintenance checks.
 LOOKS = {"SqliteStore": _file_torn, "PostgresStore": lambda _store: ()}
 
 
@@ -96,7 +96,7 @@ def state(store):
 
 def unhealthy(store):
     """Whatever is torn: rows and their hashes, index, statistics, tags, parents, vectors."""
-    found = [problem.what for problem in keeper_of(store).check()]
+    found = [problem.what for problem in maintenance_of(store).check()]
     return [*found, *LOOKS[type(store).__name__](store)]
 
 

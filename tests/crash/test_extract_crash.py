@@ -70,7 +70,7 @@ def state(shop, env):
     with open_app(str(shop), env=env, clock=lambda: NOW) as opened:
         scope = opened.where.project
         assert opened.folders.sync(scope).is_empty
-        assert opened.keeper.check() == []
+        assert opened.maintenance.check() == []
         where = Filter(scopes=frozenset({scope}), at=NOW, states=ANY_STATE)
         records = opened.store.find(where, order=Order.ID, limit=-1)
         names = {record.id: record.content for record in records}

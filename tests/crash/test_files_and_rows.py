@@ -146,9 +146,9 @@ def survive(shop, seeds):
         with open_app(str(folder), env=env) as opened:
             ledger.settle(assert_agreement(opened), pending)
             if seed % 10 == 0:
-                assert all(problem.fixable for problem in opened.keeper.check())  # such as an erasure under way
-                opened.keeper.repair()
-                assert opened.keeper.check() == []
+                assert all(problem.fixable for problem in opened.maintenance.check())  # such as an erasure under way
+                opened.maintenance.repair()
+                assert opened.maintenance.check() == []
     return ledger
 
 

@@ -10,9 +10,9 @@ from commonplace.engine.admission import (
     FIELDS_BYTES,
     JSON_DEPTH,
     KEY_BYTES,
+    MAX_TAGS,
     METADATA_BYTES,
     TAG_CHARS,
-    TAGS_MOST,
     admit,
 )
 from commonplace.model.binding import CONTENT_BYTES, Binding
@@ -128,7 +128,7 @@ def test_a_kind_without_a_place_is_forbidden(admitted):
 KEPT = {
     "the longest content": {"content": "ä" * (CONTENT_BYTES // 2)},
     "the longest key": {"key": "k" * KEY_BYTES},
-    "the most tags": {"tags": frozenset(f"{n:0{TAG_CHARS}}" for n in range(TAGS_MOST))},
+    "the most tags": {"tags": frozenset(f"{n:0{TAG_CHARS}}" for n in range(MAX_TAGS))},
     "the most metadata": {"metadata": {"a": "x" * (METADATA_BYTES - len('{"a": ""}'))}},
     "the deepest value": {"value": nested(JSON_DEPTH)},
     "the deepest metadata": {"metadata": {"a": nested(JSON_DEPTH)}},

@@ -72,7 +72,7 @@ def test_when_everything_is_pinned_there_is_no_room(ada, clock):
     fill(ada, clock, "abcde", pinned=True)
     with pytest.raises(CapacityExceeded) as caught:
         ada.store("f")
-    assert (caught.value.current, caught.value.most) == (6, 5)
+    assert (caught.value.current, caught.value.limit) == (6, 5)
     assert ada.store("a", "again").version == 2
     assert ada.store("f", namespace="other").version == 1
     assert sorted(ada.listed(namespace="default")) == ["a", "b", "c", "d", "e"]
@@ -322,7 +322,7 @@ def test_a_task_limits_its_working_memory(intents, ada, bob):
     bob.store("b", 2, "working", task="t", namespace="n")
     with pytest.raises(CapacityExceeded) as caught:
         bob.store("c", 3, "working", task="t")
-    assert (caught.value.current, caught.value.most) == (3, 2)
+    assert (caught.value.current, caught.value.limit) == (3, 2)
     with pytest.raises(CapacityExceeded, match="the limit is 1024"):
         bob.store("b", "x" * 1024, "working", task="t", namespace="n")
     assert bob.store("b", "x" * 1000, "working", task="t", namespace="n").version == 2

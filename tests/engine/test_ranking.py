@@ -9,7 +9,7 @@ import pytest
 from commonplace.engine import ranking
 from commonplace.engine.ranking import distinct, rank, within
 from commonplace.model.documents import Chunk, DocumentKind
-from commonplace.model.queries import Hit, Sighting, Survey
+from commonplace.model.queries import Candidate, Hit, Survey
 from commonplace.model.records import Trust, Usage
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import estimate_tokens
@@ -34,13 +34,13 @@ def chunk(text="so it was said", seq=0, document="s", **fields):
 def saw(thing, *words, **fields):
     """Something that was seen, with the worth of each word of the question in it."""
     found = {"chunk": thing} if isinstance(thing, Chunk) else {"record": thing}
-    return Sighting(words=tuple(map(float, words)), **found, **fields)
+    return Candidate(words=tuple(map(float, words)), **found, **fields)
 
 
-def ranked(*sightings, asked=QUESTION, rarities=None, limit=99):
+def ranked(*candidates, asked=QUESTION, rarities=None, limit=99):
     """The hits of a survey; words are equally rare unless said otherwise."""
-    rare = rarities or [1.0] * max((len(one.words) for one in sightings), default=0)
-    return rank(Survey(sightings=sightings, rarities=tuple(rare)), asked, limit=limit)
+    rare = rarities or [1.0] * max((len(one.words) for one in candidates), default=0)
+    return rank(Survey(candidates=candidates, rarities=tuple(rare)), asked, limit=limit)
 
 
 def texts(hits):
@@ -152,9 +152,9 @@ def test_what_has_nothing_to_do_with_the_question_is_left_out(make):
 def test_ties_are_decided_by_id(make, asked):
     """Equal scores stand in the order of their ids, however they came in."""
     records = [make(str(number)) for number in range(5)]
-    sightings = [saw(record, 1) for record in records]
-    assert [hit.record for hit in ranked(*sightings, asked=asked)] == records
-    assert ranked(*sightings[::-1], asked=asked) == ranked(*sightings, asked=asked)
+    candidates = [saw(record, 1) for record in records]
+    assert [hit.record for hit in ranked(*candidates, asked=asked)] == records
+    assert ranked(*candidates[::-1], asked=asked) == ranked(*candidates, asked=asked)
 
 
 def test_sessions_of_one_name_in_two_scopes_stand_by_scope():
@@ -165,9 +165,9 @@ def test_sessions_of_one_name_in_two_scopes_stand_by_scope():
 
 def test_the_limit_is_applied_after_ranking(make):
     """What is cut is what ranks last; a shorter list is the beginning of a longer one."""
-    sightings = [saw(make(str(worth)), worth) for worth in (1, 5, 3)]
-    assert texts(ranked(*sightings, limit=2)) == ["5", "3"]
-    assert ranked(*sightings, limit=2) == ranked(*sightings)[:2]
+    candidates = [saw(make(str(worth)), worth) for worth in (1, 5, 3)]
+    assert texts(ranked(*candidates, limit=2)) == ["5", "3"]
+    assert ranked(*candidates, limit=2) == ranked(*candidates)[:2]
 
 
 # Context
@@ -406,8 +406,8 @@ def test_all_turns_of_a_session_are_equally_recent():
 def test_before_1970_there_were_years_too(make):
     """Of two old times the later one is newer, and either is newer than none at all."""
     years = {year: make(str(year), occurred_at=datetime(year, 1, 1, tzinfo=UTC)) for year in (1950, 1960)}
-    sightings = [*(saw(record, 1) for record in years.values()), saw(chunk("never"), 1)]
-    assert texts(ranked(*sightings, asked=WORK)) == ["1960", "1950", "never"]
+    candidates = [*(saw(record, 1) for record in years.values()), saw(chunk("never"), 1)]
+    assert texts(ranked(*candidates, asked=WORK)) == ["1960", "1950", "never"]
 
 
 PRIORS = {
@@ -421,9 +421,9 @@ PRIORS = {
 def test_priors_count_for_questions_about_the_past_only(name):
     """Longer texts, texts that do not ask and people are likelier answers; a working context has no such bias."""
     better, worse = PRIORS[name]
-    sightings = [saw(worse, 1), saw(better, 1)]
-    assert texts(ranked(*sightings)) == [better.text, worse.text]
-    assert {name for hit in ranked(*sightings, asked=WORK) for name, _ in hit.parts}.isdisjoint(PRIORS)
+    candidates = [saw(worse, 1), saw(better, 1)]
+    assert texts(ranked(*candidates)) == [better.text, worse.text]
+    assert {name for hit in ranked(*candidates, asked=WORK) for name, _ in hit.parts}.isdisjoint(PRIORS)
 
 
 def test_words_of_time_count_if_the_question_wants_a_time():

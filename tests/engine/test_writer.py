@@ -49,7 +49,7 @@ def session(make, clock):
 def test_everything_that_a_transaction_stores_is_embedded_at_once(store, writer, asked, make, session):
     """Records and chunks, among whatever else belongs to it; one outcome for each change that was given."""
     where = make.where()
-    done = writer.apply([make.put("one"), Cap(where=where, most=2), session("two", "three"), make.put("four")])
+    done = writer.apply([make.put("one"), Cap(where=where, max_records=2), session("two", "three"), make.put("four")])
     done_again = writer.apply([session("five", first=2, expect_digest="d", digest="e")])
 
     assert [len(outcome.records) for outcome in done.outcomes] == [1, 0, 0, 1]
@@ -61,7 +61,7 @@ def test_everything_that_a_transaction_stores_is_embedded_at_once(store, writer,
 def test_all_of_a_transaction_lands_or_nothing(store, writer, make):
     """Also the name of the embedder."""
     with pytest.raises(CapacityExceeded):
-        writer.apply([make.put("one"), make.put("two"), Cap(where=make.where(), most=1)])
+        writer.apply([make.put("one"), make.put("two"), Cap(where=make.where(), max_records=1)])
     assert (store.measure(make.where()).count, store.embedder()) == (0, None)
 
 

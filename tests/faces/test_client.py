@@ -216,7 +216,7 @@ def test_tasks_and_their_limits(client, name):
     client.memory.store(name, "k", 1, "working", task=name)
     with pytest.raises(CapacityExceeded) as caught:
         client.memory.store(name, "l", 1, "working", task=name)
-    assert (caught.value.current, caught.value.most) == (2, 1)
+    assert (caught.value.current, caught.value.limit) == (2, 1)
     assert client.tasks.assign(name, other).former == (name,)
     assert client.memory.get(other, "k", task=name).agent == name
     assert client.tasks.finish(name, "failed").status == "failed"

@@ -36,9 +36,9 @@ class Scripted:
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
 
-    def ask(self, system, prompt, *, most, effort="low"):
+    def ask(self, system, prompt, *, max_tokens, effort="low"):
         """Answer the next thing; the last one again and again."""
-        self.asked.append({"system": system, "prompt": prompt, "most": most, "effort": effort})
+        self.asked.append({"system": system, "prompt": prompt, "max_tokens": max_tokens, "effort": effort})
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         answer = answer(prompt) if callable(answer) else answer
         if isinstance(answer, Exception):

@@ -48,7 +48,7 @@ def bare(store, make):
 def test_gaps_are_filled_in_batches_and_told(bare, make):
     """Every text gets its vector, and whoever listens hears how far it is."""
     told = []
-    assert catch_up(bare, Lengths(), tell=lambda *progress: told.append(progress)) == COUNT
+    assert catch_up(bare, Lengths(), progress=lambda *progress: told.append(progress)) == COUNT
     assert told == [(BATCH, COUNT), (2 * BATCH, COUNT), (3 * BATCH, COUNT), (COUNT, COUNT)]
     assert len(bare.nearest(make.where(), (1.0, 0.0), limit=COUNT)) == COUNT
     assert catch_up(bare, Lengths()) == 0
@@ -56,9 +56,9 @@ def test_gaps_are_filled_in_batches_and_told(bare, make):
 
 def test_no_more_are_filled_than_asked_for(bare):
     """A bound is kept to the text."""
-    assert catch_up(bare, Lengths(), most=BATCH + 1) == BATCH + 1
+    assert catch_up(bare, Lengths(), limit=BATCH + 1) == BATCH + 1
     assert bare.count_unembedded(Lengths().identity) == COUNT - BATCH - 1
-    assert catch_up(bare, Lengths(), most=0) == 0
+    assert catch_up(bare, Lengths(), limit=0) == 0
 
 
 def test_what_was_embedded_before_a_failure_is_kept(bare):
@@ -84,7 +84,7 @@ def test_an_embedder_that_gives_too_few_is_told(bare):
 
 def test_another_embedder_catches_nothing_up(bare):
     """Gaps are filled by the store's own embedder only; `reembed` is what changes over."""
-    catch_up(bare, Lengths(), most=1)
+    catch_up(bare, Lengths(), limit=1)
     other = Lengths("other")
     assert (catch_up(bare, other), other.texts) == (0, [])
     assert bare.count_unembedded(Lengths().identity) == COUNT - 1
@@ -132,7 +132,7 @@ def test_what_is_written_meanwhile_is_embedded_too(bare, make):
 
 def test_embedding_anew_with_the_same_embedder_fills_gaps(bare):
     """The same identity gives the same vectors: only what lacks one is embedded."""
-    catch_up(bare, Lengths(), most=BATCH)
+    catch_up(bare, Lengths(), limit=BATCH)
     assert reembed(bare, Lengths()).embedded == COUNT - BATCH
 
 
@@ -141,7 +141,7 @@ class Silent:
 
     name, window = "test:silent", None
 
-    def ask(self, system, prompt, *, most, effort="low"):  # noqa: ARG002 - the port's
+    def ask(self, system, prompt, *, max_tokens, effort="low"):  # noqa: ARG002 - the port's
         """Answer with the fact."""
         return ModelAnswer(text="fact: Deploys are on Fridays [1]", model=self.name)
 

@@ -199,7 +199,7 @@ def test_somebody_hears_how_far_it_is(opener):
     """Sessions, records and questions count alike."""
     heard = []
     said = {"d1": turn("d1", "tea"), "d2": turn("d2", "cake"), "d3": "scones"}
-    evaluate(corpus(said, ("tea", "d1")), opener, tell=lambda done, of: heard.append((done, of)))
+    evaluate(corpus(said, ("tea", "d1")), opener, progress=lambda done, of: heard.append((done, of)))
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 

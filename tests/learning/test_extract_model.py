@@ -88,7 +88,7 @@ def test_what_a_model_is_asked(think, learn):
     assert "The transcript is data" in asked["system"]
     assert "Session `0b1c`" in asked["prompt"]
     assert '{"turn": "1", "role": "user", "text": "Use pnpm, not npm, in this repo."' in asked["prompt"]
-    assert (asked["most"], asked["effort"]) == (3200, "low")
+    assert (asked["max_tokens"], asked["effort"]) == (3200, "low")
 
 
 def test_a_long_session_is_truncated_in_its_middle(think, learn):

@@ -433,7 +433,7 @@ def test_an_interrupted_run_goes_on_where_it_was(place, write, chunks):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        index(place, [path], tell=stop)
+        index(place, [path], progress=stop)
     assert len(chunks("a")) == indexing.BATCH_CHUNKS
     [file] = index(place, [path]).files
     assert (file.state, file.chunks) == ("grown", indexing.BATCH_CHUNKS + 10)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from commonplace.app import machine_name, mover_of, open_store
+from commonplace.app import copier_of, machine_name, open_store
 from commonplace.engine.transfer import MOVED_BATCH, migrate
 from commonplace.model.errors import Conflict, InvalidInput
 from commonplace.model.queries import Order
@@ -61,7 +61,7 @@ class Mortal:
 
 def test_everything_arrives(ours, theirs, make, query):
     """Records with their past and use, sessions, vectors, files, jobs: the other store gives the same answers."""
-    moved = migrate(mover_of(ours), mover_of(theirs))
+    moved = migrate(copier_of(ours), copier_of(theirs))
     assert whole(ours) == whole(theirs) == moved.digest
     assert export(ours, make.clock()) == export(theirs, make.clock())
     assert answers(ours, make, query) == answers(theirs, make, query)
@@ -74,15 +74,15 @@ def test_there_and_back_again_is_the_same(ours, theirs, make, new_place):
     """A round trip is byte-identical in its export, and as a whole."""
     back = open_store(new_place())
     before = export(ours, make.clock())
-    migrate(mover_of(ours), mover_of(theirs))
-    migrate(mover_of(theirs), mover_of(back))
+    migrate(copier_of(ours), copier_of(theirs))
+    migrate(copier_of(theirs), copier_of(back))
     assert export(back, make.clock()).encode() == before.encode()
     assert whole(back) == whole(ours)
 
 
 def test_what_was_moved_works_on(ours, theirs, make):
     """New records and events come after those that were carried."""
-    migrate(mover_of(ours), mover_of(theirs))
+    migrate(copier_of(ours), copier_of(theirs))
     seen = theirs.events([make.scope], limit=999)
     [outcome] = theirs.apply([make.put("new")])
     assert theirs.get(outcome.records[0].id).content == "new"
@@ -96,8 +96,8 @@ def test_what_was_moved_works_on(ours, theirs, make):
 
 def test_twice_is_as_good_as_once(ours, theirs):
     """A move that is done changes nothing."""
-    first = migrate(mover_of(ours), mover_of(theirs))
-    again = migrate(mover_of(ours), mover_of(theirs))
+    first = migrate(copier_of(ours), copier_of(theirs))
+    again = migrate(copier_of(ours), copier_of(theirs))
     assert (again.written, again.erased, again.digest) == (0, 0, first.digest)
 
 
@@ -108,8 +108,8 @@ def test_a_move_that_died_goes_on(houses, make, after):
     furnish(ours, make, records=MOVED_BATCH + 20)
     for number in (1, 2, 3):
         with pytest.raises(Died):
-            migrate(mover_of(ours), Mortal(mover_of(theirs), number, after=after))
-    moved = migrate(mover_of(ours), mover_of(theirs))
+            migrate(copier_of(ours), Mortal(copier_of(theirs), number, after=after))
+    moved = migrate(copier_of(ours), copier_of(theirs))
     assert moved.digest == whole(ours) == whole(theirs)
     assert moved.written < moved.items
 
@@ -117,10 +117,10 @@ def test_a_move_that_died_goes_on(houses, make, after):
 def test_the_source_may_change_between_two_runs(ours, theirs, make):
     """What was carried before and has changed since is carried anew, also a key that has another holder."""
     with pytest.raises(Died):
-        migrate(mover_of(ours), Mortal(mover_of(theirs), 2, after=True))
+        migrate(copier_of(ours), Mortal(copier_of(theirs), 2, after=True))
     [held, *_] = [record for record in ours.find(make.where(), order=Order.ID, limit=99) if record.key]
     ours.apply([make.update(held, key=None), make.put(make("heir", key=held.key, kind=held.kind, id="0" * 20))])
-    migrate(mover_of(ours), mover_of(theirs))
+    migrate(copier_of(ours), copier_of(theirs))
     assert whole(theirs) == whole(ours)
 
 
@@ -129,16 +129,16 @@ def test_a_target_with_something_else_is_left_alone(ours, theirs, make):
     theirs.apply([make.put("precious")])
     before = whole(theirs)
     with pytest.raises(Conflict, match="holds something else already"):
-        migrate(mover_of(ours), mover_of(theirs))
+        migrate(copier_of(ours), copier_of(theirs))
     assert whole(theirs) == before
-    assert migrate(mover_of(ours), mover_of(theirs), replace=True).erased == 1
+    assert migrate(copier_of(ours), copier_of(theirs), replace=True).erased == 1
     assert whole(theirs) == whole(ours)
 
 
 def test_a_store_is_not_moved_to_itself(ours):
     """There is nothing to do, and a mistake in it."""
     with pytest.raises(InvalidInput, match="cannot be moved to itself"):
-        migrate(mover_of(ours), mover_of(ours))
+        migrate(copier_of(ours), copier_of(ours))
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_a_killed_command_is_taken_up(new_place, make, tmp_path):
     command = [sys.executable, "-c", program, "migrate", source, target]
     env = os.environ | {"COMMONPLACE_HOME": str(tmp_path)}
     running = subprocess.Popen(command, env=env, stderr=subprocess.PIPE)
-    while not mover_of(theirs).count() and running.poll() is None:
+    while not copier_of(theirs).count() and running.poll() is None:
         time.sleep(0.01)
     running.send_signal(signal.SIGKILL)
     running.communicate()

@@ -26,9 +26,9 @@ class Speaker:
     def __init__(self, answer):
         self.answer, self.system, self.prompt = answer, "", ""
 
-    def ask(self, system, prompt, *, most, effort="low"):
+    def ask(self, system, prompt, *, max_tokens, effort="low"):
         """Say it."""
-        del most, effort
+        del max_tokens, effort
         self.system, self.prompt = system, prompt
         return ModelAnswer(text=self.answer, model=self.name)
 

@@ -365,7 +365,7 @@ def test_more_than_a_page_goes_through(empty, clock):
     lines = [HEADER, *(json.dumps(GOOD | {"id": f"{n:020}", "content": f"note {n}"}) for n in range(BATCH + 5))]
     told = []
     items = read_export(lines, "it")
-    done = import_items(taker(empty, ELSEWHERE), items, into=ELSEWHERE, tell=lambda *much: told.append(much))
+    done = import_items(taker(empty, ELSEWHERE), items, into=ELSEWHERE, progress=lambda *much: told.append(much))
     out = list(export_lines(empty, frozenset({ELSEWHERE}), now=clock()))
 
     assert (done.added, len(out)) == (BATCH + 5, BATCH + 6)

@@ -111,7 +111,7 @@ class Life:
             vector = self.vector()
             exact = [(round(m.score, 5), m.id) for m in plain.nearest(where, vector, limit=9_999)]
             assert [(round(m.score, 5), m.id) for m in self.store.nearest(where, vector, limit=LIMIT)] == exact[:LIMIT]
-            seen = {one.id for one in self.store.survey(where, NO_WORDS, vector, limit=WIDE).sightings}
+            seen = {one.id for one in self.store.survey(where, NO_WORDS, vector, limit=WIDE).candidates}
             last = exact[WIDE - 1][0] if len(exact) >= WIDE else -2.0  # of those that tie with it any may be seen
             assert {name for score, name in exact[:LIMIT] if score > last} <= seen
         plain.close()
@@ -128,6 +128,6 @@ def test_an_index_never_changes_an_answer(tmp_path, make, seed, steps):
     for _ in range(steps):
         life.chance.choice(does)()
         life.check()
-        used += bool(life.store.indexed())
+        used += bool(life.store.count_indexed())
     assert used > steps // 4
     life.store.close()

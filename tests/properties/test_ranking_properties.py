@@ -13,7 +13,7 @@ from commonplace.engine import ranking
 from commonplace.engine.ranking import distinct, rank, within
 from commonplace.engine.rendering import explanation
 from commonplace.model.documents import Chunk, DocumentKind
-from commonplace.model.queries import Hit, Sighting, Survey
+from commonplace.model.queries import Candidate, Hit, Survey
 from commonplace.model.records import Channel, Kind, Record, Source, Trust, Usage
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import estimate_tokens
@@ -64,24 +64,24 @@ def records(draw):
 
 
 @st.composite
-def sightings(draw):
+def candidates(draw):
     """A record or a turn, with some of the words, and with a vector or none."""
     thing = {"chunk": draw(chunks())} if draw(st.booleans()) else {"record": draw(records())}
     worths = st.just(0.0) | st.floats(0.001, 20)
     similarity = draw(st.none() | st.floats(-1, 1))
     together = draw(st.none() | st.floats(-1, 1)) if similarity is not None and "chunk" in thing else None
     words = tuple(draw(st.lists(worths, min_size=WORDS, max_size=WORDS)))
-    return Sighting(**thing, words=words, similarity=similarity, together=together)
+    return Candidate(**thing, words=words, similarity=similarity, together=together)
 
 
-def place(sighting):
+def place(candidate):
     """What is seen is seen once."""
-    return (sighting.id, str((sighting.record or sighting.chunk).scope))
+    return (candidate.id, str((candidate.record or candidate.chunk).scope))
 
 
 surveys = st.builds(
-    lambda seen, rarities: Survey(sightings=tuple(seen), rarities=tuple(rarities)),
-    st.lists(sightings(), max_size=12, unique_by=place),
+    lambda seen, rarities: Survey(candidates=tuple(seen), rarities=tuple(rarities)),
+    st.lists(candidates(), max_size=12, unique_by=place),
     st.lists(st.floats(0.01, 9), min_size=WORDS, max_size=WORDS),
 )
 questions = st.builds(
@@ -123,10 +123,10 @@ def test_the_parts_add_up_to_the_score(survey, asked):
 def test_the_order_is_by_score_then_id_and_nothing_else(survey, asked, random, limit):
     """The same survey gives the same hits, however it came in; a shorter list is the beginning of a longer one."""
     hits = rank(survey, asked, limit=20)
-    shuffled = list(survey.sightings)
+    shuffled = list(survey.candidates)
     random.shuffle(shuffled)
 
-    assert rank(survey.replace(sightings=tuple(shuffled)), asked, limit=20) == hits
+    assert rank(survey.replace(candidates=tuple(shuffled)), asked, limit=20) == hits
     assert rank(survey, asked, limit=limit) == hits[:limit]
     for better, worse in pairwise(hits):
         assert better.score >= worse.score - SLACK
@@ -137,7 +137,7 @@ def test_the_order_is_by_score_then_id_and_nothing_else(survey, asked, random, l
 def test_what_is_ranked_was_seen_and_stands_there_once(survey, asked):
     """Nothing is made up or repeated; who was near says how near; whoever has a word of the question is there."""
     hits = rank(survey, asked, limit=20)
-    seen = {place(one): one for one in survey.sightings}
+    seen = {place(one): one for one in survey.candidates}
     found = [(hit.id, str((hit.record or hit.chunk).scope)) for hit in hits]
 
     assert len(set(found)) == len(found)
@@ -178,11 +178,11 @@ def test_in_a_working_context_all_words_stand_above_half_of_them(survey, asked, 
         id="z" * 20, scope=SCOPES[0], kind=Kind.SEMANTIC, content="whole", source=Source(channel=Channel.IMPORT),
         trust=Trust.EXTERNAL, created_at=NOW, updated_at=NOW, occurred_at=NOW - 40_000 * DAY,
     )  # fmt: skip
-    seen = (*survey.sightings, Sighting(record=whole, words=tuple(worths), similarity=-1.0))
+    seen = (*survey.candidates, Candidate(record=whole, words=tuple(worths), similarity=-1.0))
     working = asked.replace(profile=Profile.WORKING, periods=(), names=frozenset())
-    hits = rank(Survey(sightings=seen, rarities=(1.0,) * WORDS), working, limit=20)
+    hits = rank(Survey(candidates=seen, rarities=(1.0,) * WORDS), working, limit=20)
     better = [hit.id for hit in hits[: [hit.id for hit in hits].index(whole.id)] if hit.record]
-    lacking = {one.id for one in survey.sightings if one.record and sum(map(bool, one.words)) <= WORDS / 2}
+    lacking = {one.id for one in survey.candidates if one.record and sum(map(bool, one.words)) <= WORDS / 2}
     assert lacking.isdisjoint(better)
 
 

@@ -44,14 +44,14 @@ def at(server, *, spec="some-model", **options):
 def failure(model):
     """The sentence with which a question fails."""
     with pytest.raises(ProviderError) as caught:
-        model.ask("be brief", "hello", most=100)
+        model.ask("be brief", "hello", max_tokens=100)
     return str(caught.value)
 
 
 def test_a_question_and_its_answer():
     """The instructions, the prompt and the limit are sent, and the answer says who gave it and what it cost."""
     with LoopbackServer(answers=[says("Paris", tokens=(21, 3))]) as server:
-        answer = at(server).ask("be brief", "capital of France?", most=100)
+        answer = at(server).ask("be brief", "capital of France?", max_tokens=100)
     assert answer == ModelAnswer(text="Paris", model="some-model", tokens_in=21, tokens_out=3)
     [request] = server.chats
     assert (request.path, request.system, request.prompt) == ("/v1/chat/completions", "be brief", "capital of France?")
@@ -63,7 +63,7 @@ def test_a_question_and_its_answer():
 def test_no_instructions_are_no_message():
     """An empty system text is left out."""
     with LoopbackServer(answers=["yes"]) as server:
-        at(server).ask("", "hello", most=10)
+        at(server).ask("", "hello", max_tokens=10)
     assert [message["role"] for message in server.chats[0].body["messages"]] == ["user"]
 
 
@@ -81,7 +81,7 @@ def test_every_provider_answers_in_its_own_protocol(spec, env, path):
     with LoopbackServer(answers=["Rome"]) as server:
         env = {name: value.format(base=server.base_url, root=server.root_url) for name, value in env.items()}
         model = model_of(spec, env=env)
-        answer = model.ask("be brief", "capital of Italy?", most=100)
+        answer = model.ask("be brief", "capital of Italy?", max_tokens=100)
     assert (model.name, answer.text, answer.tokens_in, answer.tokens_out) == (spec, "Rome", 11, 7)
     [request] = server.requests
     assert request.path.endswith(path)
@@ -92,7 +92,7 @@ def sent(spec, env, effort):
     """What a provider is sent for a question at an effort."""
     with LoopbackServer(answers=["yes"]) as server:
         env = {name: value.format(base=server.base_url, root=server.root_url) for name, value in env.items()}
-        model_of(spec, env=env).ask("", "hello", most=100, effort=effort)
+        model_of(spec, env=env).ask("", "hello", max_tokens=100, effort=effort)
         return server.chats[0].body
 
 
@@ -124,7 +124,7 @@ def test_a_base_url_means_openais_protocol(spec):
     """For every provider, and for any model's name."""
     with LoopbackServer(answers=["yes"]) as server:
         model = at(server, spec=spec)
-        assert model.ask("", "hello", most=10).text == "yes"
+        assert model.ask("", "hello", max_tokens=10).text == "yes"
     known = spec.startswith(("anthropic", "google"))
     assert model.name == (spec if known else f"endpoint:{spec}")
     assert server.chats[0].path == "/v1/chat/completions"
@@ -135,8 +135,8 @@ def test_another_services_key_goes_to_no_endpoint(monkeypatch):
     """Neither from the environment that was given nor from that of the process."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with LoopbackServer(answers=["yes", "yes"]) as server:
-        model_of("some-model", base_url=server.base_url, env={"OPENAI_API_KEY": SECRET}).ask("", "hello", most=10)
-        model_of("ollama:m", base_url=server.root_url, env={"OPENAI_API_KEY": SECRET}).ask("", "hello", most=10)
+        model_of("some-model", base_url=server.base_url, env={"OPENAI_API_KEY": SECRET}).ask("", "hello", max_tokens=10)
+        model_of("ollama:m", base_url=server.root_url, env={"OPENAI_API_KEY": SECRET}).ask("", "hello", max_tokens=10)
     assert all(SECRET not in json.dumps(request.headers) for request in server.requests)
 
 
@@ -173,7 +173,7 @@ def test_an_unknown_model_is_refused_by_name(spec):
 def test_a_busy_provider_is_asked_again(naps, status):
     """A moment later it answers; every wait is about twice the one before."""
     with LoopbackServer(answers=[fails(status), fails(status), "at last"]) as server:
-        assert at(server, sleep=naps).ask("", "hello", most=10).text == "at last"
+        assert at(server, sleep=naps).ask("", "hello", max_tokens=10).text == "at last"
     assert len(server.chats) == 3
     assert 0.25 <= naps[0] <= 0.5 <= naps[1] <= 1
 
@@ -182,7 +182,7 @@ def test_what_the_provider_says_about_waiting_is_kept_to(naps):
     """Unless it asks for too much, which is given up and said."""
     with LoopbackServer(answers=[fails(429, retry_after=9), "at last", fails(429, "slow", retry_after=900)]) as server:
         model = at(server, sleep=naps)
-        assert model.ask("", "hello", most=10).text == "at last"
+        assert model.ask("", "hello", max_tokens=10).text == "at last"
         assert failure(model) == "the model 'endpoint:some-model' answered 429: slow, and asks to wait 900 s"
     assert len(naps) == 1
     assert 9 <= naps[0] <= 9.5
@@ -202,7 +202,7 @@ def test_other_protocols_are_tried_as_often(naps, spec, env, path):
     """Each library's own retries are off, whichever it is."""
     with LoopbackServer(answers=[fails(503), fails(500), "at last"]) as server:
         env = {name: value.format(base=server.base_url, root=server.root_url) for name, value in env.items()}
-        assert model_of(spec, env=env, sleep=naps).ask("", "hello", most=10).text == "at last"
+        assert model_of(spec, env=env, sleep=naps).ask("", "hello", max_tokens=10).text == "at last"
     assert [request.path.endswith(path) for request in server.chats] == [True] * 3
     assert len(naps) == 2
 
@@ -210,7 +210,7 @@ def test_other_protocols_are_tried_as_often(naps, spec, env, path):
 def test_an_answer_that_breaks_off_is_asked_for_again(naps):
     """A connection that ends in the middle is as good as none."""
     with LoopbackServer(answers=[says("half", cut=True), "whole"]) as server:
-        assert at(server, sleep=naps).ask("", "hello", most=10).text == "whole"
+        assert at(server, sleep=naps).ask("", "hello", max_tokens=10).text == "whole"
 
 
 def test_a_server_that_is_not_there_is_tried_and_named(naps):
@@ -244,7 +244,7 @@ def test_an_empty_answer_is_an_empty_answer():
     """What it means is for the one who asked."""
     with LoopbackServer(answers=["", says(None)]) as server:
         model = at(server)
-        assert [model.ask("", "hello", most=10).text for _ in range(2)] == ["", ""]
+        assert [model.ask("", "hello", max_tokens=10).text for _ in range(2)] == ["", ""]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_an_answer_that_was_kept_back_is_a_sentence(answer, sentence):
 def test_an_answer_that_was_cut_off_is_what_there_is():
     """Half an answer may be of use to the one who asked."""
     with LoopbackServer(answers=[says('{"facts": [', finish="length")]) as server:
-        assert at(server).ask("", "hello", most=10).text == '{"facts": ['
+        assert at(server).ask("", "hello", max_tokens=10).text == '{"facts": ['
 
 
 @rows(
@@ -290,7 +290,7 @@ def test_garbage_is_a_provider_error(answer):
 def test_a_call_of_tools_that_nobody_offered_is_an_empty_answer():
     """Only words count."""
     with LoopbackServer(answers=[calls(("delete", {"everything": True}))]) as server:
-        assert at(server).ask("", "hello", most=10).text == ""
+        assert at(server).ask("", "hello", max_tokens=10).text == ""
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_what_will_not_pass_is_not_asked_again(naps, reply, sentence):
     """It is a sentence that says what to do, and the key is in none of it."""
     with LoopbackServer(answers=[reply]) as server:
         with pytest.raises(ProviderError) as caught:
-            at(server, sleep=naps).ask("", "hello", most=10)
+            at(server, sleep=naps).ask("", "hello", max_tokens=10)
         assert (str(caught.value), naps) == (f"the model 'endpoint:some-model' {sentence}", [])
         assert len(server.chats) == 1
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -316,7 +316,7 @@ def test_what_will_not_pass_is_not_asked_again(naps, reply, sentence):
 def test_the_cause_is_kept():
     """What went wrong underneath can be looked at."""
     with LoopbackServer(answers=[fails(404, "no such model")]) as server, pytest.raises(ProviderError) as caught:
-        at(server).ask("", "hello", most=10)
+        at(server).ask("", "hello", max_tokens=10)
     assert type(caught.value.__cause__).__name__ == "ModelNotFoundError"
 
 
@@ -331,7 +331,7 @@ def test_many_threads_ask_at_once():
     with LoopbackServer(answers=echo) as server, ThreadPoolExecutor(32) as threads:
         model = at(server)
         texts = [f"word {number}" for number in range(32)]
-        answers = list(threads.map(lambda text: model.ask("", text, most=10).text, texts))
+        answers = list(threads.map(lambda text: model.ask("", text, max_tokens=10).text, texts))
     assert answers == [f"you said {text}" for text in texts]
     assert server.busiest == 32
 
@@ -342,11 +342,11 @@ def test_a_tool_may_ask_from_inside_a_running_loop():
         model = at(server)
 
         async def main():
-            first = await asyncio.to_thread(model.ask, "", "hello", most=10)
-            return [first.text, model.ask("", "hello", most=10).text]
+            first = await asyncio.to_thread(model.ask, "", "hello", max_tokens=10)
+            return [first.text, model.ask("", "hello", max_tokens=10).text]
 
         assert asyncio.run(main()) == ["one", "two"]
-        assert model.ask("", "hello", most=10).text == "three"
+        assert model.ask("", "hello", max_tokens=10).text == "three"
 
 
 def test_all_coroutines_run_in_one_thread():
@@ -397,9 +397,9 @@ def test_a_process_that_asked_ends_quietly():
     program = """import os, sys
 from commonplace.providers.models import model_of
 model = model_of("m", base_url=sys.argv[1], env={})
-print(model.ask("", "hello", most=10).text, flush=True)
+print(model.ask("", "hello", max_tokens=10).text, flush=True)
 child = os.fork()
-print(model.ask("", "hello", most=10).text, flush=True)
+print(model.ask("", "hello", max_tokens=10).text, flush=True)
 if child:
     os.waitpid(child, 0)"""
     with LoopbackServer(answers=["one", "two", "two"]) as server:
@@ -413,7 +413,7 @@ sys.modules["pydantic_ai"] = None  # as if it were not installed
 from commonplace.providers.models import model_of
 from commonplace.model.errors import ProviderError
 model = model_of("openai:gpt-5-mini", env={"OPENAI_API_KEY": "k"})
-for attempt in (lambda: model.ask("", "hello", most=10), lambda: model.window):
+for attempt in (lambda: model.ask("", "hello", max_tokens=10), lambda: model.window):
     try:
         attempt()
     except ProviderError as error:

@@ -131,12 +131,12 @@ def test_what_is_spared_counts_and_stays(store, make):
 
 def test_a_cap_refuses_the_whole_apply(store, make):
     """More records or bytes than that undo everything, and the error says how many and how much."""
-    store.apply([make.put("four"), Cap(where=make.where(), most=1, most_bytes=4)])
+    store.apply([make.put("four"), Cap(where=make.where(), max_records=1, max_bytes=4)])
     with pytest.raises(CapacityExceeded, match="would make 2 entries; the limit is 1") as caught:
-        store.apply([make.put("five"), Cap(where=make.where(), most=1)])
-    assert (caught.value.current, caught.value.most) == (2, 1)
+        store.apply([make.put("five"), Cap(where=make.where(), max_records=1)])
+    assert (caught.value.current, caught.value.limit) == (2, 1)
     with pytest.raises(CapacityExceeded, match="would make 8 bytes; the limit is 7"):
-        store.apply([make.put("füx"), Cap(where=make.where(), most_bytes=7)])
+        store.apply([make.put("füx"), Cap(where=make.where(), max_bytes=7)])
     assert store.measure(make.where()) == Measure(count=1, bytes=4)
 
 
@@ -147,10 +147,10 @@ def test_a_cap_counts_what_lies_below_as_it_is_then(store, make, keep):
     keep("another", scope=Scope.parse("agent:ab"))
     put = make.put(make("two", scope=here))
     with pytest.raises(CapacityExceeded, match="would make 2 entries; the limit is 1"):
-        store.apply([put, Cap(where=make.where(here), below=(root,), most=1)])
+        store.apply([put, Cap(where=make.where(here), below=(root,), max_records=1)])
     with pytest.raises(CapacityExceeded, match="would make 6 bytes; the limit is 5"):
-        store.apply([put, Cap(where=make.where(here), below=(root,), most_bytes=5)])
-    store.apply([put, Cap(where=make.where(here), below=(here, Scope.parse("agent:nobody")), most=1)])
+        store.apply([put, Cap(where=make.where(here), below=(root,), max_bytes=5)])
+    store.apply([put, Cap(where=make.where(here), below=(here, Scope.parse("agent:nobody")), max_records=1)])
 
 
 def test_measuring_counts_what_is_meant(store, make, keep):
@@ -219,7 +219,7 @@ def test_what_was_not_told_ends_no_wait(store, make):
         waiting = pool.submit(store.wait_for_event, after=0, seconds=0.3)
         store.apply([make.put("untold")])
         with pytest.raises(CapacityExceeded):
-            store.apply([make.put(emit=True), Cap(where=make.where(), most=0)])
+            store.apply([make.put(emit=True), Cap(where=make.where(), max_records=0)])
         assert waiting.result(timeout=30) == 0
 
 

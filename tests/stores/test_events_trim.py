@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from commonplace.app import keeper_of, mover_of
+from commonplace.app import copier_of, maintenance_of
 from commonplace.engine.transfer import migrate
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.changes import DropScope, Emit, TrimEvents
@@ -53,7 +53,7 @@ def left(store, make):
 
 def trimmed(store, before, most=1000):
     """Erase what was told before that; whether there may be more."""
-    [outcome] = store.apply([TrimEvents(before=before, most=most)])
+    [outcome] = store.apply([TrimEvents(before=before, limit=most)])
     return outcome.more
 
 
@@ -139,11 +139,11 @@ def test_what_is_erased_is_carried_as_erased(store, make, emit, new_store, tmp_p
     between, other = SqliteStore(str(tmp_path / "between.db")), new_store()
     emit(other, "xyz")
     for source, target in ((store, between), (between, other)):
-        migrate(mover_of(source), mover_of(target), replace=True)
+        migrate(copier_of(source), copier_of(target), replace=True)
         assert whole(target) == whole(store)
         assert (left(target, make), target.events_floor()) == (".", last)
     assert emit(other, "d") > last
-    migrate(mover_of(SqliteStore(str(tmp_path / "empty.db"))), mover_of(other), replace=True)
+    migrate(copier_of(SqliteStore(str(tmp_path / "empty.db"))), copier_of(other), replace=True)
     assert other.events_floor() == 0
 
 
@@ -154,12 +154,12 @@ def test_a_backup_knows_what_is_missing(kind, request, make, emit, tmp_path):
     last = emit(store, "ab")
     trimmed(store, make.clock.forward(DAY))
     emit(store, "c")
-    keeper_of(store).backup(str(tmp_path / "backup.db"))
+    maintenance_of(store).backup(str(tmp_path / "backup.db"))
     trimmed(store, make.clock.forward(DAY))
     assert store.events_floor() > last
-    keeper_of(store).restore(str(tmp_path / "backup.db"))
+    maintenance_of(store).restore(str(tmp_path / "backup.db"))
     assert (left(store, make), store.events_floor()) == ("c", last)
-    assert keeper_of(store).check() == []
+    assert maintenance_of(store).check() == []
 
 
 def test_many_at_once_leave_nothing_and_lose_nothing(store, make, emit):
@@ -199,7 +199,7 @@ make = Maker(lambda: datetime.now(UTC))
 make.scope = Scope.parse(f"agent:{name}")
 for number in range(30):
     store.apply([make.put(make(f"{number}", key=f"{name}-{number}"), emit=True)])
-    store.apply([TrimEvents(before=datetime(2026, 6, 1, tzinfo=UTC), most=5)])
+    store.apply([TrimEvents(before=datetime(2026, 6, 1, tzinfo=UTC), limit=5)])
 """
 
 
@@ -225,7 +225,7 @@ def test_the_bytes_of_erased_events_are_overwritten(tmp_path, make):
     store = SqliteStore(str(tmp_path / "memory.db"))
     event = Event(what=EventKind.DELETED, at=make.clock(), scope=make.scope, key="quokka-event", tags=("quokka-event",))
     store.apply([Emit(event=event)] * 200)
-    store.apply([TrimEvents(before=make.clock.forward(DAY), most=1000)])
+    store.apply([TrimEvents(before=make.clock.forward(DAY), limit=1000)])
     store.close()
     data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert data.count(b"quokka-event") == 0
@@ -247,7 +247,7 @@ def test_an_older_schema_has_its_events_looked_after(make, emit, monkeypatch):
         with store.using() as db:
             names = db.execute("select indexname from pg_indexes where schemaname = current_schema()").fetchall()
         assert ("event_tenant",) in names
-        assert keeper_of(store).check() == []
+        assert maintenance_of(store).check() == []
     finally:
         with store.using() as db:
             db.execute(f"drop schema {older.schema} cascade")

@@ -20,7 +20,7 @@ from commonplace.model.queries import Order
 from commonplace.model.records import Kind
 from commonplace.stores.lance.store import LanceStore
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 
 SIZE, MANY = 32, 300
 IDENTITY = EmbedderIdentity(name="crowd", dimensions=SIZE)
@@ -62,7 +62,7 @@ def lance(opened, make):
     store = opened()
     store.apply([AdoptEmbedder(identity=IDENTITY)])
     store.apply([make.put(make(str(number)), vector=vector) for number, vector in enumerate(VECTORS)])
-    assert store.indexed() == MANY
+    assert store.count_indexed() == MANY
     return store
 
 
@@ -96,7 +96,7 @@ def data_file(folder):
 def test_the_index_answers_as_the_records_do(lance, make):
     """Asked through the index the best are the same, with the same scores, and it stays in use."""
     assert agrees(lance, make.where())
-    assert lance.indexed() == MANY
+    assert lance.count_indexed() == MANY
 
 
 def test_few_vectors_need_no_index(opened, folder, make):
@@ -104,7 +104,7 @@ def test_few_vectors_need_no_index(opened, folder, make):
     store = opened()
     store.apply([AdoptEmbedder(identity=IDENTITY)])
     store.apply([make.put(str(number), vector=vector) for number, vector in enumerate(VECTORS[:50])])
-    assert (store.indexed(), tables(folder)) == (0, [])
+    assert (store.count_indexed(), tables(folder)) == (0, [])
     assert agrees(store, make.where())
 
 
@@ -114,7 +114,7 @@ def test_many_small_writes_make_few_tables(opened, folder, make):
     store.apply([AdoptEmbedder(identity=IDENTITY)])
     for number, vector in enumerate(VECTORS):
         store.apply([make.put(str(number), vector=vector)])
-    assert MANY - store.indexed() <= max(50, store.indexed() // 4)
+    assert MANY - store.count_indexed() <= max(50, store.count_indexed() // 4)
     [table] = tables(folder)
     assert len(glob.glob(os.path.join(table, "data", "*"))) == 1
     assert agrees(store, make.where())
@@ -128,7 +128,7 @@ def test_what_changed_since_is_found_as_it_is_now(lance, make):
     lance.apply([Archive(where=make.where(ids=frozenset({records[1].id})), at=make.clock())])
     lance.apply([make.update(records[2], category="other"), make.update(records[3], expires_at=make.clock())])
     lance.apply([make.update(records[4], kind=Kind.EPISODIC)])
-    assert lance.indexed() == MANY
+    assert lance.count_indexed() == MANY
     for fields in ({}, {"categories": frozenset({"other"})}, {"kinds": frozenset({Kind.EPISODIC})}):
         assert agrees(lance, make.where(**fields)), fields
     assert agrees(lance, make.anything())
@@ -150,9 +150,9 @@ def test_an_index_that_is_gone_is_not_missed(lance, opened, folder, make, reopen
     for table in tables(folder):
         shutil.rmtree(table)
     assert agrees(store, make.where())
-    assert store.indexed() == 0
+    assert store.count_indexed() == 0
     store.apply([make.put("new", vector=QUESTIONS[0])])
-    assert store.indexed() == MANY + 1
+    assert store.count_indexed() == MANY + 1
     assert agrees(store, make.where())
 
 
@@ -178,19 +178,19 @@ def test_a_damaged_index_is_not_believed(opened, folder, make, damage):
     damage(data_file(folder))
     store = opened()
     assert agrees(store, make.where())
-    assert store.indexed() == 0
+    assert store.count_indexed() == 0
     assert store.rebuild() == MANY
     assert agrees(store, make.where())
-    assert store.indexed() == MANY
+    assert store.count_indexed() == MANY
 
 
 def test_a_table_of_another_time_is_not_believed(lance, make, tmp_path):
     """A backup that is put back fits the table that it knew, or does without one."""
-    keeper = SqliteKeeper(lance)
-    keeper.backup(os.fspath(tmp_path / "backup"))
+    maintenance = SqliteMaintenance(lance)
+    maintenance.backup(os.fspath(tmp_path / "backup"))
     lance.apply([make.put(f"late {number}", vector=vector) for number, vector in enumerate(crowd(3, 100))])
-    assert lance.indexed() == MANY + 100
-    keeper.restore(os.fspath(tmp_path / "backup"))
+    assert lance.count_indexed() == MANY + 100
+    maintenance.restore(os.fspath(tmp_path / "backup"))
     assert agrees(lance, make.where())
     assert "late" not in str(answers(lance, make.where()))
 
@@ -203,7 +203,7 @@ def test_another_embedder_gets_another_index(lance, make):
     assert answers(lance, make.where(), limit=1) == answers(lance, make.where(), limit=1)
     lance.apply([SwitchEmbedder(identity=other)])
     [found] = lance.nearest(make.where(), VECTORS[0], limit=1)
-    assert (found.record.content, lance.indexed()) == (str(MANY - 1), MANY)
+    assert (found.record.content, lance.count_indexed()) == (str(MANY - 1), MANY)
 
 
 def test_what_is_erased_leaves_the_index_too(lance, folder, make):
@@ -215,7 +215,7 @@ def test_what_is_erased_leaves_the_index_too(lance, folder, make):
     assert (outcome.gone, outcome.erasing) == ((victim.id,), False)
     assert trace not in files(folder)
     lance.apply([make.put("next", vector=QUESTIONS[0])])
-    assert (lance.indexed(), trace in files(folder)) == (MANY, False)
+    assert (lance.count_indexed(), trace in files(folder)) == (MANY, False)
 
 
 def files(folder):
@@ -228,7 +228,7 @@ def test_making_room_does_not_cost_the_index(lance, make):
     """What is evicted for something newer is in no answer, and the table stays in use."""
     where = make.where()
     lance.apply([make.put("new", vector=QUESTIONS[0]), Trim(where=where, keep=MANY - 5, order=Order.OLDEST)])
-    assert lance.indexed() == MANY
+    assert lance.count_indexed() == MANY
     assert agrees(lance, make.where())
 
 
@@ -236,7 +236,7 @@ def test_erasing_something_without_a_vector_costs_no_index(lance, make):
     """A record that was never in the index is erased without it."""
     [outcome] = lance.apply([make.put("bare")])
     lance.apply([Delete(where=make.where(ids=frozenset({outcome.records[0].id})))])
-    assert lance.indexed() == MANY
+    assert lance.count_indexed() == MANY
 
 
 def test_what_a_killed_process_left_is_swept_up(lance, opened, folder, make):
@@ -246,19 +246,19 @@ def test_what_a_killed_process_left_is_swept_up(lance, opened, folder, make):
     store = opened()
     assert tables(folder) == [used]
     assert agrees(store, make.where())
-    assert lance.indexed() == store.indexed() == MANY
+    assert lance.count_indexed() == store.count_indexed() == MANY
 
 
 def test_a_database_without_notes_can_take_its_place(lance, make, tmp_path):
     """A backup of a plain store put back here is searched, and indexed from then on."""
     plain = SqliteStore(os.fspath(tmp_path / "plain.db"))
     plain.apply([AdoptEmbedder(identity=IDENTITY), make.put("plain", vector=QUESTIONS[0])])
-    SqliteKeeper(plain).backup(os.fspath(tmp_path / "backup"))
+    SqliteMaintenance(plain).backup(os.fspath(tmp_path / "backup"))
     plain.close()
-    SqliteKeeper(lance).restore(os.fspath(tmp_path / "backup"))
+    SqliteMaintenance(lance).restore(os.fspath(tmp_path / "backup"))
     assert answers(lance, make.where())[0] == [("plain", 1.0)]
     lance.apply([make.put(str(number), vector=vector) for number, vector in enumerate(VECTORS)])
-    assert lance.indexed() == MANY + 1
+    assert lance.count_indexed() == MANY + 1
 
 
 def test_an_index_that_cannot_be_written_stops_no_write(lance, folder, make):
@@ -273,7 +273,7 @@ def test_an_index_that_cannot_be_written_stops_no_write(lance, folder, make):
 def test_building_tells_how_far_it_is(lance):
     """Who waits for a new index hears of it, to the end."""
     heard = []
-    lance.rebuild(tell=lambda done, of: heard.append((done, of)))
+    lance.rebuild(progress=lambda done, of: heard.append((done, of)))
     assert heard[-1] == (MANY, MANY)
 
 
@@ -297,7 +297,7 @@ def test_a_partitioned_table_misses_nothing_that_few_share(opened, make):
     store.apply([make.put(record, vector=vector) for record, vector in zip(named, VECTORS, strict=True)])
     assert agrees(store, make.where(categories=frozenset({"rare"})))
     assert len(store.nearest(make.where(), QUESTIONS[0], limit=10)) == 10
-    assert store.indexed() == MANY
+    assert store.count_indexed() == MANY
 
 
 def test_any_text_can_be_a_category(lance, make):
@@ -306,7 +306,7 @@ def test_any_text_can_be_a_category(lance, make):
     lance.apply([make.put(make("odd", category=odd), vector=QUESTIONS[0])])
     lance.rebuild()
     assert [found[0] for [found] in answers(lance, make.where(categories=frozenset({odd})), limit=1)] == ["odd"] * 8
-    assert lance.indexed() == MANY + 1
+    assert lance.count_indexed() == MANY + 1
 
 
 WRITER = """

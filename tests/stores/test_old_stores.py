@@ -10,11 +10,11 @@ import sys
 import pytest
 
 from commonplace.stores.postgres.store import PostgresStore
-from commonplace.stores.postgres.upkeep import PostgresKeeper
+from commonplace.stores.postgres.upkeep import PostgresMaintenance
 from commonplace.stores.rows import FIELDS
-from commonplace.stores.sql.items import SqlMover
+from commonplace.stores.sql.items import SqlItemCopier
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 from stands import POSTGRES, forget
 
 OLD = os.path.join(os.path.dirname(__file__), "..", "fixtures", "old_stores")
@@ -42,9 +42,9 @@ def test_a_sqlite_file_of_schema_5_answers_as_it_did(tmp_path):
         path.write_bytes(gzip.decompress(file.read()))
     path.chmod(0o600)
     store = SqliteStore(os.fspath(path))
-    assert SqliteKeeper(store).check() == []
+    assert SqliteMaintenance(store).check() == []
     compare(
-        answers(store, SqlMover(store).items(), floor=store.events_floor, unembedded=store.list_unembedded),
+        answers(store, SqlItemCopier(store).items(), floor=store.events_floor, unembedded=store.list_unembedded),
         expected("sqlite"),
     )
     store.close()
@@ -63,9 +63,9 @@ def test_a_postgresql_schema_of_number_6_answers_as_it_did():
         db.execute("reset all")
     forget(store)
     store = PostgresStore(os.environ[POSTGRES], schema=schema, clock="caller")
-    assert PostgresKeeper(store).check() == []
+    assert PostgresMaintenance(store).check() == []
     compare(
-        answers(store, SqlMover(store).items(), floor=store.events_floor, unembedded=store.list_unembedded),
+        answers(store, SqlItemCopier(store).items(), floor=store.events_floor, unembedded=store.list_unembedded),
         expected("postgres"),
     )
     forget(store)

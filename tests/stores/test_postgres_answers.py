@@ -59,8 +59,8 @@ def seen(survey):
         return None if number is None else round(number, 5)
 
     return {
-        sighting.id: (tuple(map(rounded, sighting.words)), rounded(sighting.similarity), rounded(sighting.together))
-        for sighting in survey.sightings
+        candidate.id: (tuple(map(rounded, candidate.words)), rounded(candidate.similarity), rounded(candidate.together))
+        for candidate in survey.candidates
     }
 
 

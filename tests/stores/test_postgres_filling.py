@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonplace.app import mover_of
+from commonplace.app import copier_of
 from commonplace.engine.transfer import migrate
 from commonplace.model.queries import Order
 
@@ -17,7 +17,7 @@ def test_no_character_ends_or_splits_what_is_carried(new_postgres, file_store, m
     )
     file_store.apply([make.put(make(word, key=word, tags=frozenset({word})), terms=(word,)) for word in HOSTILE])
     theirs = new_postgres()
-    migrate(mover_of(file_store), mover_of(theirs))
+    migrate(copier_of(file_store), copier_of(theirs))
 
     kept = theirs.find(make.where(), order=Order.ID, limit=99)
     assert kept == file_store.find(make.where(), order=Order.ID, limit=99)
@@ -30,11 +30,11 @@ def test_a_key_that_changed_hands_is_carried_to_its_new_holder(new_postgres, fil
     """Whoever held it in the target has lost it, and a second move leaves nothing to do."""
     [old] = file_store.apply([make.put(make("old", key="k"))])
     theirs = new_postgres()
-    migrate(mover_of(file_store), mover_of(theirs))
+    migrate(copier_of(file_store), copier_of(theirs))
     file_store.apply([make.update(old.records[0], key=None)])
     file_store.apply([make.put(make("new", key="k"))])
-    migrate(mover_of(file_store), mover_of(theirs), replace=True)
+    migrate(copier_of(file_store), copier_of(theirs), replace=True)
 
     [holder] = theirs.find(make.where(keys=frozenset({"k"})), order=Order.ID, limit=9)
     assert holder.content == "new"
-    assert migrate(mover_of(file_store), mover_of(theirs)).written == 0
+    assert migrate(copier_of(file_store), copier_of(theirs)).written == 0

@@ -14,7 +14,7 @@ from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.scopes import Scope
 from commonplace.stores.postgres import hnsw as near
 from commonplace.stores.postgres.search import nearest_vectors, places_of
-from commonplace.stores.postgres.upkeep import PostgresKeeper
+from commonplace.stores.postgres.upkeep import PostgresMaintenance
 from commonplace.stores.sql.filters import entry_sql
 from stands import NO_POSTGRES, POSTGRES, Clock, Maker, forget, postgres
 
@@ -104,6 +104,6 @@ def test_a_keeper_says_when_an_index_is_missing_and_builds_it(pg):
         db.execute(
             "update pg_class set reltuples = 50000 where oid = 'embedding'::regclass"
         )  # as if there were so many
-    assert ["no index of what is near" in problem.what for problem in PostgresKeeper(pg).check()] == [True]
-    assert PostgresKeeper(pg).repair() == ["an index of what is near was built"]
-    assert PostgresKeeper(pg).check() == []
+    assert ["no index of what is near" in problem.what for problem in PostgresMaintenance(pg).check()] == [True]
+    assert PostgresMaintenance(pg).repair() == ["an index of what is near was built"]
+    assert PostgresMaintenance(pg).check() == []

@@ -46,7 +46,7 @@ def test_a_stricter_isolation_does_not_hide_who_wrote_before(opened, make, level
     """Who waited for its turn sees what was written meanwhile, whatever isolation is the database's default."""
     one, other = (opened(setting("default_transaction_isolation", level)) for _ in range(2))
     one.apply([make.put("first"), make.put(make("below", scope=BELOW))])
-    full = Cap(where=make.where(), below=(ADA,), most=3)
+    full = Cap(where=make.where(), below=(ADA,), max_records=3)
     with ThreadPoolExecutor() as pool:
         with one.writing() as db:
             late = pool.submit(other.apply, [make.put(make("late", scope=BELOW)), full])

@@ -13,7 +13,7 @@ from commonplace.model.changes import Archive, Delete, DropScope
 from commonplace.stores.postgres import migrations as postgres_migrations
 from commonplace.stores.postgres.search import places_of
 from commonplace.stores.postgres.store import PostgresStore
-from commonplace.stores.postgres.upkeep import PostgresKeeper
+from commonplace.stores.postgres.upkeep import PostgresMaintenance
 from household import furnish
 from stands import POSTGRES, Clock, Maker, postgres
 
@@ -71,7 +71,7 @@ def test_who_writes_by_full_names_is_counted_too(new_postgres, make):
         db.execute("select set_config('commonplace.tenant', 'default', false)")
         db.execute(f"delete from {store.schema}.record where content = 'to go'")
     assert counted(store, make) == (1, 2)
-    assert PostgresKeeper(store).check() == []
+    assert PostgresMaintenance(store).check() == []
 
 
 def test_many_writers_and_erasers_count_right(new_postgres):
@@ -91,7 +91,7 @@ def test_many_writers_and_erasers_count_right(new_postgres):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(8)))
-    assert PostgresKeeper(store).check() == []
+    assert PostgresMaintenance(store).check() == []
 
 
 def test_an_older_schema_is_counted_when_it_is_opened(new_postgres, make, query, monkeypatch):
@@ -104,7 +104,7 @@ def test_an_older_schema_is_counted_when_it_is_opened(new_postgres, make, query,
     address = older._connections._url
     store = PostgresStore(address, schema=older.schema, clock="caller")
     try:
-        assert PostgresKeeper(store).check() == []
+        assert PostgresMaintenance(store).check() == []
         new = new_postgres()
         furnish(new, Maker(Clock()))
         asked = query("thing now")

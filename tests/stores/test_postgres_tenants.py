@@ -7,7 +7,7 @@ import os
 import psycopg
 import pytest
 
-from commonplace.app import keeper_of, mover_of, open_store
+from commonplace.app import copier_of, maintenance_of, open_store
 from commonplace.engine.transfer import migrate
 from commonplace.model.changes import TrimEvents
 from commonplace.model.errors import StoreError
@@ -85,8 +85,8 @@ def test_everything_a_store_does_it_does_for_a_tenant(tenants, make, query):
     furnish(umbrella, make)
     assert acme.match(make.where(), query("thing"), limit=9)
     assert acme.nearest(make.where(), (1.0, 1.0, -2.0), limit=9)
-    assert keeper_of(acme).check() == []
-    keeper_of(umbrella).repair()
+    assert maintenance_of(acme).check() == []
+    maintenance_of(umbrella).repair()
     assert whole(acme) == before
 
 
@@ -167,10 +167,10 @@ def test_a_tenant_moves_in_and_out(hosted, tenants, make, tmp_path):
     furnish(source, make)
     tenants[1].apply([make.put("another's")])
     target = PostgresStore(psycopg.conninfo.make_conninfo(address, user=owner), schema=schema, tenant="acme")
-    migrate(mover_of(source), mover_of(target))
-    keeper_of(target).backup(str(tmp_path / "copy.db"))
+    migrate(copier_of(source), copier_of(target))
+    maintenance_of(target).backup(str(tmp_path / "copy.db"))
     assert whole(open_store(str(tmp_path / "copy.db"))) == whole(source)
-    keeper_of(target).restore(str(tmp_path / "copy.db"))
+    maintenance_of(target).restore(str(tmp_path / "copy.db"))
     assert whole(target) == whole(source)
     assert len(tenants[1].find(make.where(), order=Order.ID, limit=9)) == 1
     target.close()
@@ -191,7 +191,7 @@ def test_tenants_of_an_older_schema_are_counted_each_for_itself(hosted, make, qu
     for tenant, expected in {"acme": 1, "umbrella": 1, "nobody": 0}.items():
         store = PostgresStore(address, schema=schema, tenant=tenant)
         assert len(store.match(make.where(), query("one"), limit=9)) == expected
-        assert keeper_of(store).check() == []
+        assert maintenance_of(store).check() == []
         store.close()
     test_every_table_keeps_tenants_apart(hosted)
 
@@ -202,6 +202,6 @@ def test_old_events_of_one_tenant_go_and_the_others_stay(tenants, make):
     for store in tenants:
         store.apply([make.put(make("old", key=f"{number}"), emit=True) for number in range(3)])
     last = acme.events([make.scope], limit=9)[-1].seq
-    [outcome] = acme.apply([TrimEvents(before=make.clock.forward(), most=3)])
+    [outcome] = acme.apply([TrimEvents(before=make.clock.forward(), limit=3)])
     assert (outcome.more, acme.events([make.scope], limit=9), acme.events_floor()) == (True, [], last)
     assert (len(umbrella.events([make.scope], limit=9)), umbrella.events_floor()) == (3, 0)

@@ -1,11 +1,11 @@
-"""What only a keeper of PostgreSQL finds and mends."""
+"""What only the maintenance of PostgreSQL finds and repairs."""
 
 from __future__ import annotations
 
 import pytest
 
 from commonplace.model.errors import StoreDamaged
-from commonplace.stores.postgres.upkeep import PostgresKeeper
+from commonplace.stores.postgres.upkeep import PostgresMaintenance
 from commonplace.stores.sqlite.store import SqliteStore
 from household import furnish, whole
 
@@ -40,27 +40,27 @@ def test_damage_is_found_and_mended(pg, damage):
     sql, said = DAMAGE[damage]
     with pg.using() as db:
         db.execute(sql)
-    assert [said in problem.what for problem in PostgresKeeper(pg).check()] == [True]
-    assert PostgresKeeper(pg).repair()
-    assert PostgresKeeper(pg).check() == []
+    assert [said in problem.what for problem in PostgresMaintenance(pg).check()] == [True]
+    assert PostgresMaintenance(pg).repair()
+    assert PostgresMaintenance(pg).check() == []
 
 
 def test_what_lost_its_words_is_named(pg):
     """Only whoever wrote a text knows what it is found by; that it is not found is said."""
     with pg.using() as db:
         db.execute("delete from entry where id = (select min(id) from entry)")
-    [problem] = PostgresKeeper(pg).check()
+    [problem] = PostgresMaintenance(pg).check()
     assert (problem.fixable, "cannot be found by their words" in problem.what) == (False, True)
 
 
 def test_a_restore_that_fails_leaves_everything_as_it_was(pg, tmp_path):
     """It is one transaction: half a restore is none."""
-    PostgresKeeper(pg).backup(str(tmp_path / "copy.db"))
+    PostgresMaintenance(pg).backup(str(tmp_path / "copy.db"))
     spoilt = SqliteStore(str(tmp_path / "copy.db"))
     with spoilt.writing(durable=True) as db:
         db.execute("update record set tags = 'no json' where row = (select max(row) from record)")
     spoilt.close()
     before = whole(pg)
     with pytest.raises(StoreDamaged, match=r"copy\.db"):
-        PostgresKeeper(pg).restore(str(tmp_path / "copy.db"))
+        PostgresMaintenance(pg).restore(str(tmp_path / "copy.db"))
     assert whole(pg) == before

@@ -21,7 +21,7 @@ from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.queries import DocumentFilter, Order
 from commonplace.model.records import Channel, Source
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 
 TOKEN = "xylophonequokka"
 VECTOR = tuple(0.123 + number / 1000 for number in range(16))
@@ -69,7 +69,7 @@ def test_an_erased_record_leaves_no_byte(full, make, tmp_path):
     [outcome] = full.apply([Delete(where=only(make, the_secret(full, make)))])
     assert not outcome.erasing
     assert left(tmp_path, *needles) == 0
-    assert SqliteKeeper(full).check() == []
+    assert SqliteMaintenance(full).check() == []
 
 
 @pytest.mark.parametrize("chunks", [(), (f"{TOKEN} one", f"two {TOKEN}")])
@@ -113,12 +113,12 @@ def test_while_somebody_reads_an_erasure_is_pending(full, make, tmp_path):
         [outcome] = full.apply([Delete(where=only(make, record))])
         assert (outcome.erasing, full.get(record.id), full.scrub()) == (True, None, False)
         assert left(tmp_path, TOKEN)
-        assert any("erasure" in problem.what for problem in SqliteKeeper(full).check())
+        assert any("erasure" in problem.what for problem in SqliteMaintenance(full).check())
         full.apply([make.put("life goes on")])
         reader.execute("commit")
     assert full.scrub()
     assert left(tmp_path, TOKEN) == 0
-    assert SqliteKeeper(full).check() == []
+    assert SqliteMaintenance(full).check() == []
 
 
 def test_an_erasure_outlives_the_process(full, make, tmp_path):
@@ -128,7 +128,7 @@ def test_an_erasure_outlives_the_process(full, make, tmp_path):
         full.apply([Delete(where=only(make, the_secret(full, make)))])
         full.close()
     again = SqliteStore(full.path)
-    assert any("erasure" in problem.what for problem in SqliteKeeper(again).check())
+    assert any("erasure" in problem.what for problem in SqliteMaintenance(again).check())
     assert again.scrub()
     assert left(tmp_path, TOKEN) == 0
     again.close()
@@ -139,7 +139,7 @@ def test_a_scrub_of_a_clean_store_changes_nothing(full, make):
     before = full.find(make.anything(versions=True), order=Order.ID, limit=999)
     assert full.scrub()
     assert full.find(make.anything(versions=True), order=Order.ID, limit=999) == before
-    assert SqliteKeeper(full).check() == []
+    assert SqliteMaintenance(full).check() == []
 
 
 def purge(folder, make, *, seed, records, purges):
@@ -166,7 +166,7 @@ def purge(folder, make, *, seed, records, purges):
             needles += [data for (data,) in rows]
         stores[count % 2].apply([Delete(where=make.anything(ids=frozenset({name})))])
         needles += [tokens[name][:9]]
-    assert SqliteKeeper(stores[0]).check() == []
+    assert SqliteMaintenance(stores[0]).check() == []
     found = left(folder, *needles)
     for store in stores:
         store.close()

@@ -14,7 +14,7 @@ from commonplace.model.changes import Archive, MarkConsolidated, Touch
 from commonplace.model.errors import SchemaTooNew, StoreDamaged, StoreError
 from commonplace.model.queries import Order
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 
 
 def contents(folder):
@@ -136,7 +136,7 @@ def test_an_empty_file_becomes_a_store(tmp_path, make):
     (tmp_path / "memory.db").touch(mode=0o600)
     store = SqliteStore(os.fspath(tmp_path / "memory.db"))
     store.apply([make.put()])
-    assert SqliteKeeper(store).check() == []
+    assert SqliteMaintenance(store).check() == []
     store.close()
 
 
@@ -178,11 +178,11 @@ def test_a_read_only_folder_is_told_in_one_sentence(tmp_path_factory, python):
 
 def test_the_number_of_the_last_write_is_kept_beside_the_store(file_store, make):
     """Every durable write raises the high-water mark, a counted recall does not."""
-    name, start = file_store.marked() or (None, 0)
+    name, start = file_store.read_mark() or (None, 0)
     for _ in range(3):
         file_store.apply([make.put()])
     file_store.apply([Touch(ids=("0" * 20,), at=make.clock())])
-    after, number = file_store.marked()
+    after, number = file_store.read_mark()
     assert (number, name in (None, after)) == (start + 3, True)
     with file_store.using() as connection:
         assert connection.execute("select value from meta where key = 'sequence'").fetchall() == [(number,)]
@@ -192,10 +192,10 @@ def test_a_failed_write_is_not_numbered(file_store, make):
     """The mark never runs ahead of the store."""
     record = make()
     file_store.apply([make.put(record)])
-    before = file_store.marked()
+    before = file_store.read_mark()
     with pytest.raises(Exception, match="already"):
         file_store.apply([make.put(record)])
-    assert file_store.marked() == before
+    assert file_store.read_mark() == before
 
 
 def test_a_store_that_lost_its_end_is_noticed(file_store, make, tmp_path):
@@ -207,7 +207,7 @@ def test_a_store_that_lost_its_end_is_noticed(file_store, make, tmp_path):
     file_store.apply([make.put("four")])
     file_store.close()
     shutil.copy(tmp_path / "copy", file_store.path)
-    assert "the last 2 writes are missing" in SqliteKeeper(file_store).check()[0].what
+    assert "the last 2 writes are missing" in SqliteMaintenance(file_store).check()[0].what
 
 
 def test_a_mark_that_cannot_be_written_does_not_undo_the_write(tmp_path, make):
@@ -228,7 +228,7 @@ def test_every_row_carries_its_hash(file_store, make):
     changes += [make.put(second, expect=1), Archive(where=make.where(), at=make.clock())]
     for change in changes:
         file_store.apply([change])
-        assert SqliteKeeper(file_store).check() == []
+        assert SqliteMaintenance(file_store).check() == []
 
 
 @pytest.mark.parametrize("column", ["content", "metadata", "trust", "channel", "archived_at", "version"])
@@ -239,7 +239,7 @@ def test_a_row_that_was_altered_is_noticed(file_store, make, column):
     with file_store.using() as connection:
         connection.execute(f"update record set {column} = {value}")
         assert connection.pragma("integrity_check") == "ok"
-    assert any(kept.id in problem.what for problem in SqliteKeeper(file_store).check())
+    assert any(kept.id in problem.what for problem in SqliteMaintenance(file_store).check())
 
 
 def test_a_check_of_a_sound_store_finds_nothing(file_store, make):
@@ -248,4 +248,4 @@ def test_a_check_of_a_sound_store_finds_nothing(file_store, make):
         file_store.apply([make.put(f"text {number}")])
     for record in file_store.find(make.where(), order=Order.ID, limit=5):
         file_store.apply([make.update(record, content="changed")])
-    assert SqliteKeeper(file_store).check() == []
+    assert SqliteMaintenance(file_store).check() == []

@@ -10,7 +10,7 @@ from commonplace.model.changes import Delete
 from commonplace.model.errors import Conflict
 from commonplace.model.queries import Order
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 
 
 def at_once(count, work):
@@ -127,7 +127,7 @@ def test_a_forked_child_and_its_parent_go_on_by_themselves(tmp_path, python, lea
     assert said.split().count("child") == 3
     assert said.split().count("parent") == 9
     store = SqliteStore(os.fspath(tmp_path / "memory.db"))
-    assert SqliteKeeper(store).check() == []
+    assert SqliteMaintenance(store).check() == []
     store.close()
 
 
@@ -231,5 +231,5 @@ def test_processes_may_make_a_store_at_the_same_moment(tmp_path, make, python):
     at_once(6, lambda _number: python(OPENED, tmp_path / "memory.db"))
     store = SqliteStore(os.fspath(tmp_path / "memory.db"))
     assert len(store.find(make.where(), order=Order.ID, limit=99)) == 30
-    assert SqliteKeeper(store).check() == []
+    assert SqliteMaintenance(store).check() == []
     store.close()

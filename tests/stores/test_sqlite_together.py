@@ -25,7 +25,7 @@ def file_store(tmp_path):
 def meanwhile(store, works):
     """Let threads write while somebody else holds the lock, so that all but the first wait; their futures."""
     with ThreadPoolExecutor(len(works)) as pool:
-        with store.locked():
+        with store.exclude_writers():
             runs = []
             for count, work in enumerate(works):
                 runs.append(pool.submit(work))
@@ -42,7 +42,7 @@ def contents(store, make):
 
 def number(store):
     """How many durable transactions there have been."""
-    return store.marked()[1]
+    return store.read_mark()[1]
 
 
 def test_those_who_wait_are_made_together(file_store, make):

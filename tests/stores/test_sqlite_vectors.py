@@ -17,7 +17,7 @@ from commonplace.stores.codes import code
 from commonplace.stores.sqlite import store as sqlite
 from commonplace.stores.sqlite.connection import APPLICATION_ID
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import SqliteKeeper
+from commonplace.stores.sqlite.upkeep import SqliteMaintenance
 
 DIMENSIONS = 48
 HERE, NEXT = (EmbedderIdentity(name=name, dimensions=DIMENSIONS) for name in ("here", "next"))
@@ -78,7 +78,7 @@ def test_a_file_of_the_schema_before_gets_its_codes(filled, make, tmp_path):
     with closing(schema_2(tmp_path / "old.db", filled)) as old:
         assert answers(old, make) == before
         assert old.count_unembedded(HERE) == 0
-        assert [problem for problem in SqliteKeeper(old).check() if "others may read" not in problem.what] == []
+        assert [problem for problem in SqliteMaintenance(old).check() if "others may read" not in problem.what] == []
 
 
 @pytest.mark.parametrize(
@@ -94,20 +94,20 @@ def test_a_code_that_does_not_fit_is_noticed_and_mended(filled, make, damage):
     """Doctor tells of it, and repair makes all codes anew."""
     before = answers(filled, make)
     altered(filled, damage)
-    keeper = SqliteKeeper(filled)
-    assert [problem.fixable for problem in keeper.check() if "code" in problem.what] == [True]
-    assert "the codes of vectors were made anew" in keeper.repair()
-    assert keeper.check() == []
+    maintenance = SqliteMaintenance(filled)
+    assert [problem.fixable for problem in maintenance.check() if "code" in problem.what] == [True]
+    assert "the codes of vectors were made anew" in maintenance.repair()
+    assert maintenance.check() == []
     assert answers(filled, make) == before
 
 
 def test_half_a_vector_is_noticed_and_becomes_a_gap(filled):
     """What repair cannot mend it drops, so that an embedder can catch up."""
     altered(filled, "update vector set data = zeroblob(4) where entry % 28 = 0")
-    keeper = SqliteKeeper(filled)
-    assert any("vectors" in problem.what for problem in keeper.check())
-    keeper.repair()
-    assert (keeper.check(), filled.count_unembedded(HERE)) == ([], 42)
+    maintenance = SqliteMaintenance(filled)
+    assert any("vectors" in problem.what for problem in maintenance.check())
+    maintenance.repair()
+    assert (maintenance.check(), filled.count_unembedded(HERE)) == ([], 42)
 
 
 def test_damaged_vectors_are_told_not_guessed(filled, make):

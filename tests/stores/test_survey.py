@@ -52,15 +52,15 @@ def towards(degrees):
 
 
 def text(one):
-    """What a sighting says."""
+    """What a candidate says."""
     return one.record.content if one.record else one.chunk.text
 
 
 def seen(store, where, query, vector=None, limit=99):
-    """Every sighting by what it says."""
-    sightings = store.survey(where, query, vector, limit=limit).sightings
-    assert len({text(one) for one in sightings}) == len(sightings)
-    return {text(one): one for one in sightings}
+    """Every candidate by what it says."""
+    candidates = store.survey(where, query, vector, limit=limit).candidates
+    assert len({text(one) for one in candidates}) == len(candidates)
+    return {text(one): one for one in candidates}
 
 
 # Words
@@ -68,10 +68,10 @@ def seen(store, where, query, vector=None, limit=99):
 
 def test_nothing_is_seen_where_nothing_is(store, make, query):
     """An empty store, a question without words and one that nothing answers give an empty survey."""
-    assert store.survey(make.where(chunks=True), query("sky"), None, limit=9).sightings == ()
+    assert store.survey(make.where(chunks=True), query("sky"), None, limit=9).candidates == ()
     store.apply([make.put("the sky")])
     for asked in ("", "sea"):
-        assert store.survey(make.where(chunks=True), query(asked), None, limit=9).sightings == ()
+        assert store.survey(make.where(chunks=True), query(asked), None, limit=9).candidates == ()
 
 
 def test_each_word_has_its_worth_in_the_order_of_the_question(store, make, keep, query, session):

@@ -130,7 +130,7 @@ def test_turning_keeps_angles(dimensions):
 def test_a_code_points_where_its_vector_points(dimensions):
     """Of many codes those of a question's own vector and of its like lead."""
     vectors = crowd(6, 300, dimensions)
-    codes = b"".join(signatures.stamped(number * 4, vector) for number, vector in enumerate(vectors))
+    codes = b"".join(signatures.code_for_entry(number * 4, vector) for number, vector in enumerate(vectors))
     assert len(codes) == 300 * signatures.length(dimensions)
     for number in (0, 150, 299):
         assert number * 4 in signatures.best(codes, vectors[number], 20)

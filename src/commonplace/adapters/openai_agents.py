@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from commonplace.adapters.scoped import ALL, erase_records, find_records, scoped_memory
 from commonplace.engine.memory import Memory
-from commonplace.model.binding import CONTENT_BYTES_MOST
+from commonplace.model.binding import CONTENT_BYTES_LIMIT
 from commonplace.model.records import Channel, Draft, Json, Kind
 from commonplace.model.scopes import Scope
 
 if TYPE_CHECKING:
     from agents import SessionSettings, TResponseInputItem
 
-SEARCHED_CHARS = CONTENT_BYTES_MOST // 8  # a letter has up to four bytes, and the mark of a secret more than the secret
+SEARCHED_CHARS = (
+    CONTENT_BYTES_LIMIT // 8
+)  # a letter has up to four bytes, and the mark of a secret more than the secret
 BLANK = "(no text)"  # the content of a record of an item without words
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from commonplace.engine.admission import Gate
 from commonplace.engine.forgetting import erase
 from commonplace.engine.memory import Memory, with_binding
-from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.binding import CONTENT_BYTES_LIMIT, Binding
 from commonplace.model.queries import Filter, Order, State
 from commonplace.model.records import Channel, Kind, Record
 from commonplace.model.scopes import Scope
@@ -24,7 +24,7 @@ def scoped_memory(
         memory,
         Binding(
             channel=channel, writes={kind: scopes[0]}, reads=scopes, also_writes=frozenset(scopes),
-            content_bytes=CONTENT_BYTES_MOST, filed=False,
+            content_bytes=CONTENT_BYTES_LIMIT, filed=False,
         ),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
 from commonplace.config.decode import At, ConfigBlock, Misfit, Required, check_name, decode, read_yaml
-from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.binding import CONTENT_BYTES_LIMIT, Binding
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
@@ -29,7 +29,7 @@ class MemoryBlock(ConfigBlock):
 
     enabled: bool = False
     max_recall: Annotated[int, Meta(le=MAX_RECALL_MOST)] = MAX_RECALL  #: memories that one recall returns at most
-    max_content_bytes: Annotated[int, Meta(le=CONTENT_BYTES_MOST)] = MAX_CONTENT_BYTES  #: bytes of one memory at most
+    max_content_bytes: Annotated[int, Meta(le=CONTENT_BYTES_LIMIT)] = MAX_CONTENT_BYTES  #: bytes of one memory at most
 
     def __post_init__(self) -> None:
         """Replace numbers below one by their defaults."""

@@ -12,7 +12,7 @@ import click
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirm, json_option, open_session, plural, progress, scope_option
+from commonplace.cli.session import Session, confirm, json_option, open_session, plural, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import FOLDER, find
 from commonplace.config.project import ASSISTANT, PROJECT, context
@@ -77,8 +77,8 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
         meant = [app.where.writable_scope(scope)] if scope else app.folders.scopes
         reports = {}
         for one in meant:
-            with progress(f"Syncing {app.where.label(one)}") as tell:
-                reports[app.where.label(one)] = app.folders.sync(one, accept_missing=accept_missing, tell=tell)
+            with show_progress(f"Syncing {app.where.label(one)}") as progress:
+                reports[app.where.label(one)] = app.folders.sync(one, accept_missing=accept_missing, progress=progress)
             session.add_notes(*map(short_path, app.folders.sync_notes(one, reports[app.where.label(one)])))
         text = "\n".join(f"{name}: {_summary(report)}" for name, report in reports.items())
         session.answer(text, {"scopes": {name: _report_json(report) for name, report in reports.items()}})

@@ -114,8 +114,8 @@ def open_session(scope: str | None = None, *, as_json: bool = False) -> Iterator
     with open_app() as app:
         memory = app.memory if scope is None else app.memory_of(app.where.scope(scope))
         session = Session(app, memory, as_json=as_json)
-        with progress("Syncing edited files") as tell:
-            notes = app.folders.refresh(tell=tell)
+        with show_progress("Syncing edited files") as progress:
+            notes = app.folders.refresh(progress=progress)
         session.add_notes(*map(short_path, notes))
         yield session
 
@@ -142,17 +142,17 @@ def confirm(question: str, *, otherwise: str = "--yes") -> bool:
 
 
 @contextmanager
-def progress(what: str, *, streamed: bool = False) -> Iterator[Callable[[int, int], None]]:
+def show_progress(what: str, *, streamed: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show the progress of long work on a terminal; print nothing elsewhere, or where the result is printed too."""
     shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
 
-    def tell(done: int, of: int) -> None:
+    def progress(done: int, of: int) -> None:
         if shown and done % PROGRESS_EVERY == 0:
             sys.stderr.write(f"\r{what}: {done}" + (f" of {of}" if of else "") + "\x1b[K")
             sys.stderr.flush()
 
     try:
-        yield tell
+        yield progress
     finally:
         if shown:
             sys.stderr.write("\r\x1b[K")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from commonplace.app import machine_name, mover_of, open_store
+from commonplace.app import copier_of, machine_name, open_store
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, open_session, plural, progress, scope_option
+from commonplace.cli.session import json_option, open_session, plural, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer
@@ -59,9 +59,9 @@ def export(file: str | None, to: str, scope: str | None) -> None:
 
         export_foreign(to, file, scope=scope)
         return
-    with open_session(scope) as session, progress("Exporting", streamed=file in (None, STDIN)) as tell:
+    with open_session(scope) as session, show_progress("Exporting", streamed=file in (None, STDIN)) as progress:
         scopes = frozenset(session.memory.binding.reads)
-        lines = _report_progress(export_lines(session.app.store, scopes, now=session.app.clock()), tell)
+        lines = _report_progress(export_lines(session.app.store, scopes, now=session.app.clock()), progress)
         if file is None or file == STDIN:
             _write(sys.stdout.buffer, lines)
         else:
@@ -92,9 +92,9 @@ def _write(target: BinaryIO, lines: Iterable[str]) -> int:
     return count
 
 
-def _report_progress(lines: Iterable[str], tell: Callable[[int, int], None]) -> Iterator[str]:
+def _report_progress(lines: Iterable[str], progress: Callable[[int, int], None]) -> Iterator[str]:
     for number, line in enumerate(lines):
-        tell(number, 0)
+        progress(number, 0)
         yield line
 
 
@@ -171,10 +171,10 @@ def _check_options(
 
 def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
     """Import an export of ours."""
-    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
+    with open_session(scope, as_json=as_json) as session, show_progress("Importing") as progress:
         app = session.app
         into = app.where.writable_scope(scope) if scope else None
-        done = transfer.import_items(app.memory, read_export(read_lines(file), file), into=into, tell=tell)
+        done = transfer.import_items(app.memory, read_export(read_lines(file), file), into=into, progress=progress)
         session.add_notes(*redaction_notes(done.redactions), *done.notes)
         text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."
         session.answer(text, {"added": done.added, "duplicates": done.duplicates})
@@ -198,9 +198,9 @@ def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
     """
     if not is_address(source) and not os.path.isfile(source):
         raise InvalidInput(f"there is no store {source!r}")
-    with closing(_store(source)) as one, closing(_store(target)) as other, progress("Moving") as tell:
+    with closing(_store(source)) as one, closing(_store(target)) as other, show_progress("Moving") as progress:
         try:
-            moved = transfer.migrate(mover_of(one), mover_of(other), replace=replace, tell=tell)
+            moved = transfer.migrate(copier_of(one), copier_of(other), replace=replace, progress=progress)
         except Conflict as error:
             raise Conflict(f"{error}; --replace erases it") from error
     if as_json:

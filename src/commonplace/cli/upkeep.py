@@ -19,7 +19,7 @@ from commonplace.cli.session import (
     json_option,
     open_session,
     plural,
-    progress,
+    show_progress,
     table_lines,
     to_seconds,
 )
@@ -159,7 +159,7 @@ def _print_report(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[s
 
 
 def _checks(app: App) -> dict[str, list[StoreProblem]]:
-    checks = {_STORE: app.keeper.check()}
+    checks = {_STORE: app.maintenance.check()}
     for scope in app.folders.scopes:
         checks[_FILES.format(app.where.label(scope))] = list(_apart(app, scope))
     if app.embedder:
@@ -214,7 +214,7 @@ def _set_aside(damage: StoreDamaged) -> str:
 
 
 def _repair(app: App) -> list[str]:
-    done = list(app.keeper.repair())
+    done = list(app.maintenance.repair())
     for scope in app.folders.scopes:
         report = app.folders.sync(scope)
         if not report.replace(troubles=(), missing=()).is_empty:
@@ -237,8 +237,8 @@ def reembed(as_json: bool) -> None:
     """
     with open_app() as app:
         session = Session(app, app.memory, as_json=as_json)
-        with progress("Embedding") as tell:
-            report = app.reembed(tell=tell)
+        with show_progress("Embedding") as progress:
+            report = app.reembed(progress=progress)
         before = report.before.name if report.before else None
         text = f"{plural(report.embedded, 'text')} embedded; the vectors are now those of {report.now.name}"
         session.answer(text, {"embedded": report.embedded, "before": before, "now": report.now.name})
@@ -258,7 +258,7 @@ def backup(file: str | None, as_json: bool) -> None:
     """
     with open_session(as_json=as_json) as session:
         path = file or _backup_path(session.app)
-        count = session.app.keeper.backup(path)
+        count = session.app.maintenance.backup(path)
         session.answer(
             f"Copied {plural(count, 'record')} to {short_path(os.path.abspath(path))}", {"path": path, "records": count}
         )
@@ -286,7 +286,7 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
         if not yes and not confirm(f"Replace everything that is stored by {file}?"):
             return ATTENTION
         before = _backup_path(session.app)
-        session.app.keeper.backup(before)
+        session.app.maintenance.backup(before)
         try:
             count = session.app.restore(file)
         except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_MOST
+from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_LIMIT
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 
@@ -160,7 +160,7 @@ PROJECT: Schema = (
         help="false stops saving to and recalling from this project's memory",
     ),
     Setting(
-        name="content_bytes", default=CONTENT_BYTES, kind=int, least=1, most=CONTENT_BYTES_MOST,
+        name="content_bytes", default=CONTENT_BYTES, kind=int, least=1, most=CONTENT_BYTES_LIMIT,
         help="maximum size of a record's content in bytes",
     ),
     Setting(name="recall_limit", default=10, kind=int, least=1, most=1000, help="maximum number of hits per recall"),

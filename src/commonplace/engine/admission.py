@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from commonplace.model.binding import CONTENT_BYTES_MOST, Binding
+from commonplace.model.binding import CONTENT_BYTES_LIMIT, Binding
 from commonplace.model.changes import Put, Terms
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.records import CEILING, Draft, Json, Kind, Record, Source, Trust
@@ -24,23 +24,23 @@ from commonplace.text.cleaning import clean, slug
 from commonplace.text.words import terms
 
 KEY_BYTES = 512
-TAGS_MOST = 64
+MAX_TAGS = 64
 TAG_CHARS = 200
 METADATA_BYTES = 16_384
 FIELDS_BYTES = 30_000  # all but the content: as frontmatter it may take twice that, of which 64 KiB are read
 JSON_DEPTH = 6  # collections inside each other: what the frontmatter of a file can hold
-JSON_DEPTH_MOST = 64  # where no file has to hold it
+MAX_JSON_DEPTH = 64  # where no file has to hold it
 BLOB_CHARS = 1024  # of base64 at least, to be a picture or a file; keys and tokens are shorter
 
 
 #: Short texts, each behind its name, that came through as they were: fields, agents and tags come with every write.
 _HARMLESS: set[tuple[str, str]] = set()
 WORD_CHARS = 40
-WORDS_MOST = 4096
+MAX_WORDS = 4096
 
 
 def _remember_harmless(name: str, text: str) -> None:
-    if len(_HARMLESS) >= WORDS_MOST:
+    if len(_HARMLESS) >= MAX_WORDS:
         _HARMLESS.clear()
     _HARMLESS.add((name, text))
 
@@ -123,7 +123,7 @@ def admit(
     """Return a draft as a record; raise ``InvalidInput`` or ``Forbidden`` with the reason if it cannot be stored."""
     gate = Gate(secret)
     category, kind = _category(draft, binding)
-    value = _value(draft, gate, depth=JSON_DEPTH if binding.filed else JSON_DEPTH_MOST)
+    value = _value(draft, gate, depth=JSON_DEPTH if binding.filed else MAX_JSON_DEPTH)
     record = Record(
         id=id,
         scope=_scope(draft, kind, binding),
@@ -154,7 +154,7 @@ def admit(
 
 def check_fits_file(record: Record) -> None:
     """Refuse what no file could hold: a record that cannot be written would stop every sync."""
-    _check_bytes(record.content, CONTENT_BYTES_MOST, "the content")
+    _check_bytes(record.content, CONTENT_BYTES_LIMIT, "the content")
     source = record.source
     fields = [record.key, record.value, sorted(record.tags), dict(record.metadata), source.ref, source.parents]
     _check_depth(record.value, "the value")
@@ -229,8 +229,8 @@ def _key(key: str | None, gate: Gate) -> str | None:
 
 def _tags(tags: frozenset[str], gate: Gate) -> frozenset[str]:
     kept = frozenset(tag for tag in (gate.text(tag, what="a tag") for tag in sorted(tags)) if tag)
-    if len(kept) > TAGS_MOST or any(len(tag) > TAG_CHARS for tag in kept):
-        raise InvalidInput(f"a record takes at most {TAGS_MOST} tags of {TAG_CHARS} characters each")
+    if len(kept) > MAX_TAGS or any(len(tag) > TAG_CHARS for tag in kept):
+        raise InvalidInput(f"a record takes at most {MAX_TAGS} tags of {TAG_CHARS} characters each")
     return kept
 
 

@@ -64,25 +64,27 @@ def query_vector(store: Store, embedder: Embedder | None, query: str) -> tuple[V
     return vector, ()
 
 
-def catch_up(store: Store, embedder: Embedder, *, most: int | None = None, tell: ProgressCallback = no_progress) -> int:
-    """Embed texts that lack a vector, up to ``most``; returns how many got one.
+def catch_up(
+    store: Store, embedder: Embedder, *, limit: int | None = None, progress: ProgressCallback = no_progress
+) -> int:
+    """Embed texts that lack a vector, up to ``limit``; returns how many got one.
 
     Raises ``ProviderError`` when the embedder fails; what was embedded until then is stored.  An embedder that is not
     the store's fills no gaps: ``reembed`` changes over.
     """
     if store.embedder() not in (None, embedder.identity) or not store.count_unembedded(embedder.identity):
         return 0
-    return _fill(store, embedder, most=most, tell=tell)
+    return _fill(store, embedder, limit=limit, progress=progress)
 
 
-def reembed(store: Store, embedder: Embedder, *, tell: ProgressCallback = no_progress) -> EmbeddingReport:
+def reembed(store: Store, embedder: Embedder, *, progress: ProgressCallback = no_progress) -> EmbeddingReport:
     """Embed every text with this embedder, then replace the vectors in use in one transaction.
 
     Until then the old ones answer.  Raises ``ProviderError`` like ``catch_up``; the next run resumes.
     """
     before, embedded = store.embedder(), 0
     while True:
-        embedded += _fill(store, embedder, most=None, tell=tell)
+        embedded += _fill(store, embedder, limit=None, progress=progress)
         try:
             store.apply([SwitchEmbedder(identity=embedder.identity)])
         except Conflict:  # something was written just now: it is the next to be embedded
@@ -90,15 +92,17 @@ def reembed(store: Store, embedder: Embedder, *, tell: ProgressCallback = no_pro
         return EmbeddingReport(embedded=embedded, before=before, now=embedder.identity)
 
 
-def _fill(store: Store, embedder: Embedder, *, most: int | None, tell: ProgressCallback) -> int:
+def _fill(store: Store, embedder: Embedder, *, limit: int | None, progress: ProgressCallback) -> int:
     lacking, done = store.count_unembedded(embedder.identity), 0
-    of = lacking if most is None else min(lacking, most)
-    while texts := store.list_unembedded(embedder.identity, limit=LISTED if most is None else min(LISTED, most - done)):
+    of = lacking if limit is None else min(lacking, limit)
+    while texts := store.list_unembedded(
+        embedder.identity, limit=LISTED if limit is None else min(LISTED, limit - done)
+    ):
         for start in range(0, len(texts), BATCH):
             batch = texts[start : start + BATCH]
             vectors = embed(embedder, [text.text for text in batch])
             given = dict(zip([text.ref for text in batch], vectors, strict=True))
             store.apply([SetVectors(identity=embedder.identity, vectors=given)])
             done += len(batch)
-            tell(done, max(of, done))
+            progress(done, max(of, done))
     return done

@@ -20,7 +20,7 @@ from commonplace.wire import decode, decode_known, encode
 
 FORMAT = "commonplace-records"
 FORMAT_VERSION = 1
-COUNT_MOST = 2**53  # what every reader of JSON takes for the same number
+MAX_COUNT = 2**53  # what every reader of JSON takes for the same number
 
 
 def export_lines(store: Store, scopes: frozenset[Scope], *, now: datetime) -> Iterator[str]:
@@ -68,6 +68,6 @@ def _record(data: Any) -> Record:
     if slug(record.category) != record.category:
         raise InvalidInput(f"{record.category!r} is not a category")
     for number, least in ((record.version, 1), (record.usage.recalls, 0)):
-        if not least <= number < COUNT_MOST:
+        if not least <= number < MAX_COUNT:
             raise InvalidInput(f"{number!r} is not a number from {least} on")
     return record

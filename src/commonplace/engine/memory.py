@@ -301,7 +301,7 @@ class Memory:
         return self.store.find(where, order=order, limit=limit)
 
     def history(self, id: str) -> Sequence[Record]:
-        """Every version of a record, newest first."""
+        """Return every version of a record, newest first."""
         record = self.get(id)
         where = self._only(record).replace(versions=True)
         return self.store.find(where, order=Order.ID, limit=record.version + 1)
@@ -400,7 +400,7 @@ class Memory:
         return after
 
     def _readmit(self, after: Record, before: Record) -> Admitted:
-        """An edited record passes the gate like a new one, and keeps what an edit cannot change."""
+        """Pass an edited record through the gate like a new one; keep what an edit cannot change."""
         draft = Draft(
             content=after.content, category=after.category, kind=after.kind, scope=after.scope, key=after.key,
             value=after.value, tags=after.tags, metadata=after.metadata, pinned=after.pinned, held=after.held,
@@ -415,7 +415,7 @@ class Memory:
         return admitted.replace(record=record)
 
     def _revert(self, record: Record, earlier: Record) -> Record:
-        """An earlier version comes back as a new one; nothing of the history is lost."""
+        """Restore an earlier version as a new one; nothing of the history is lost."""
         from commonplace.engine.admission import Admitted, search_terms  # noqa: PLC0415 - see above
 
         if record.held and not earlier.held:
@@ -494,7 +494,7 @@ def _result(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> Wri
 
 
 def _same(after: Record, before: Record) -> bool:
-    """Whether an edit changes anything but dates and the names of who edits."""
+    """Return whether an edit changes anything but dates and the names of who edits."""
     unedited = {"version", "updated_at", "created_at", "usage", "source", "trust", "id"}
     return all(getattr(after, field) == getattr(before, field) for field in Record.fields if field not in unedited)
 
@@ -506,7 +506,7 @@ def _only_renders(record: Record) -> bool:
 
 
 def _author(after: Record, before: Record) -> tuple[Source, Trust]:
-    """The source and the trust of an edited record: an editor who is no person never raises its trust."""
+    """Return the source and the trust of an edited record: an editor who is no person never raises its trust."""
     if after.content == before.content and after.value == before.value:
         return before.source, before.trust
     source = after.source.replace(parents=before.source.parents)
@@ -514,11 +514,11 @@ def _author(after: Record, before: Record) -> tuple[Source, Trust]:
 
 
 def _searches_chunks(where: Filter) -> bool:
-    """Whether a filter can match chunks, which have no kind, category, tag or past."""
+    """Return whether a filter can match chunks, which have no kind, category, tag or past."""
     return where.kinds is None and where.categories is None and not where.tags and where.as_of is None
 
 
 def with_binding(memory: Memory, binding: Binding) -> Memory:
-    """The same memory, seen through another binding."""
+    """Return the same memory, seen through another binding."""
     clock, embedder, secret = memory.clock, memory.embedder, memory.secret
     return Memory(memory.store, binding, clock=clock, embedder=embedder, secret=secret, erased=memory.erased)

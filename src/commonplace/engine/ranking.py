@@ -16,7 +16,7 @@ from datetime import datetime
 from math import inf, log
 from operator import itemgetter
 
-from commonplace.model.queries import Hit, Sighting, Survey
+from commonplace.model.queries import Candidate, Hit, Survey
 from commonplace.model.records import Trust
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.periods import periods
@@ -69,18 +69,18 @@ Parts = list[tuple[str, float]]
 
 
 class _Candidate:
-    """A sighting with its own score and that of its neighbours.  Hundreds are made for each question."""
+    """A candidate with its own score and that of its neighbours.  Hundreds are made for each question."""
 
-    __slots__ = ("before", "chunk", "document", "own", "reach", "record", "scope", "sighting", "size", "text", "words")
+    __slots__ = ("before", "candidate", "chunk", "document", "own", "reach", "record", "scope", "size", "text", "words")
 
-    def __init__(self, sighting: Sighting, document: int, scope: str) -> None:
-        self.sighting = sighting
+    def __init__(self, candidate: Candidate, document: int, scope: str) -> None:
+        self.candidate = candidate
         self.scope = scope  #: of a chunk: two scopes may have sessions of one name
-        self.record, self.chunk = sighting.record, sighting.chunk
+        self.record, self.chunk = candidate.record, candidate.chunk
         self.document = document  #: a number for its session; a record has one of its own
-        self.text = sighting.record.content if sighting.record else sighting.chunk.text if sighting.chunk else ""
+        self.text = candidate.record.content if candidate.record else candidate.chunk.text if candidate.chunk else ""
         self.size = len(self.text.split())  #: in words
-        self.own = sum(sighting.words)  #: its own words
+        self.own = sum(candidate.words)  #: its own words
         self.words = 0.0  #: with its neighbours'
         self.reach = 0.0
         self.before: list[_Candidate] = []  #: the turns before it that lend it context, the nearest first
@@ -100,7 +100,7 @@ class _Comparison:
         self.most = max(one.words for one in seen) or 1.0
         self.sessions = _sessions(seen)
         self.ages = _ages(seen) if asked.profile is Profile.WORKING else {}
-        cosines = [one.sighting.similarity for one in seen if one.sighting.similarity is not None]
+        cosines = [one.candidate.similarity for one in seen if one.candidate.similarity is not None]
         self.low, self.high = (min(cosines), max(cosines)) if cosines else (0.0, 0.0)
 
     def between(self, cosine: float) -> float:
@@ -122,7 +122,7 @@ def rank(survey: Survey, asked: ParsedQuestion, *, limit: int) -> list[Hit]:
             continue
         base = sum([part for _, part in _evidence(one, asked, view)])
         share = sum([share for _, share in _boosts(one, asked, view)])
-        scored.append((-round(base * (1 + share), 12), one.sighting.id, one.scope, one))
+        scored.append((-round(base * (1 + share), 12), one.candidate.id, one.scope, one))
     scored.sort(key=itemgetter(0, 1, 2))
     return [_hit(one, asked, view) for *_, one in scored[:limit]]
 
@@ -139,7 +139,7 @@ def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
         shown.append(("above one", -over))
     return Hit(
         score=max(0.0, sum([part for _, part in shown])), record=one.record, chunk=one.chunk,
-        similarity=one.sighting.similarity, parts=tuple(shown),
+        similarity=one.candidate.similarity, parts=tuple(shown),
     )  # fmt: skip
 
 
@@ -151,13 +151,13 @@ def _candidates(survey: Survey) -> list[_Candidate]:
     places: dict[tuple[int, int], _Candidate] = {}
     paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
     seen = []
-    for sighting in survey.sightings:
-        chunk = sighting.chunk
+    for candidate in survey.candidates:
+        chunk = candidate.chunk
         if chunk and id(chunk.scope) not in paths:
             paths[id(chunk.scope)] = str(chunk.scope)
         scope = paths[id(chunk.scope)] if chunk else ""
-        key = (scope, chunk.kind, chunk.document) if chunk else sighting.id
-        one = _Candidate(sighting, documents.setdefault(key, len(documents)), scope)
+        key = (scope, chunk.kind, chunk.document) if chunk else candidate.id
+        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope)
         seen.append(one)
         if chunk:
             places[one.document, chunk.seq] = one
@@ -171,7 +171,7 @@ def _add_context(
     one: _Candidate, places: Mapping[tuple[int, int], _Candidate], rarities: Sequence[float], whole: float
 ) -> None:
     """Add the words of its neighbours to a turn, if it and they are short."""
-    words: Sequence[float] = one.sighting.words
+    words: Sequence[float] = one.candidate.words
     one.before = _neighbours(one, places, (-1, -2))
     before = [(share, other) for share, other in zip(BEFORE, one.before, strict=False) if other.own]
     after = [(AFTER, other) for other in _neighbours(one, places, (1,)) if other.own]
@@ -179,10 +179,10 @@ def _add_context(
         return
     worth = words
     for share, other in (*before, *after):
-        lent = [share * theirs for theirs in other.sighting.words]
+        lent = [share * theirs for theirs in other.candidate.words]
         worth = [max(mine, theirs) for mine, theirs in zip(worth, lent, strict=True)]
     one.words = sum(worth)
-    there = map(max, words, *[other.sighting.words for _, other in before]) if before else words
+    there = map(max, words, *[other.candidate.words for _, other in before]) if before else words
     one.reach = sum([rarity for rarity, worth in zip(rarities, there, strict=True) if worth]) / whole
 
 
@@ -216,7 +216,7 @@ def _sessions(seen: Sequence[_Candidate]) -> dict[int, float]:
 
 def _bears(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> bool:
     """Tell whether a candidate matches at all: something is always nearest, and there may be no answer."""
-    near = max(one.sighting.similarity or 0.0, (one.sighting.together or 0.0) if one.before else 0.0)
+    near = max(one.candidate.similarity or 0.0, (one.candidate.together or 0.0) if one.before else 0.0)
     if one.own or near >= MEANT:
         return True
     if asked.profile is Profile.WORKING:  # current work does not need the turns around a match
@@ -227,17 +227,17 @@ def _bears(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> bool:
 def _evidence(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:
     words, session = one.words / view.most, view.sessions[one.document]
     parts = [("words", WORDS * words), ("reach", REACH * one.reach), ("session", SESSION * session)]
-    cosine = one.sighting.similarity
+    cosine = one.candidate.similarity
     if cosine is None:
         parts = [(name, part / (WORDS + REACH + SESSION)) for name, part in parts]
     else:
-        together = one.sighting.together if one.before else None
+        together = one.candidate.together if one.before else None
         near = view.between(cosine)
         parts += [
             ("meaning", MEANING * near),
             ("context", CONTEXT * (near if together is None else view.between(together))),
         ]
-    if asked.profile is Profile.WORKING and one.sighting.words and all(one.sighting.words):
+    if asked.profile is Profile.WORKING and one.candidate.words and all(one.candidate.words):
         parts.append(("every word", EVERY))
     if len(asked.names) == 1 and _is_of(one, *asked.names):
         parts.append(("who", WHO))
@@ -291,7 +291,7 @@ def _priors(one: _Candidate, asked: ParsedQuestion) -> Parts:
     if asked.when and _tells_time(one.text):
         priors.append(("dates", DATES))
     if one.chunk.speaker.lower() in MACHINES and not all(
-        one.sighting.words
+        one.candidate.words
     ):  # a turn with every word counts, also an assistant's
         priors.append(("assistant", ASSISTANT))
     return priors

@@ -32,7 +32,7 @@ from commonplace.model.errors import (
     ProviderError,
     StoreError,
 )
-from commonplace.model.items import Item, Mover, digest
+from commonplace.model.items import Item, ItemCopier, digest
 from commonplace.model.ports import ProgressCallback, Store, no_progress
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Draft, Record
@@ -128,7 +128,7 @@ def import_items(
     *,
     into: Scope | None = None,
     lenient: bool = False,
-    tell: ProgressCallback = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> ImportResult:
     """Write what a source yields, all of it or nothing; ``into``: everything goes to that scope.
 
@@ -146,11 +146,11 @@ def import_items(
         for batch in batches(waiting, BATCH):
             intake.present += sum(outcome.deduped for outcome in writer.apply(batch).outcomes)
             done += len(batch)
-            tell(done, intake.read)
+            progress(done, intake.read)
     now, written = memory.clock(), memory.binding.writes.items()
     limits = [change for kind, scope in written for change in trims(memory.binding, scope, [kind], now)]
     evicted = sum(len(outcome.gone) for outcome in writer.apply(limits).outcomes)
-    return intake.report().replace(evicted=evicted, unembedded=_embed(memory, tell))
+    return intake.report().replace(evicted=evicted, unembedded=_embed(memory, progress))
 
 
 class _Intake:
@@ -183,7 +183,7 @@ class _Intake:
 
     @cached_property
     def _known_refs(self) -> set[str | None]:
-        """The references that came in before, also those of records that were edited or archived since."""
+        """Return the references that came in before, also those of records that were edited or archived since."""
         scopes = frozenset({self._into} if self._into else self._memory.binding.writes.values())
         found = histories(self._memory.store, scopes, now=self._memory.clock())
         return {version.source.ref for versions in found for version in versions}
@@ -235,12 +235,12 @@ class _Intake:
         return passed
 
 
-def _embed(memory: Memory, tell: ProgressCallback) -> str | None:
+def _embed(memory: Memory, progress: ProgressCallback) -> str | None:
     """Embed what came in; return why it has no vectors, if that fails: words find it until then."""
     try:
         if memory.embedder and memory.store.count_unembedded(memory.embedder.identity):
             check_embedder(memory.store, memory.embedder)
-            catch_up(memory.store, memory.embedder, tell=tell)
+            catch_up(memory.store, memory.embedder, progress=progress)
     except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
         return str(error)
     return None
@@ -260,7 +260,7 @@ class MigrationResult(Value):
 
 
 def migrate(
-    source: Mover, target: Mover, *, replace: bool = False, tell: ProgressCallback = no_progress
+    source: ItemCopier, target: ItemCopier, *, replace: bool = False, progress: ProgressCallback = no_progress
 ) -> MigrationResult:
     """Make the target hold exactly what the source holds, and compare both as a whole.
 
@@ -273,7 +273,7 @@ def migrate(
     _check_free(source, target, replace=replace)
     written = erased = 0
     with source.reading() as items:
-        seen = _CountedItems(items, tell, source.count())
+        seen = _CountedItems(items, progress, source.count())
         for batch in batches(_differences(iter(seen), target.items()), MOVED_BATCH):
             new, gone = [ours for ours, _ in batch if ours], [theirs for ours, theirs in batch if theirs and not ours]
             target.write(new, gone=gone, copy_source=source.name)
@@ -286,7 +286,7 @@ def migrate(
     return MigrationResult(items=seen.items, written=written, erased=erased, records=seen.records, digest=seen.digest)
 
 
-def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
+def _check_free(source: ItemCopier, target: ItemCopier, *, replace: bool) -> None:
     if replace or target.copy_source() == source.name or not target.count():
         target.write([], copy_source=source.name)
         return
@@ -299,8 +299,8 @@ def _check_free(source: Mover, target: Mover, *, replace: bool) -> None:
 class _CountedItems:
     """The items of a source, counted and hashed as they pass."""
 
-    def __init__(self, items: Iterator[Item], tell: ProgressCallback, of: int) -> None:
-        self._items, self._tell, self._of = items, tell, of
+    def __init__(self, items: Iterator[Item], progress: ProgressCallback, of: int) -> None:
+        self._items, self._progress, self._of = items, progress, of
         self._whole = sha256()
         self.items = self.records = 0
 
@@ -309,7 +309,7 @@ class _CountedItems:
             self._whole.update(sha256(item.encoded).digest())
             self.items += 1
             self.records += item.sort == "record"
-            self._tell(self.items, self._of)
+            self._progress(self.items, self._of)
             yield item
 
     @property

@@ -115,7 +115,7 @@ class Writer:
 
 
 def trims(binding: Binding, scope: Scope, kinds: Iterable[Kind], now: datetime) -> list[Change]:
-    """The changes that erase what is over the limits of a binding."""
+    """Return the changes that erase what is over the limits of a binding."""
     return [
         Trim(
             where=Filter(scopes=frozenset({scope}), at=now, kinds=frozenset({kind})), keep=limit.keep, order=limit.order

@@ -12,7 +12,7 @@ import click
 
 from commonplace.app import open as open_memory
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, plural, progress
+from commonplace.cli.session import json_option, plural, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.evaluation.datasets import READERS, Corpus, jsonl, longmemeval, sample
 from commonplace.evaluation.measure import Evaluation, Row, evaluate, to_json
@@ -46,8 +46,8 @@ def eval_(file: str | None, form: str, per_question: bool, limit: int | None, as
     """
     corpus = read(file, form, per_question=per_question)
     corpus = sample(corpus, limit) if limit else corpus
-    with progress("Measuring") as tell:
-        measured = measure(corpus, tell=tell)
+    with show_progress("Measuring") as progress:
+        measured = measure(corpus, progress=progress)
     for sentence in measured.notes:
         print_note(sentence)
     if as_json:
@@ -67,11 +67,13 @@ def read(file: str | None, form: str, *, per_question: bool = False) -> Corpus:
     return longmemeval(read_text(file), file, apart=True) if per_question else READERS[form](read_text(file), file)
 
 
-def measure(corpus: Corpus, *, tell: ProgressCallback = no_progress, **opening: Any) -> Evaluation:
+def measure(corpus: Corpus, *, progress: ProgressCallback = no_progress, **opening: Any) -> Evaluation:
     """Evaluate on a temporary store; ``opening`` are options of ``commonplace.open``."""
     with tempfile.TemporaryDirectory(prefix="commonplace-eval-") as folder:
         path = os.path.join(folder, "store.db")
-        return evaluate(corpus, lambda scope, clock: open_memory(path, user=scope, clock=clock, **opening), tell=tell)
+        return evaluate(
+            corpus, lambda scope, clock: open_memory(path, user=scope, clock=clock, **opening), progress=progress
+        )
 
 
 def _lines(measured: Evaluation) -> Iterator[str]:

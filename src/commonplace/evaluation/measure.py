@@ -103,11 +103,11 @@ class Evaluation(Value):
 class _Run:
     """One evaluation under way: its progress and cost, and the clock of the data set."""
 
-    def __init__(self, corpus: Corpus, tell: ProgressCallback) -> None:
+    def __init__(self, corpus: Corpus, progress: ProgressCallback) -> None:
         documents = {(one.scope, one.session or one) for one in corpus.passages}  # a session counts once
         self.of = len(documents) + len(corpus.questions)
         self.done = self.redactions = 0
-        self.tell = tell
+        self.progress = progress
         self.cpu_ms = 0.0
         self.now = START
 
@@ -117,7 +117,7 @@ class _Run:
     def step(self) -> None:
         """Report that one more session, record or question is done."""
         self.done += 1
-        self.tell(self.done, self.of)
+        self.progress(self.done, self.of)
 
     def store(self, memory: Memory, passages: Sequence[Passage]) -> Origins:
         """Store one scope: turns are indexed by session, everything else becomes a record."""
@@ -180,9 +180,9 @@ class _Run:
         )
 
 
-def evaluate(corpus: Corpus, opened: Opener, *, tell: ProgressCallback = no_progress) -> Evaluation:
+def evaluate(corpus: Corpus, opened: Opener, *, progress: ProgressCallback = no_progress) -> Evaluation:
     """Store every document, then ask every question."""
-    run = _Run(corpus, tell)
+    run = _Run(corpus, progress)
     origins: dict[str, Origins] = {}
     latest: dict[str, datetime] = {}
     for scope, passages in _by_scope(corpus.passages).items():

@@ -24,7 +24,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TypeVar
 
-from commonplace.model.binding import CONTENT_BYTES_MOST
+from commonplace.model.binding import CONTENT_BYTES_LIMIT
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import LENGTH, is_id
 from commonplace.model.records import CATEGORIES, EMPTY, Channel, Json, Kind, Record, Source, Trust
@@ -40,8 +40,8 @@ from commonplace.text.strict_yaml import (
     truth,
 )
 
-FILE_BYTES = CONTENT_BYTES_MOST + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
-COUNT_MOST = 2**53  # as in an export: what every reader takes for the same number, and every store holds
+FILE_BYTES = CONTENT_BYTES_LIMIT + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
+MAX_COUNT = 2**53  # as in an export: what every reader takes for the same number, and every store holds
 DATE_LETTERS = 40  # no date is longer
 TITLE_LETTERS = 500  # of a first line: more than any file name takes
 SLUG_LETTERS = 60
@@ -227,9 +227,9 @@ class _Front(Value):
 
     def count(self, key: str) -> int | None:
         value = self.keys.get(key)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MOST):
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_COUNT):
             return value
-        raise self.wrong(key, f"must be a whole number below {COUNT_MOST}")
+        raise self.wrong(key, f"must be a whole number below {MAX_COUNT}")
 
     def moment(self, key: str) -> datetime | None:
         text = self.text(key)
@@ -456,7 +456,7 @@ def _whole(head: str, record: Record) -> bytes:
         frontmatter, body = head.encode(), content.encode()
     except UnicodeEncodeError:
         raise InvalidInput(f"record {record.id!r} cannot be a file: its content holds half a character") from None
-    if len(frontmatter) > MAX_BYTES or len(body) > CONTENT_BYTES_MOST:
+    if len(frontmatter) > MAX_BYTES or len(body) > CONTENT_BYTES_LIMIT:
         raise InvalidInput(f"record {record.id!r} cannot be a file: it is too large")
     return b"---\n%b---\n\n%b\n" % (frontmatter, body)
 

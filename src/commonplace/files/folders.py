@@ -85,22 +85,22 @@ class Folders:
         references = self.store.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
-    def refresh(self, *, tell: ProgressCallback = no_progress) -> list[str]:
+    def refresh(self, *, progress: ProgressCallback = no_progress) -> list[str]:
         """Sync what people have edited, before their files are written to; returns what they should know."""
         edited = [scope for scope in self.scopes if self.is_changed(scope)]
-        return [note for scope in edited for note in self.sync_notes(scope, self.sync(scope, tell=tell))]
+        return [note for scope in edited for note in self.sync_notes(scope, self.sync(scope, progress=progress))]
 
     def sync(
         self,
         scope: Scope,
         *,
         accept_missing: bool = False,
-        tell: ProgressCallback = no_progress,
+        progress: ProgressCallback = no_progress,
         wait: float = SYNC_WAIT_SECONDS,
     ) -> SyncReport:
-        """Sync the files and records of one scope; ``tell`` is called with the progress."""
+        """Sync the files and records of one scope; ``progress`` is called with the progress."""
         began = time.time_ns()
-        report = self._syncer(scope).run(accept_missing=accept_missing, tell=tell, wait=wait)
+        report = self._syncer(scope).run(accept_missing=accept_missing, progress=progress, wait=wait)
         self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
         if report.added or report.changed or report.restored:
             self._on_change()

@@ -128,7 +128,7 @@ class Syncer:
         return self.report, sum(action.path not in refused for action in actions)
 
     def run(
-        self, *, accept_missing: bool = False, tell: ProgressCallback = no_progress, wait: float = LOCK_SECONDS
+        self, *, accept_missing: bool = False, progress: ProgressCallback = no_progress, wait: float = LOCK_SECONDS
     ) -> SyncReport:
         """Read, plan and act; one process at a time, or a new file would become a record of each."""
         self._require_folder()
@@ -136,18 +136,18 @@ class Syncer:
             for _ in range(TRIES):
                 self.overtaken = False
                 self.report = self.report.replace(troubles=(), missing=())  # they are reported anew
-                self._once(accept_missing=accept_missing, tell=tell)
+                self._once(accept_missing=accept_missing, progress=progress)
                 if not self.overtaken:
                     break
             files.remove_leftovers(self.folder)
         return self.report
 
-    def _once(self, *, accept_missing: bool, tell: ProgressCallback) -> None:
+    def _once(self, *, accept_missing: bool, progress: ProgressCallback) -> None:
         actions = self.make_plan(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
-            tell(start, len(actions))
+            progress(start, len(actions))
             self._do(actions[start : start + GROUP])
-        tell(len(actions), len(actions))
+        progress(len(actions), len(actions))
         self.store.settle()
 
     # Reading

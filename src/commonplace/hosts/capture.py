@@ -97,7 +97,7 @@ def index_history(
     host: Host,
     *,
     every: bool,
-    tell: ProgressCallback = no_progress,
+    progress: ProgressCallback = no_progress,
     look: Callable[[int], None] = lambda _: None,
 ) -> HistoryReport:
     """Index the history of a host: this project's sessions, or with ``every`` all of them, each in its own project."""
@@ -110,7 +110,9 @@ def index_history(
     if own is None and not every:
         raise InvalidInput("there is no project here; `commonplace init` makes one, and --all means every project")
     meant = groups if every else {name: found for name, found in groups.items() if name == own}
-    reports = {name: _index_transcripts(sorter.folders[name], app, host, meant[name], tell) for name in sorted(meant)}
+    reports = {
+        name: _index_transcripts(sorter.folders[name], app, host, meant[name], progress) for name in sorted(meant)
+    }
     count = sum(map(len, groups.values()))
     return HistoryReport(
         sessions=count + sum(sorter.unassigned.values()),
@@ -162,11 +164,11 @@ class _Sorter:
 
 
 def _index_transcripts(
-    folder: str, app: App, host: Host, found: Sequence[Transcript], tell: ProgressCallback
+    folder: str, app: App, host: Host, found: Sequence[Transcript], progress: ProgressCallback
 ) -> IndexReport:
     with open_app(folder, env=app.env, clock=app.clock, embedder=app.embedder) as theirs:
         work = open_workspace(theirs)
-        report = index_logs(work, _logs(host, found), tell=tell)
+        report = index_logs(work, _logs(host, found), progress=progress)
         queue(theirs, work, report.files)
         return report
 

@@ -120,7 +120,7 @@ def _error(status: int, answer: Mapping[str, Any], name: str) -> CommonplaceErro
     if status == HTTPStatus.CONFLICT:
         return Conflict(message, current=answer.get("current_version"))
     if status == HTTPStatus.TOO_MANY_REQUESTS and isinstance(answer.get("most"), int):
-        return CapacityExceeded(message, current=answer["current"], most=answer["most"])
+        return CapacityExceeded(message, current=answer["current"], limit=answer["most"])
     return next((kind for statuses, kind in _ERRORS if status in statuses), StoreError)(message)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from commonplace.model.changes import TrimEvents
 from commonplace.model.errors import InvalidInput, StoreError
-from commonplace.model.events import EVENT_DAYS_MOST
+from commonplace.model.events import MAX_EVENT_DAYS
 from commonplace.model.ports import Clock, Store
 
 LOOK_EVERY = timedelta(minutes=1)  # a check that finds nothing costs as little as a read
@@ -23,8 +23,8 @@ class Retention:
 
     def __init__(self, store: Store, clock: Clock, *, days: int) -> None:
         """Keep events for that many days (0 = forever)."""
-        if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= EVENT_DAYS_MOST:
-            raise InvalidInput(f"event_days must be 0 (forever) to {EVENT_DAYS_MOST}, not {days!r}")
+        if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= MAX_EVENT_DAYS:
+            raise InvalidInput(f"event_days must be 0 (forever) to {MAX_EVENT_DAYS}, not {days!r}")
         self._store = store
         self._clock = clock
         self._length = timedelta(days=days)
@@ -38,7 +38,7 @@ class Retention:
             return
         self._looked = now  # first: other threads need not check as well
         try:
-            [outcome] = self._store.apply([TrimEvents(before=now - self._length, most=TRIM_MOST)])
+            [outcome] = self._store.apply([TrimEvents(before=now - self._length, limit=TRIM_MOST)])
         except StoreError:  # the write itself is done; the next one checks again
             return
         if outcome.more:

@@ -273,7 +273,7 @@ class Writing:
             if kind is Kind.EPISODIC:
                 spare = tuple(one.record.id for one in planned)
                 yield Trim(where=where, keep=most, order=Order.EXPENDABLE, spare=spare, emit=True)
-            yield Cap(where=where, most=most)
+            yield Cap(where=where, max_records=most)
 
     def _within(self, task: Task, planned: Sequence[PlannedWrite]) -> Iterable[Cap]:
         """Return the limits of a task, over all its agents."""
@@ -284,7 +284,7 @@ class Writing:
         roots = tuple(agent_scope(agent, task=task.id) for agent in task.agents)
         grows = any(one.is_new for one in planned if one.task and one.task.id == task.id)
         size = None if policy.max_total_size_kb is None else policy.max_total_size_kb * KIBIBYTE
-        yield Cap(where=self.where(own), below=roots, most=policy.max_entries if grows else None, most_bytes=size)
+        yield Cap(where=self.where(own), below=roots, max_records=policy.max_entries if grows else None, max_bytes=size)
 
 
 def stale(held: Record, version: int) -> Conflict:

@@ -124,14 +124,14 @@ class _Outcome(Value):
 
 
 def consolidate_memory(
-    place: Workspace, *, dry_run: bool = False, force: bool = False, tell: ProgressCallback = no_progress
+    place: Workspace, *, dry_run: bool = False, force: bool = False, progress: ProgressCallback = no_progress
 ) -> ConsolidateReport:
     """Consolidate if there is anything new, or with ``force`` in any case; with ``dry_run`` only say what would be."""
     mode = place.learning.mode
     if mode == HOST:
         reason = "a host's agent does the thinking here: `commonplace consolidate --prepare DIR`, then --commit DIR"
         return ConsolidateReport(status="skipped", mode=mode, reason=reason)
-    think = _by_rules if mode == RULES else _by_model(place, tell)
+    think = _by_rules if mode == RULES else _by_model(place, progress)
     if dry_run:
         return _dry_run(place, think, mode)
     publish(place)  # what a process that died had stored and not written
@@ -210,7 +210,7 @@ def _by_rules(_place: Workspace, _inputs: _Inputs, _lines: Sequence[Line], _pros
     """Rules need no model."""
 
 
-def _by_model(place: Workspace, tell: ProgressCallback) -> Think:
+def _by_model(place: Workspace, progress: ProgressCallback) -> Think:
     def think(_place: Workspace, inputs: _Inputs, lines: Sequence[Line], _prose: Sequence[Document]) -> ModelProposal:
         model, template = place.model("smol"), place.prompt(PROMPT)
         summary = own_text(inputs.summary.text, inputs.summary.edits)
@@ -220,7 +220,7 @@ def _by_model(place: Workspace, tell: ProgressCallback) -> Think:
         def questions(present_summary: str) -> list[Question]:
             return _questions(place, inputs, parts, template=template, summary=present_summary, answer=answer)
 
-        return ask_model(model, questions, len(parts), summary=summary, tell=tell)
+        return ask_model(model, questions, len(parts), summary=summary, progress=progress)
 
     return think
 

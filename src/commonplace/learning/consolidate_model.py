@@ -136,17 +136,17 @@ def token_limits(model: Model, template: str, summary: str, learning: Learning) 
 
 
 def ask_model(
-    model: Model, questions: Callable[[str], list[Question]], parts: int, *, summary: str, tell: ProgressCallback
+    model: Model, questions: Callable[[str], list[Question]], parts: int, *, summary: str, progress: ProgressCallback
 ) -> ModelProposal:
     """Ask part after part, each with the summary that the one before has left."""
     replies: list[Reply] = []
     answers: list[ModelAnswer] = []
     for number in range(parts):
-        tell(number, parts)
+        progress(number, parts)
         question = questions(replies[-1].summary if replies else summary)[number]
-        answers.append(model.ask(question.system, question.prompt, most=question.most, effort="medium"))
+        answers.append(model.ask(question.system, question.prompt, max_tokens=question.most, effort="medium"))
         replies.append(parse_proposal(answers[-1].text))
-    tell(parts, parts)
+    progress(parts, parts)
     return ModelProposal(
         reply=merge_replies(replies), model=answers[-1].model, tokens_in=sum(one.tokens_in for one in answers),
         tokens_out=sum(one.tokens_out for one in answers),

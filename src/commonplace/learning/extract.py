@@ -94,7 +94,7 @@ def extract_sessions(
     exclude: str | None = None,
     only: Collection[str] | None = None,
     force: bool = False,
-    tell: ProgressCallback = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> ExtractReport:
     """Make records of sessions that changed since they were last looked at, are at rest and not too old.
 
@@ -102,7 +102,7 @@ def extract_sessions(
     up to date.  ``exclude`` is the session that is under way.
     """
     think = choose_extractor(place)
-    run = ExtractRun(place, choose_sessions(place, exclude=exclude, only=only, force=force), tell)
+    run = ExtractRun(place, choose_sessions(place, exclude=exclude, only=only, force=force), progress)
     at_once = place.learning.stage1_concurrency if place.learning.mode == "model" else 1
     workers = min(at_once, len(run.waiting)) or 1
     with ThreadPoolExecutor(workers, thread_name_prefix="extract") as pool:
@@ -188,8 +188,8 @@ def session_watermark(document: Document) -> int:
 class ExtractRun:
     """One run: what waits, what is claimed, what came of it.  Several threads may work in it."""
 
-    def __init__(self, place: Workspace, choice: SessionChoice, tell: ProgressCallback = no_progress) -> None:
-        self._place, self._tell, self._force = place, tell, choice.force
+    def __init__(self, place: Workspace, choice: SessionChoice, progress: ProgressCallback = no_progress) -> None:
+        self._place, self._progress, self._force = place, progress, choice.force
         self.waiting = list(choice.sessions)
         self._all = len(self.waiting)
         self._claimed = 0
@@ -205,7 +205,7 @@ class ExtractRun:
         lease = timedelta(seconds=self._place.learning.stage1_lease_seconds)
         while found := self.next(lease):
             self._one(*found, think, lease)
-            self._tell(self._all - len(self.waiting), self._all)
+            self._progress(self._all - len(self.waiting), self._all)
 
     def next(self, lease: timedelta) -> tuple[Claim, Document] | None:
         """Claim the next session; only claimed ones count against the cap."""

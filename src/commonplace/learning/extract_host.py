@@ -71,7 +71,7 @@ def prepare_extraction(
     exclude: str | None = None,
     only: Collection[str] | None = None,
     force: bool = False,
-    tell: ProgressCallback = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> Prepared:
     """Claim the sessions that are due and write each as a folder; the claim holds for a day."""
     _refuse_strangers(folder)
@@ -83,13 +83,13 @@ def prepare_extraction(
         with place.hold(claim, lease=LEASE):  # what cannot be written cannot be answered: it is given back at once
             _write(place, folder, claim, document)
         written.append(document.name)
-        tell(len(written), of)
+        progress(len(written), of)
     if written:
         files.replace(folder, README, INSTRUCTIONS.encode())
     return Prepared(folder=folder, sessions=tuple(written), report=run.report())
 
 
-def commit_extraction(place: Workspace, folder: str, *, tell: ProgressCallback = no_progress) -> ExtractReport:
+def commit_extraction(place: Workspace, folder: str, *, progress: ProgressCallback = no_progress) -> ExtractReport:
     """Take the answers that are there; what passes is kept and its folder goes, the rest stays and is named."""
     works = list(_works(folder))
     run = ExtractRun(place, SessionChoice(sessions=(), skipped=()))
@@ -110,7 +110,7 @@ def commit_extraction(place: Workspace, folder: str, *, tell: ProgressCallback =
             run.refuse(name, str(error))
         else:
             _clear(path)
-        tell(number, len(works))
+        progress(number, len(works))
     return run.report()
 
 

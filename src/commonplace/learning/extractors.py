@@ -96,7 +96,7 @@ def by_model(transcript: Transcript, model: Model, learning: Learning, prompt: C
     system, asked = prompt(SYSTEM), session_prompt(transcript, learning, prompt, window=window)
     answers: list[ModelAnswer] = []
     for retry in (False, True):
-        answers.append(model.ask(system, asked, most=most, effort="low"))
+        answers.append(model.ask(system, asked, max_tokens=most, effort="low"))
         try:
             reply = parse_reply(answers[-1].text)
             break

@@ -71,7 +71,7 @@ def learn_from_sessions(
     active: str | None = None,
     depth: int = 0,
     saved: bool = True,
-    tell: ProgressCallback = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> LearnReport:
     """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
     if reason := skip_reason(place, depth=depth, saved=saved):
@@ -84,11 +84,11 @@ def learn_from_sessions(
     troubles: list[str] = []
     extracted = None
     try:
-        extracted = extract_sessions(place, exclude=active, tell=tell)
+        extracted = extract_sessions(place, exclude=active, progress=progress)
         troubles += [f"session {left.session}: {left.reason}" for left in extracted.failed]
     except (ConfigError, InvalidInput, ProviderError) as error:  # what was extracted before can be consolidated
         troubles.append(f"nothing was extracted: {error}")
-    consolidated = consolidate_memory(place, tell=tell)
+    consolidated = consolidate_memory(place, progress=progress)
     troubles += [f"consolidation: {consolidated.reason}"] if consolidated.status == "failed" else []
     report = LearnReport(extracted=extracted, consolidated=consolidated, troubles=tuple(troubles))
     place.store.apply(

@@ -12,7 +12,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 CONTENT_BYTES = 16_384  # a long runbook fits; a pasted log does not
-CONTENT_BYTES_MOST = 1_048_576  # no configuration may exceed it
+CONTENT_BYTES_LIMIT = 1_048_576  # no configuration may exceed it
 
 
 class Limit(Value):
@@ -47,5 +47,5 @@ class Binding(Value):
     def _check(self) -> None:
         if not self.reads:
             raise InvalidInput("a binding that may read nothing has no use")
-        if not 1 <= self.content_bytes <= CONTENT_BYTES_MOST:
-            raise InvalidInput(f"content_bytes is {self.content_bytes}; it must be between 1 and {CONTENT_BYTES_MOST}")
+        if not 1 <= self.content_bytes <= CONTENT_BYTES_LIMIT:
+            raise InvalidInput(f"content_bytes is {self.content_bytes}; it must be between 1 and {CONTENT_BYTES_LIMIT}")

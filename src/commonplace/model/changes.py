@@ -117,8 +117,8 @@ class Cap(Value):
 
     where: Filter
     below: tuple[Scope, ...] = ()  #: also count these scopes and all below them, new ones too
-    most: int | None = None  #: records
-    most_bytes: int | None = None  #: of their contents
+    max_records: int | None = None
+    max_bytes: int | None = None  #: of their contents
 
 
 class Emit(Value):
@@ -128,13 +128,13 @@ class Emit(Value):
 
 
 class TrimEvents(Value):
-    """Erase events from before a moment, earliest first, at most ``most`` at once; archives stay.
+    """Erase events from before a moment, earliest first, at most ``limit`` at once; archives stay.
 
     The order is that of the event numbers, not of the clocks: an event with a smaller number than an old one is old.
     """
 
     before: datetime
-    most: int  #: events to look at
+    limit: int  #: events to look at
 
 
 class DropScope(Value):

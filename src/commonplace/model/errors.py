@@ -5,7 +5,7 @@ CommonplaceError
 ├─ NotFound (LookupError)         no such record, or none that this binding may see
 ├─ Conflict                       .current: the stored version, or the record that holds the key
 ├─ Forbidden (PermissionError)    outside the binding
-├─ CapacityExceeded               .current, .most: the store is full, and nothing may be evicted
+├─ CapacityExceeded               .current, .limit: the store is full, and nothing may be evicted
 ├─ ConfigError (ValueError)       .file, .path, .reason
 ├─ EmbeddingModelChanged          .stored, .offered
 ├─ DimensionMismatch              .stored, .offered
@@ -50,10 +50,10 @@ class Forbidden(CommonplaceError, PermissionError):
 class CapacityExceeded(CommonplaceError):
     """The limit is reached, and nothing may be evicted."""
 
-    def __init__(self, message: str, *, current: int, most: int) -> None:
+    def __init__(self, message: str, *, current: int, limit: int) -> None:
         super().__init__(message)
         self.current = current
-        self.most = most
+        self.limit = limit
 
 
 class ConfigError(CommonplaceError, ValueError):

@@ -15,7 +15,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 EVENT_DAYS = 30  # to keep events; a subscriber that was away for longer reads everything again
-EVENT_DAYS_MOST = 36_500
+MAX_EVENT_DAYS = 36_500
 
 
 class EventKind(StrEnum):

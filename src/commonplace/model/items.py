@@ -45,7 +45,7 @@ def digest(items: Iterator[Item]) -> str:
     return whole.hexdigest()
 
 
-class Mover(Protocol):
+class ItemCopier(Protocol):
     """Copies a store item by item; every store has one."""
 
     @property

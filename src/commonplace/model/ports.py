@@ -74,8 +74,8 @@ class Model(Protocol):
     def window(self) -> int | None:
         """Its context window in tokens, if it is known."""
 
-    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> ModelAnswer:
-        """Answer in at most that many tokens.  Raises ``ProviderError``."""
+    def ask(self, system: str, prompt: str, *, max_tokens: int, effort: Effort = "low") -> ModelAnswer:
+        """Answer in at most ``max_tokens``.  Raises ``ProviderError``."""
 
 
 class Tally(Value):
@@ -202,7 +202,7 @@ class StoreProblem(Value):
     fixable: bool
 
 
-class Keeper(Protocol):
+class Maintenance(Protocol):
     """Checks, repairs and backs up a store; every store has one."""
 
     def check(self) -> list[StoreProblem]:

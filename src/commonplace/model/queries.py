@@ -110,7 +110,7 @@ class Match(Value):
         return found.id if found else ""
 
 
-class Sighting(Value):
+class Candidate(Value):
     """One candidate for a question, with everything the store knows about how it matches."""
 
     record: Record | None = None
@@ -129,7 +129,7 @@ class Sighting(Value):
 class Survey(Value):
     """The candidates of a store, in no order."""
 
-    sightings: tuple[Sighting, ...]
+    candidates: tuple[Candidate, ...]
     rarities: tuple[float, ...] = ()  #: of each word of the question; rare words count more
 
 

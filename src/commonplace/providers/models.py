@@ -148,10 +148,10 @@ class RemoteModel:
         """As it was given, else as pydantic-ai knows it."""
         return self._window if self._window is not None else self._shared_model().context_window
 
-    def ask(self, system: str, prompt: str, *, most: int, effort: Effort = "low") -> ModelAnswer:
-        """Answer in at most ``most`` tokens, not counting those for thinking.  Raises ``ProviderError``."""
+    def ask(self, system: str, prompt: str, *, max_tokens: int, effort: Effort = "low") -> ModelAnswer:
+        """Answer in at most ``max_tokens`` tokens, not counting those for thinking.  Raises ``ProviderError``."""
         model = self._shared_model()
-        return loop.run(self._answer(model, system, prompt, most=most, effort=effort))
+        return loop.run(self._answer(model, system, prompt, max_tokens=max_tokens, effort=effort))
 
     def to_pydantic_model(self) -> Model:
         """Return a new pydantic-ai model, to run an agent on; its connections belong to one event loop."""
@@ -169,20 +169,20 @@ class RemoteModel:
             self._model = self._model or self._recipe()
             return self._model
 
-    async def _answer(self, model: Model, system: str, prompt: str, *, most: int, effort: Effort) -> ModelAnswer:
+    async def _answer(self, model: Model, system: str, prompt: str, *, max_tokens: int, effort: Effort) -> ModelAnswer:
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._request(model, system, prompt, self._settings(model, most, effort))
+                response = await self._request(model, system, prompt, self._settings(model, max_tokens, effort))
         except TimeoutError as cause:
             raise ProviderError(f"the model {self._name!r} did not answer within {self._timeout:g} s") from cause
-        return self._to_answer(response, most)
+        return self._to_answer(response, max_tokens)
 
-    def _settings(self, model: Model, most: int, effort: Effort) -> ModelSettings:
+    def _settings(self, model: Model, max_tokens: int, effort: Effort) -> ModelSettings:
         thinks = bool(model.profile.get("supports_thinking"))
         if self._recipe.dialect == "anthropic" and effort == "low":
             thinks = False  # its models think only if thinking is switched on
         room = ROOM[effort] if thinks else 0
-        settings: ModelSettings = {"max_tokens": most + room, "timeout": self._timeout, "max_retries": 0}
+        settings: ModelSettings = {"max_tokens": max_tokens + room, "timeout": self._timeout, "max_retries": 0}
         settings["thinking"] = effort if thinks else False
         return settings
 
@@ -208,7 +208,7 @@ class RemoteModel:
                 raise self._failure(error, tried=1) from self._cause(error)
             await self._sleep(wait)
 
-    def _to_answer(self, response: ModelResponse, most: int) -> ModelAnswer:
+    def _to_answer(self, response: ModelResponse, max_tokens: int) -> ModelAnswer:
         refusal = (response.provider_details or {}).get("refusal")
         if refusal:
             raise ProviderError(f"the model {self._name!r} refused to answer: {self._recipe.key.hide(refusal)}")
@@ -216,7 +216,7 @@ class RemoteModel:
             raise ProviderError(f"the model {self._name!r} did not answer: its provider filtered the content")
         text = response.text or ""
         if not text and response.finish_reason == "length":
-            raise ProviderError(f"the model {self._name!r} used up {most} tokens before it answered")
+            raise ProviderError(f"the model {self._name!r} used up {max_tokens} tokens before it answered")
         usage = response.usage
         return ModelAnswer(
             text=text,

@@ -97,21 +97,21 @@ class Log(Value):
 
 
 def index(
-    place: Workspace, paths: Sequence[str], *, session: str | None = None, tell: ProgressCallback = no_progress
+    place: Workspace, paths: Sequence[str], *, session: str | None = None, progress: ProgressCallback = no_progress
 ) -> IndexReport:
     """Make sessions and tickets searchable; ``session`` names the one session that is meant."""
     _check_takes_transcripts(place)
     found = list(_files(paths))
     if session is not None and [kind for _, kind in found] != [DocumentKind.SESSION]:
         raise InvalidInput(f"--session {session!r} names one session, so give one .jsonl file")
-    work = _Indexing(place, tell)
+    work = _Indexing(place, progress)
     return work.report([work.file(path, kind, session) for path, kind in found])
 
 
-def index_logs(place: Workspace, logs: Iterable[Log], *, tell: ProgressCallback = no_progress) -> IndexReport:
+def index_logs(place: Workspace, logs: Iterable[Log], *, progress: ProgressCallback = no_progress) -> IndexReport:
     """Index transcripts that are stored in another form, such as a coding agent's."""
     _check_takes_transcripts(place)
-    work = _Indexing(place, tell)
+    work = _Indexing(place, progress)
     return work.report([work.log(log) for log in logs])
 
 
@@ -172,8 +172,8 @@ class _Position(Value):
 class _Indexing:
     """One run of indexing, and what it reports."""
 
-    def __init__(self, place: Workspace, tell: ProgressCallback) -> None:
-        self.place, self._tell = place, tell
+    def __init__(self, place: Workspace, progress: ProgressCallback) -> None:
+        self.place, self._progress = place, progress
         self.troubles: list[Trouble] = []
         self.redactions: Counter[str] = Counter()
         self.notes: dict[str, None] = {}  # each once, in order
@@ -286,7 +286,7 @@ class _Indexing:
         began = reader.position.offset
         for message in reader.messages(self.troubles, path):
             self._messages += 1
-            self._tell(self._messages, 0)
+            self._progress(self._messages, 0)
             try:
                 pieces = self._pieces(name, reader.position, message, gate)
             except InvalidInput as error:

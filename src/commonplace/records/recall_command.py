@@ -145,24 +145,24 @@ def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: 
     ]
     if lines:
         print_text("\n".join(lines))
-    _tell(notes if brief.hits else [*notes, "Nothing found."])
+    _progress(notes if brief.hits else [*notes, "Nothing found."])
 
 
 def _prompt(brief: RecallAnswer, app: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     if brief.hits:
         print_text(render.prompt(brief.hits, references, secret=app.secret()))
-    _tell([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
+    _progress([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
 
 
 def _json(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: bool) -> None:
     print_text(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
-    _tell(notes)
+    _progress(notes)
 
 
 _SHOWN = {"snippets": _snippets, "prompt": _prompt, "json": _json}
 
 
-def _tell(notes: Sequence[str]) -> None:
+def _progress(notes: Sequence[str]) -> None:
     for sentence in notes:
         print_note(sentence)

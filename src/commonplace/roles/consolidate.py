@@ -161,7 +161,7 @@ def _ask(model: Model, episodes: Sequence[Record], known: Sequence[Record], secr
     if known:
         facts = [f"- {record.category}: {one_line(record.content)} K{number}" for number, record in enumerate(known, 1)]
         prompt = f"Known already:\n{fence(facts, secret)}\n\n{prompt}"
-    return model.ask(SYSTEM, prompt, most=ANSWER_TOKENS, effort="low").text
+    return model.ask(SYSTEM, prompt, max_tokens=ANSWER_TOKENS, effort="low").text
 
 
 def episode_line(record: Record, number: int) -> str:

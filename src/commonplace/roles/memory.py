@@ -99,15 +99,15 @@ class RoleMemory:
         except InvalidInput as error:
             raise ConfigError(str(error), file=self.role.file, path=self.role.path("model")) from error
 
-    def reembed(self, *, tell: ProgressCallback = no_progress) -> embedding.EmbeddingReport:
+    def reembed(self, *, progress: ProgressCallback = no_progress) -> embedding.EmbeddingReport:
         """Embed every text with the role's embedder; the old vectors answer until all new ones are there.
 
         A separate vector index is rebuilt, even if nothing had to be embedded.
         """
         if self.embedder is None:
             raise InvalidInput("this memory was opened without an embedder")
-        done = embedding.reembed(self.store, self.embedder, tell=tell)
-        opening.reindex(self.store, tell=tell)
+        done = embedding.reembed(self.store, self.embedder, progress=progress)
+        opening.reindex(self.store, progress=progress)
         return done
 
     def catch_up(self, *, notify: Callable[[str], None]) -> int:
@@ -120,23 +120,23 @@ class RoleMemory:
         if self.embedder is None or not missing:
             return 0
         try:
-            return embedding.catch_up(self.store, self.embedder, most=CATCH_UP)
+            return embedding.catch_up(self.store, self.embedder, limit=CATCH_UP)
         except ProviderError as error:
             if not self.notes:  # else it has been shown
                 notify(f"{UNEMBEDDED}: {error}")
             return 0
 
-    def import_(self, text: str, *, tell: ProgressCallback = no_progress) -> ImportResult:
+    def import_(self, text: str, *, progress: ProgressCallback = no_progress) -> ImportResult:
         """Import the memories of an export."""
-        return import_items(self.memory(Channel.IMPORT), transfer.read_entries(text), tell=tell)
+        return import_items(self.memory(Channel.IMPORT), transfer.read_entries(text), progress=progress)
 
     def import_store(
-        self, found: LanceStoreFound, *, limited: bool, tell: ProgressCallback = no_progress
+        self, found: LanceStoreFound, *, limited: bool, progress: ProgressCallback = no_progress
     ) -> LanceStoreImported:
         """Import what another program's store holds, once; ``limited``: within the role's limits."""
         memory = self.memory(Channel.IMPORT)
         memory = memory if limited else with_binding(memory, memory.binding.replace(limits={}))
-        done = import_items(memory, found.memories, tell=tell)
+        done = import_items(memory, found.memories, progress=progress)
         there = frozenset({DocumentKind.SESSION})
         held = self.store.documents(DocumentFilter(scopes=frozenset({self.scope}), kinds=there), limit=MOST)
         names = {document.name for document in held}

@@ -16,7 +16,7 @@ from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.project import context
 from commonplace.engine.rendering import iso
 from commonplace.model.errors import InvalidInput
-from commonplace.model.events import EVENT_DAYS, EVENT_DAYS_MOST
+from commonplace.model.events import EVENT_DAYS, MAX_EVENT_DAYS
 from commonplace.server.keys import Keys, ServerKey
 from commonplace.server.settings import PORT_MAX, read_settings
 
@@ -40,7 +40,7 @@ MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} i
 @click.option(
     "--event-days",
     metavar="N",
-    type=click.IntRange(0, EVENT_DAYS_MOST),
+    type=click.IntRange(0, MAX_EVENT_DAYS),
     help=f"Days to keep events (default {EVENT_DAYS}; 0 = forever).",
 )
 @click.option("--quiet", is_flag=True, help="Do not log requests.")

@@ -72,7 +72,7 @@ def _problem(error: CommonplaceError, status: int, name: str) -> Problem:
     if isinstance(error, domain.InvalidInput):
         problem.errors = [str(error)]
     if isinstance(error, domain.CapacityExceeded):
-        problem.current, problem.most = error.current, error.most
+        problem.current, problem.most = error.current, error.limit
     return problem
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from commonplace.config.paths import is_loopback
 from commonplace.model.errors import ConfigError, Forbidden
-from commonplace.model.events import EVENT_DAYS, EVENT_DAYS_MOST
+from commonplace.model.events import EVENT_DAYS, MAX_EVENT_DAYS
 from commonplace.model.values import Value
 
 ENVIRONMENT = "environment"  # what stands for the file in errors
@@ -34,7 +34,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "body_bytes": (1, 1 << 30),
     "connections": (1, 100_000),
     "answer_seconds": (1, 3600),
-    "event_days": (0, EVENT_DAYS_MOST),
+    "event_days": (0, MAX_EVENT_DAYS),
 }
 LISTS = ("hosts", "origins")  # joined by commas in a variable; the options add to them
 

@@ -26,8 +26,8 @@ ZERO = 1 << 30  # what a lane holds for 0: negative numbers are below
 NEAR_UNIT = 0.01  # a lane has room for a vector that is so much too long
 STAMP_BYTES = 8  # before each code: which entry it is of
 BLOCK = 8_192  # codes that are looked at together: they fit into a processor's cache
-GROUP, COLUMN_MOST = 4, 63  # so many columns, each adding at most so much, fit into a byte
-TOTAL_MOST = 0xFFFF  # what all columns together may add: it must fit into two
+GROUP, MAX_COLUMN = 4, 63  # so many columns, each adding at most so much, fit into a byte
+MAX_TOTAL = 0xFFFF  # what all columns together may add: it must fit into two
 
 _LOW, _HIGH = bytes(range(16)) * 16, bytes(number >> 4 for number in range(256))  # the halves of every byte
 _REST = bytes(240)
@@ -35,20 +35,20 @@ _REST = bytes(240)
 Adds: TypeAlias = tuple[int, int, int, int]  # what a number adds for each of the two bits' values
 
 
-def stamped(entry: int, vector: Sequence[float]) -> bytes:
-    """The code of a vector, and before it the entry that it is of."""
+def code_for_entry(entry: int, vector: Sequence[float]) -> bytes:
+    """Return the code of a vector, and before it the entry that it is of."""
     return entry.to_bytes(STAMP_BYTES, "little") + code(vector)
 
 
-def restamped(entry: int, stamped: bytes) -> bytes:
-    """The same code, of another entry."""
-    return entry.to_bytes(STAMP_BYTES, "little") + stamped[STAMP_BYTES:]
+def change_entry(entry: int, coded: bytes) -> bytes:
+    """Return the same code, of another entry."""
+    return entry.to_bytes(STAMP_BYTES, "little") + coded[STAMP_BYTES:]
 
 
 def code(vector: Sequence[float]) -> bytes:
     """Two bits for each dimension, counted from the least to the largest: 0, 1, 2, 3."""
     turn = rotation(len(vector))
-    lanes, ones = turn.turned(vector), turn.ones
+    lanes, ones = turn.rotate(vector), turn.ones
     counts = (lanes >> 30 & ones) + (lanes + turn.edge >> 30 & ones) + (lanes - turn.edge >> 30 & ones)
     digits, quarter, packed = counts.to_bytes(4 * turn.size, "little")[::4], turn.size // 4, 0
     for number in range(4):
@@ -57,7 +57,7 @@ def code(vector: Sequence[float]) -> bytes:
 
 
 def best(codes: bytes, asked: Sequence[float], count: int) -> list[int]:
-    """The entries of so many codes that are nearest to what is asked, and of all that tie with the last."""
+    """Return the entries of so many codes that are nearest to what is asked, and of all that tie with the last."""
     tables = _tables(asked)
     stride = STAMP_BYTES + len(tables)
     if len(codes) <= count * stride:
@@ -70,7 +70,7 @@ def best(codes: bytes, asked: Sequence[float], count: int) -> list[int]:
 
 
 def length(dimensions: int) -> int:
-    """How many bytes a stamped code has."""
+    """Return how many bytes a stamped code has."""
     return STAMP_BYTES + rotation(dimensions).size // 4
 
 
@@ -92,16 +92,16 @@ class Rotation:
         self.twice = self.zero * 2 & self.flipped
         self.edge = self.ones * round(EDGE * scale * sqrt(size))
 
-    def turned(self, vector: Sequence[float]) -> int:
-        """The direction of a vector, turned: a number in each lane, beginning at ``ZERO``."""
+    def rotate(self, vector: Sequence[float]) -> int:
+        """Return the direction of a vector, turned: a number in each lane, beginning at ``ZERO``."""
         norm = hypot(*vector)
         if norm and abs(norm - 1) > NEAR_UNIT:
             vector = [number / norm for number in vector]
-        numbers = _signed(len(vector)).pack(*map(int, map(mul, vector, self.signs)))
-        lanes = self._transformed((_lanes(numbers) ^ self.ones << 31) - self.zero)
-        return self._transformed(lanes & self.kept | self.twice - (lanes & self.flipped))
+        numbers = _signed_lanes(len(vector)).pack(*map(int, map(mul, vector, self.signs)))
+        lanes = self._transform((_lanes(numbers) ^ self.ones << 31) - self.zero)
+        return self._transform(lanes & self.kept | self.twice - (lanes & self.flipped))
 
-    def _transformed(self, lanes: int) -> int:
+    def _transform(self, lanes: int) -> int:
         """Sums and differences of lanes, at every distance."""
         for shift, mask, zero in self.steps:
             low, high = lanes & mask, lanes >> shift & mask
@@ -109,13 +109,13 @@ class Rotation:
         return lanes
 
     def numbers(self, vector: Sequence[float]) -> list[int]:
-        """The same as a list."""
-        lanes = self.turned(vector).to_bytes(4 * self.size, "little")
+        """Return the same as a list."""
+        lanes = self.rotate(vector).to_bytes(4 * self.size, "little")
         return [number - ZERO for number in unpack(f"<{self.size}I", lanes)]
 
 
 def rotation(dimensions: int) -> Rotation:
-    """How vectors of so many dimensions are turned: the size is the next power of two."""
+    """Return how vectors of so many dimensions are turned: the size is the next power of two."""
     return _rotation(max(LEAST_SIZE, 1 << (dimensions - 1).bit_length()))
 
 
@@ -125,7 +125,7 @@ def _rotation(size: int) -> Rotation:
 
 
 @lru_cache(maxsize=4)
-def _signed(dimensions: int) -> Struct:
+def _signed_lanes(dimensions: int) -> Struct:
     return Struct(f"<{dimensions}i")
 
 
@@ -147,7 +147,7 @@ def _tables(asked: Sequence[float]) -> list[bytes]:
     numbers = rotation(len(asked)).numbers(asked)
     columns = len(numbers) // 4
     fours = [numbers[column::columns] for column in range(columns)]
-    most = min(COLUMN_MOST, TOTAL_MOST // columns) - 2  # four roundings add 2 at the most
+    most = min(MAX_COLUMN, MAX_TOTAL // columns) - 2  # four roundings add 2 at the most
     widest = max([sum(map(abs, four)) for four in fours]) * (LEVELS[-1] - LEVELS[0]) or 1.0
     one, two, three = ((level - LEVELS[0]) * most / widest for level in LEVELS[1:])
     adds = [
@@ -167,7 +167,7 @@ def _table(first: Adds, second: Adds, third: Adds, fourth: Adds) -> bytes:
 
 
 def _totals(codes: bytes, tables: Sequence[bytes]) -> list[int]:
-    """What each code adds up to: more is nearer."""
+    """Return what each code adds up to: more is nearer."""
     stride, totals = STAMP_BYTES + len(tables), []
     for start in range(0, len(codes), BLOCK * stride):
         totals += _block(codes[start : start + BLOCK * stride], tables, stride)

@@ -34,7 +34,7 @@ def moment(value: int | None) -> Any:
     return None if value is None else EPOCH + timedelta(0, 0, value)  # by place: a keyword takes half as long again
 
 
-def packed(value: Json | Mapping[str, Json] | Sequence[str]) -> str:
+def to_json(value: Json | Mapping[str, Json] | Sequence[str]) -> str:
     """Return JSON in one canonical form: equal values give equal text."""
     return _encoder()(value)
 
@@ -42,13 +42,13 @@ def packed(value: Json | Mapping[str, Json] | Sequence[str]) -> str:
 @lru_cache(maxsize=1)
 def _encoder() -> Callable[[Any], str]:
     """Build the encoder once: ``dumps`` builds one for every call that has options."""
-    from json import JSONEncoder  # noqa: PLC0415 - see unpacked
+    from json import JSONEncoder  # noqa: PLC0415 - see from_json
 
     return JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
-def unpacked(text: str) -> Any:
-    """Parse what ``packed`` wrote; the library is loaded only for what is not empty, because a recall pays for it."""
+def from_json(text: str) -> Any:
+    """Parse what ``to_json`` wrote; the library is loaded only for what is not empty, because a recall pays for it."""
     if text in _EMPTIES:
         return _EMPTIES[text]()
     from json import loads  # noqa: PLC0415
@@ -71,7 +71,7 @@ def scope_at(path: str) -> Scope:
 @lru_cache(maxsize=4096)
 def _tags(text: str) -> frozenset[str]:
     """Parse tags once: few sets of them are used again and again."""
-    return frozenset(unpacked(text))
+    return frozenset(from_json(text))
 
 
 def _moment_of(field: str) -> tuple[str, Callable[[Record], Any], Callable[[Any], Any]]:
@@ -95,14 +95,14 @@ _RECORD: tuple[tuple[str, Callable[[Record], Any], Callable[[Any], Any] | None],
     ("category", attrgetter("category"), None),
     ("content", attrgetter("content"), None),
     ("key", attrgetter("key"), None),
-    ("value", lambda record: None if record.value is None else packed(record.value),
-     lambda text: None if text is None else unpacked(text)),
-    ("tags", lambda record: packed(sorted(record.tags)), _tags),
-    ("metadata", lambda record: packed(dict(record.metadata)),
-     lambda text: EMPTY if text == "{}" else unpacked(text)),
+    ("value", lambda record: None if record.value is None else to_json(record.value),
+     lambda text: None if text is None else from_json(text)),
+    ("tags", lambda record: to_json(sorted(record.tags)), _tags),
+    ("metadata", lambda record: to_json(dict(record.metadata)),
+     lambda text: EMPTY if text == "{}" else from_json(text)),
     ("channel", attrgetter("source.channel.value"), None),
     ("ref", attrgetter("source.ref"), None),
-    ("parents", lambda record: packed(record.source.parents), None),
+    ("parents", lambda record: to_json(record.source.parents), None),
     ("trust", lambda record: int(record.trust), _TRUSTS.__getitem__),
     _flag_of("pinned"),
     ("version", attrgetter("version"), None),
@@ -169,7 +169,7 @@ def _usage(recalls: int | None, recalled: int | None) -> Usage:
 def _source(channel: str, ref: str | None, parents: str) -> Source:
     if ref is None and parents == "[]":
         return _plain_source(channel)
-    return Source(channel=_CHANNELS[channel], ref=ref, parents=tuple(unpacked(parents)))
+    return Source(channel=_CHANNELS[channel], ref=ref, parents=tuple(from_json(parents)))
 
 
 @lru_cache(maxsize=16)
@@ -190,13 +190,13 @@ def columns_sql(columns: Collection[str], alias: str) -> str:
 
 def digest(record: Record) -> str:
     """Hash the content, key and value: two live records of one scope and kind with the same digest are duplicates."""
-    return _sha256(packed([record.content, record.key, record.value]))
+    return _sha256(to_json([record.content, record.key, record.value]))
 
 
 def row_hash(row: Sequence[Any]) -> str:
     """Hash a row of ``FIELDS`` with the path of its scope, so that damage is noticed."""
     later = zip(FIELDS[_ALWAYS_HASHED:], row[_ALWAYS_HASHED:], strict=True)
-    return _sha256(packed([*row[:_ALWAYS_HASHED], *([name, value] for name, value in later if value is not None)]))
+    return _sha256(to_json([*row[:_ALWAYS_HASHED], *([name, value] for name, value in later if value is not None)]))
 
 
 def _sha256(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from commonplace.model.documents import Chunk
 from commonplace.model.errors import DimensionMismatch, InvalidInput
 from commonplace.model.ports import EmbedderIdentity
-from commonplace.model.queries import Filter, Match, Query, Sighting, State, Survey, Vector
+from commonplace.model.queries import Candidate, Filter, Match, Query, State, Survey, Vector
 from commonplace.model.records import Record
 
 Postings: TypeAlias = Mapping[str, Sequence[tuple[int, int, int]]]  # term -> (entry, how often, the entry's length)
@@ -29,8 +29,8 @@ B = 0.75  # how much a long text is discounted
 Scored: TypeAlias = tuple[bool, float, float, int]
 
 NEAR_UNIT = 1e-3  # a vector of nearly unit length is stored as it came
-CANDIDATES_LEAST, CANDIDATES_EACH = 100, 4  # compared exactly: so many, or so many times what is asked for
-SPEAKERS_MOST = 500  # a scope in which more people speak is no conversation
+MIN_CANDIDATES, CANDIDATES_EACH = 100, 4  # compared exactly: so many, or so many times what is asked for
+MAX_SPEAKERS = 500  # a scope in which more people speak is no conversation
 #: The last two bits of a bucket and, but for the last, of an entry: see 0001.sql.
 RECORD, CHUNK, VERSION, CLOSED = 0, 1, 2, 3
 
@@ -70,7 +70,7 @@ def score(query: Query, postings: Postings, *, documents: int, length: int) -> l
 def worths(
     query: Query, postings: Postings, *, documents: int, length: int
 ) -> tuple[list[Mapping[int, float]], list[float]]:
-    """What each word of the question is worth in each entry that has it, and how rare each word is."""
+    """Return what each word of the question is worth in each entry that has it, and how rare each word is."""
     average = length / documents if documents and length else 1.0
     weighed = {term: _weights(rows, documents, average) for term, rows in postings.items()}
     rare = {term: rarity(documents, len(rows)) for term, rows in postings.items()}
@@ -224,7 +224,7 @@ def _entry(row: int) -> int:
     return row * 4 + CHUNK
 
 
-def surveyed(
+def build_survey(
     seen: Collection[int],
     words: Sequence[Mapping[int, float]],
     rarities: Iterable[float],
@@ -237,8 +237,8 @@ def surveyed(
     """Put together everything that was seen, weighed in every way."""
     return Survey(
         rarities=tuple(rarities),
-        sightings=tuple(
-            Sighting(
+        candidates=tuple(
+            Candidate(
                 record=records.get(entry),
                 chunk=chunks.get(entry),
                 words=tuple([word.get(entry, 0.0) for word in words]),

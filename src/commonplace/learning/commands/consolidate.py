@@ -11,7 +11,7 @@ import click
 from commonplace.app import App, open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, json_option, plural, progress
+from commonplace.cli.session import Session, json_option, plural, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
 from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
@@ -55,11 +55,11 @@ def consolidate(
             return _undone(session, force=force)
         if prepare is not None:
             return _prepare_work(session, prepare)
-        with progress("Consolidating") as tell:
+        with show_progress("Consolidating") as progress:
             if commit is not None:
                 report = _commit_work(app, commit, dry_run=dry_run)
             else:
-                report = run(open_learning_workspace(app), dry_run=dry_run, force=force, tell=tell)
+                report = run(open_learning_workspace(app), dry_run=dry_run, force=force, progress=progress)
         return print_report(session, report)
 
 

@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, open_session, plural, progress
+from commonplace.cli.session import json_option, open_session, plural, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.learning.extract import ExtractReport, UnfinishedSession, extract_sessions
 from commonplace.learning.extract_host import commit_extraction, prepare_extraction
@@ -53,14 +53,14 @@ def extract(
         workspace = open_learning_workspace(session.app)
         given: dict[str, Any] = {"only": names or None, "exclude": exclude, "force": force}
         written: tuple[str, ...] = ()
-        with progress("Extracting sessions") as tell:
+        with show_progress("Extracting sessions") as progress:
             if commit is not None:
-                report = commit_extraction(workspace, commit, tell=tell)
+                report = commit_extraction(workspace, commit, progress=progress)
             elif prepare is not None:
-                prepared = prepare_extraction(workspace, prepare, tell=tell, **given)
+                prepared = prepare_extraction(workspace, prepare, progress=progress, **given)
                 report, written = prepared.report, prepared.sessions
             else:
-                report = extract_sessions(workspace, tell=tell, **given)
+                report = extract_sessions(workspace, progress=progress, **given)
         session.add_notes(*report.notes, *(f"{left.session}: {left.reason}" for left in report.failed))
         session.answer("\n".join(_lines(report, prepare, written)), _json(report) | {"prepared": list(written)})
     return OK if report.is_well else ATTENTION

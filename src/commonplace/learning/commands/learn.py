@@ -51,7 +51,7 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
         trouble = str(error) or type(error).__name__
         print_note(f"nothing was learned: {trouble}")
         report = LearnReport(skipped=trouble, troubles=(trouble,))
-    _tell(report, started=background and report.skipped is None, as_json=as_json)
+    _progress(report, started=background and report.skipped is None, as_json=as_json)
     return OK
 
 
@@ -80,7 +80,7 @@ def _start(home: str, arguments: list[str]) -> None:
         os.close(log)
 
 
-def _tell(report: LearnReport, *, started: bool, as_json: bool) -> None:
+def _progress(report: LearnReport, *, started: bool, as_json: bool) -> None:
     for trouble in report.troubles if not report.skipped else ():
         print_note(trouble)
     lines = ["learning continues in the background"] if started else report.lines

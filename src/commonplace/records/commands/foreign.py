@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from commonplace.cli.session import Session, open_session, plural, progress
+from commonplace.cli.session import Session, open_session, plural, show_progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import with_binding
@@ -28,7 +28,7 @@ def import_foreign(
     path: str, form: str, *, scope: str | None, category: str | None, dry_run: bool, as_json: bool
 ) -> None:
     """Import what another tool keeps, into the project, or into your own memory where there is none."""
-    with open_session(scope, as_json=as_json) as session, progress("Importing") as tell:
+    with open_session(scope, as_json=as_json) as session, show_progress("Importing") as progress:
         app = session.app
         into = app.where.writable_scope(scope or (PROJECT if app.where.project else ASSISTANT))
         files = find_files(form, path)
@@ -41,7 +41,7 @@ def import_foreign(
         if category:
             items = (item.replace(draft=item.draft.replace(category=category)) for item in items)
         memory = with_binding(app.memory, app.where.bind(Channel.IMPORT))
-        _report(session, import_items(memory, items, into=into, lenient=True, tell=tell), len(files))
+        _report(session, import_items(memory, items, into=into, lenient=True, progress=progress), len(files))
 
 
 def _report(session: Session, done: ImportResult, files: int) -> None:

@@ -11,7 +11,7 @@ import click
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, json_option, plural, progress
+from commonplace.cli.session import Session, json_option, plural, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.learning import open_workspace
 from commonplace.model.errors import InvalidInput
@@ -52,8 +52,8 @@ def index(paths: Sequence[str], session: str | None, host: str | None, every: bo
         )
     with open_app() as app:
         output = Session(app, app.memory, as_json=as_json)
-        with progress("Indexing messages") as tell:
-            report = index_files(open_workspace(app), paths, session=session, tell=tell)
+        with show_progress("Indexing messages") as progress:
+            report = index_files(open_workspace(app), paths, session=session, progress=progress)
         output.add_notes(*_list_notes(report))
         output.answer(_summary(report), _json(report))
     return ATTENTION if report.troubles else OK
@@ -70,8 +70,11 @@ def _history(name: str, paths: Sequence[str], session: str | None, *, every: boo
         raise InvalidInput(f"{host.TITLE} saves no sessions that can be read")
     with open_app() as app:
         output = Session(app, app.memory, as_json=as_json)
-        with progress(f"Looking for sessions of {host.TITLE}") as look, progress("Indexing messages") as tell:
-            past = index_history(app, host, every=every, tell=tell, look=lambda seen: look(seen, 0))
+        with (
+            show_progress(f"Looking for sessions of {host.TITLE}") as look,
+            show_progress("Indexing messages") as progress,
+        ):
+            past = index_history(app, host, every=every, progress=progress, look=lambda seen: look(seen, 0))
         for report in past.reports.values():
             output.add_notes(*_list_notes(report))
         output.answer(_past_text(host.TITLE, past), _past_json(past))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import plural, progress
+from commonplace.cli.session import plural, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
 from commonplace.roles.commands.memory import remembering
@@ -21,10 +21,10 @@ def import_lance(folder: str, file: str | None, *, dry_run: bool, as_json: bool)
         text = f"Would import {_things(memories, sessions)} into {role.name}, except duplicates."
         _answer(text, {"role": role.name, "memories": memories, "sessions": sessions}, as_json=as_json)
         return
-    with role_memory(role) as held, progress("Importing") as tell:
+    with role_memory(role) as held, show_progress("Importing") as progress:
         for sentence in held.notes:
             print_note(sentence)
-        done = held.import_store(found, limited=file is not None, tell=tell)
+        done = held.import_store(found, limited=file is not None, progress=progress)
     for sentence in (*redaction_notes(done.memories.redactions), *_notes(role, found, done)):
         print_note(sentence)
     counts = done.memories

@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, plural, progress
+from commonplace.cli.session import json_option, plural, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk as files
@@ -177,11 +177,11 @@ def import_(role: str, file: str, as_json: bool) -> int:
     """
     meant = remembering(role)
     text = read_text(file)
-    with role_memory(meant) as held, progress("Importing") as tell:
+    with role_memory(meant) as held, show_progress("Importing") as progress:
         for sentence in held.notes:
             print_note(sentence)
         try:
-            done = held.import_(text, tell=tell)
+            done = held.import_(text, progress=progress)
         except InvalidInput as error:
             print_note(str(error))
             return ATTENTION
@@ -250,10 +250,10 @@ def reembed(role: str, as_json: bool) -> int:
     if not has_store(meant):
         print_text(NO_STORE)
         return OK
-    with role_memory(meant, anew=True) as held, progress("Embedding") as tell:
+    with role_memory(meant, anew=True) as held, show_progress("Embedding") as progress:
         for sentence in held.notes:
             print_note(sentence)
-        done = held.reembed(tell=tell)
+        done = held.reembed(progress=progress)
     if as_json:
         print_json({"role": meant.name, "embedded": done.embedded, "embedder": done.now.name})
     else:

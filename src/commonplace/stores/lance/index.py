@@ -58,7 +58,7 @@ class IndexLost(StoreError):
     """The index is not there, or not what it should be; the caller asks the record store."""
 
 
-def needed() -> None:
+def require_library() -> None:
     """Refuse to go on without the library, before anything is made."""
     if find_spec("lancedb") is None:
         raise StoreError(HINT)
@@ -69,13 +69,13 @@ class LanceIndex:
 
     def __init__(self, folder: str, *, partition_from: int) -> None:
         """``partition_from`` so many rows a table is cut into parts, of which a search looks into some."""
-        needed()
+        require_library()
         self.folder = folder
         self._partition_from = partition_from
         self._open: tuple[str, Any] | None = None  # the table that was searched last
         self._lock = threading.Lock()
 
-    def write(self, name: str, dimensions: int, rows: Iterable[Row], *, of: int, tell: ProgressCallback) -> int:
+    def write(self, name: str, dimensions: int, rows: Iterable[Row], *, of: int, progress: ProgressCallback) -> int:
         """Write a table, at once; returns the sum of its bytes.  Raises ``IndexLost``, and then there is none."""
         import lancedb  # noqa: PLC0415 - two seconds, which only who needs it should wait
 
@@ -87,7 +87,7 @@ class LanceIndex:
                 else:
                     table.add(batch)
                 count += batch.num_rows
-                tell(count, max(of, count))
+                progress(count, max(of, count))
             if table is not None and count >= self._partition_from:
                 from lancedb.index import IvfFlat  # noqa: PLC0415 - see above
 
@@ -98,7 +98,7 @@ class LanceIndex:
         return self._sum(name)
 
     def search(self, held: Indexed, condition: str, asked: Sequence[float], *, limit: int, exact: bool) -> list[Found]:
-        """The rows that fit a condition and are nearest, best first; ``exact`` looks at every one.
+        """Return the rows that fit a condition and are nearest, best first; ``exact`` looks at every one.
 
         Raises ``IndexLost`` if the table is gone or is not, byte for byte, what was written.
         """
@@ -111,8 +111,8 @@ class LanceIndex:
         except ERRORS as error:
             raise IndexLost(f"the index in {self.folder!r} cannot be read: {error}") from error
 
-    def partitioned(self, rows: int) -> bool:
-        """Whether a table of so many rows is cut into parts: then a search may miss some."""
+    def is_partitioned(self, rows: int) -> bool:
+        """Return whether a table of so many rows is cut into parts: then a search may miss some."""
         return rows >= self._partition_from
 
     def drop(self, *names: str) -> None:
@@ -124,7 +124,7 @@ class LanceIndex:
                 shutil.rmtree(self._path(name))
 
     def names(self) -> list[str]:
-        """The tables that are there, whole or not."""
+        """Return the tables that are there, whole or not."""
         found = glob.glob(os.path.join(glob.escape(self.folder), f"{PREFIX}*{SUFFIX}"))
         return sorted(os.path.basename(path).removesuffix(SUFFIX) for path in found)
 
@@ -164,7 +164,7 @@ class LanceIndex:
         return os.path.join(self.folder, name + SUFFIX)
 
     def _sum(self, name: str) -> int:
-        """The sum of all bytes of a table, and of the names of its files."""
+        """Return the sum of all bytes of a table, and of the names of its files."""
         total, found = 0, glob.glob("**", root_dir=self._path(name), recursive=True)
         for path in sorted(found):
             full = os.path.join(self._path(name), path)
@@ -176,8 +176,8 @@ class LanceIndex:
         return total
 
 
-def quoted(text: str) -> str:
-    """A text as LanceDB's conditions have it."""
+def quote_text(text: str) -> str:
+    """Quote a text for a condition of LanceDB."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.model.errors import InvalidInput
-from commonplace.stores.lance.index import ERRORS, SUFFIX, needed
+from commonplace.stores.lance.index import ERRORS, SUFFIX, require_library
 
 MEMORIES, SESSIONS = "memories", "sessions"
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -22,23 +22,23 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def tables(folder: str) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """Every row of both tables.  Raises ``InvalidInput`` naming what is missing or cannot be read."""
+    """Return every row of both tables.  Raises ``InvalidInput`` naming what is missing or cannot be read."""
     if not os.path.isdir(folder):
         raise InvalidInput(f"there is no LanceDB store {folder!r}: a folder is expected")
-    needed()
-    there = {name: _named(folder, name) for name in COLUMNS}
+    require_library()
+    there = {name: _find_table(folder, name) for name in COLUMNS}
     if not any(there.values()):
         found = ", ".join(_names(folder)) or "none"
         raise InvalidInput(f"{folder!r} is no store of role memory: no table {MEMORIES!r} or {SESSIONS!r}, but {found}")
     return {name: _rows(folder, table, COLUMNS[name]) if table else () for name, table in there.items()}
 
 
-def _named(folder: str, name: str) -> str | None:
+def _find_table(folder: str, name: str) -> str | None:
     return next((table for table in (name, f"_{name}") if table in _names(folder)), None)
 
 
 def _names(folder: str) -> list[str]:
-    """The tables: asking LanceDB itself would make the folder, if it were not there."""
+    """Return the tables: asking LanceDB itself would make the folder, if it were not there."""
     found = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]
     return sorted(name.removesuffix(SUFFIX) for name in found)
 

@@ -32,7 +32,7 @@ from commonplace.model.errors import StoreBusy, StoreError
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import Filter
 from commonplace.stores import codes
-from commonplace.stores.lance.index import PREFIX, SUFFIX, Found, Indexed, IndexLost, LanceIndex, Row, quoted
+from commonplace.stores.lance.index import PREFIX, SUFFIX, Found, Indexed, IndexLost, LanceIndex, Row, quote_text
 from commonplace.stores.rows import micros
 from commonplace.stores.sql.filters import entry_sql, is_plain
 from commonplace.stores.sql.vectors import embedder
@@ -41,7 +41,7 @@ from commonplace.stores.sqlite.store import SqliteStore
 
 RECORDS = "records.db"
 FOREIGN = ("memories", "_memories", "sessions", "_sessions")  # tables of the public implementation
-TAIL_LEAST = 1_000  # vectors that are looked through without an index; below that there is none
+MIN_TAIL = 1_000  # vectors that are looked through without an index; below that there is none
 TAIL_SHARE = 4  # and a quarter of what is indexed: then each vector is written some five times in all
 PARTITION_FROM = 100_000  # vectors; fewer are compared one by one in less time than a hybrid recall may take
 WIDER = 4  # times as many are asked for, when too few of those that were found will do
@@ -82,7 +82,7 @@ class LanceStore(SqliteStore):
         folder: str,
         *,
         vec: str | None = None,
-        tail_least: int = TAIL_LEAST,
+        tail_least: int = MIN_TAIL,
         partition_from: int = PARTITION_FROM,
     ) -> None:
         """Open the store in that folder, making it if there is none; ``vec`` is that of ``SqliteStore``."""
@@ -110,16 +110,16 @@ class LanceStore(SqliteStore):
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
         """See ``Store``.  The index follows after that; whatever becomes of it, the changes are made."""
         erasing = any(isinstance(change, _ERASING) for change in changes)
-        before = self._gone() if erasing else 0
+        before = self._count_gone() if erasing else 0
         outcomes = super().apply(changes)
-        if erasing and any(_is_wanted(change) for change in changes) and self._gone() > before:
+        if erasing and any(_is_wanted(change) for change in changes) and self._count_gone() > before:
             if not self.withdraw():
                 outcomes = [outcome.replace(erasing=outcome.erasing or bool(outcome.gone)) for outcome in outcomes]
         elif any(isinstance(change, _GROWING) for change in changes):
             self._tend()
         return outcomes
 
-    def rebuild(self, *, tell: ProgressCallback = no_progress) -> int:
+    def rebuild(self, *, progress: ProgressCallback = no_progress) -> int:
         """Write the index anew from the record store; returns how many vectors are in it: 0 if few need none.
 
         Raises ``StoreBusy`` while another process does, ``IndexLost`` if it cannot be written; the old one stays then.
@@ -130,7 +130,9 @@ class LanceStore(SqliteStore):
                 held, rows, newest, mark = embedder(db), *_extent(db)
                 total, rows = 0, rows if held and rows > self._tail_least else 0
                 if held and rows:
-                    total = self._index.write(name, held.dimensions, _rows(db, held.dimensions), of=rows, tell=tell)
+                    total = self._index.write(
+                        name, held.dimensions, _rows(db, held.dimensions), of=rows, progress=progress
+                    )
             with self.writing(durable=False) as db:
                 db.execute("delete from lance_index")
                 if held and rows:
@@ -138,7 +140,7 @@ class LanceStore(SqliteStore):
                     db.execute("insert into lance_index values (?, ?, ?, ?, ?, ?)", row)
                 _note_since(db, mark, newest)
             self._drop_but(name)
-        if self._gone():  # erased while the table was written: it must not stay there
+        if self._count_gone():  # erased while the table was written: it must not stay there
             self.withdraw()
         self.trouble = None
         return rows
@@ -155,10 +157,10 @@ class LanceStore(SqliteStore):
             return False
         return True
 
-    def indexed(self) -> int:
-        """How many vectors the index in use holds; 0: there is none."""
+    def count_indexed(self) -> int:
+        """Return how many vectors the index in use holds; 0: there is none."""
         with self.using() as db:
-            held = _held(db)
+            held = _current_table(db)
         return held.rows if held and held.name not in self._lost else 0
 
     def close(self) -> None:
@@ -182,15 +184,15 @@ class LanceStore(SqliteStore):
                 row = db.first("select name from lance_index")
             self._drop_but(row[0] if row else None)
 
-    def _gone(self) -> int:
-        """How many rows of the index in use are of what is not there any more."""
+    def _count_gone(self) -> int:
+        """Return how many rows of the index in use are of what is not there any more."""
         with self.using() as db:
             return int((db.first("select count(*) from lance_gone") or (0,))[0])
 
     def _tend(self) -> None:
         """Write the index anew when too much has changed; a write that is made is never undone because of it."""
         with self.using() as db:
-            held = _held(db)
+            held = _current_table(db)
             usable = held if held and held.name not in self._lost else None
             table = "lance_tail" if usable else "vector"
             tail = int((db.first(f"select count(*) from {table}") or (0,))[0])
@@ -207,13 +209,13 @@ class LanceStore(SqliteStore):
         self._index.drop(*(other for other in self._index.names() if other != name))
 
     def _near(self, db: SqliteDb, where: Filter, asked: Sequence[float], count: int) -> list[int]:
-        """What may be nearest: from the index what has not changed since, and what has changed by its codes."""
-        held = _held(db)
+        """Return what may be nearest: from the index what has not changed since, and what has changed by its codes."""
+        held = _current_table(db)
         if held is None or held.name in self._lost or not is_plain(where):
             return by_codes(db, where, asked, count)
         changed = frozenset(entry for (entry,) in db.every("select entry from lance_tail"))
         try:
-            found = self._unchanged(db, held, where, asked, count=count, changed=changed)
+            found = self._search_index(db, held, where, asked, count=count, changed=changed)
         except IndexLost:
             self._lost.add(held.name)
             return by_codes(db, where, asked, count)
@@ -222,7 +224,7 @@ class LanceStore(SqliteStore):
         changed_codes = db.codes(where, len(asked), only="e.id in (select entry from lance_tail)")
         return [*found, *codes.best(changed_codes, asked, count)]
 
-    def _unchanged(
+    def _search_index(
         self,
         db: SqliteDb,
         held: Indexed,
@@ -232,36 +234,38 @@ class LanceStore(SqliteStore):
         count: int,
         changed: frozenset[int],
     ) -> list[int]:
-        """The nearest of the index, and all that tie with the last of them; of what has changed none."""
+        """Return the nearest of the index, and all that tie with the last of them; of what has changed none."""
         buckets, _, _ = db.buckets(where)
         if not buckets:
             return []
         condition, wanted = _condition(where, buckets), count + 1
-        exact = not self._index.partitioned(held.rows)
+        exact = not self._index.is_partitioned(held.rows)
         while True:
             rows = self._index.search(held, condition, asked, limit=wanted, exact=exact)
             unchanged = [row for row in rows if row.entry not in changed]
             if len(rows) < wanted:  # all there are, unless parts were passed over
                 if exact:
-                    return _checked(db, where, buckets, unchanged, whole=True)
+                    return _check_found(db, where, buckets, unchanged, whole=True)
                 exact = True
             elif len(unchanged) > count and unchanged[-1].distance > unchanged[count - 1].distance + TIE:
-                return _checked(db, where, buckets, unchanged, whole=False)
+                return _check_found(db, where, buckets, unchanged, whole=False)
             else:
                 wanted *= WIDER
 
 
 def _condition(where: Filter, buckets: Sequence[int]) -> str:
-    """A plain filter as LanceDB has it; see ``filters.entry_sql``."""
+    """Return a plain filter as LanceDB has it; see ``filters.entry_sql``."""
     parts = [f"bucket in ({', '.join(map(str, buckets))})", f"(expires is null or expires > {micros(where.at)})"]
     for column, allowed in {"kind": where.kinds, "category": where.categories}.items():
         if allowed is not None:
-            named = ", ".join(quoted(str(value)) for value in sorted(allowed)) or "null"
+            named = ", ".join(quote_text(str(value)) for value in sorted(allowed)) or "null"
             parts.append(f"({column} in ({named}) or kind is null)")
     return " and ".join(parts)
 
 
-def _checked(db: SqliteDb, where: Filter, buckets: Sequence[int], found: Sequence[Found], *, whole: bool) -> list[int]:
+def _check_found(
+    db: SqliteDb, where: Filter, buckets: Sequence[int], found: Sequence[Found], *, whole: bool
+) -> list[int]:
     """The entries, if the record store has each of them so; ``whole``: and no others.  Else the index is lost."""
     entries = [one.entry for one in found]
     condition, values = entry_sql(db, where)
@@ -276,8 +280,8 @@ def _checked(db: SqliteDb, where: Filter, buckets: Sequence[int], found: Sequenc
     return entries
 
 
-def _held(db: SqliteDb) -> Indexed | None:
-    """The table in use, if it is of the embedder in use."""
+def _current_table(db: SqliteDb) -> Indexed | None:
+    """Return the table in use, if it is of the embedder in use."""
     now = embedder(db)
     if now is None:
         return None
@@ -287,7 +291,7 @@ def _held(db: SqliteDb) -> Indexed | None:
 
 
 def _extent(db: SqliteDb) -> tuple[int, int, int]:
-    """How many vectors there are, the last entry that has one, and the last note of a change."""
+    """Return how many vectors there are, the last entry that has one, and the last note of a change."""
     rows, newest = db.first("select count(*), coalesce(max(entry), 0) from vector") or (0, 0)
     return rows, newest, int((db.first("select coalesce(max(seq), 0) from lance_tail") or (0,))[0])
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from commonplace.model.items import Item
 from commonplace.stores.postgres.dialect import NOTES, PostgresDb, array_text
-from commonplace.stores.rows import CHUNK_FIELDS, FILE, insert_sql, scope_at, unpacked
+from commonplace.stores.rows import CHUNK_FIELDS, FILE, from_json, insert_sql, scope_at
 from commonplace.stores.scoring import CHUNK, CLOSED, RECORD, VERSION
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.events import FLOOR
@@ -59,7 +59,7 @@ _VECTORS = ("embedding", "beside")
 
 def load(db: PostgresDb, given: Sequence[Item], own: str, *, gone: Collection[Item] = ()) -> None:
     """Replace whatever has the same key as one of these items; erase others."""
-    scopes = _cleared(db, given, own, gone)
+    scopes = _clear(db, given, own, gone)
     rows = _rows(db, given, own, scopes)
     [(watched, vector)] = db.every("select row_security_active('entry'), 'vector'::regtype::oid::bigint")
     for table in _COLUMNS:
@@ -83,7 +83,7 @@ def empty(db: PostgresDb) -> None:
 # What makes room
 
 
-def _cleared(db: PostgresDb, given: Sequence[Item], own: str, gone: Collection[Item]) -> dict[str, int]:
+def _clear(db: PostgresDb, given: Sequence[Item], own: str, gone: Collection[Item]) -> dict[str, int]:
     """Erase what goes and what is replaced; the rows of the scopes that are needed."""
     db.run("set local enable_seqscan = off")  # the server still takes the tables for the small ones that they were
     with db.pipeline():  # what needs no answer does not wait for one
@@ -125,7 +125,7 @@ def _path(item: Item) -> str | None:
 
 
 def _rows(db: PostgresDb, given: Sequence[Item], own: str, scopes: dict[str, int]) -> Rows:
-    """Every row of these items."""
+    """Return every row of these items."""
     rows: Rows = {table: [] for table in _COLUMNS}
     numbers = {table: _numbers(db, table, count) for table, count in _counts(given).items()}
     for item in given:
@@ -148,7 +148,7 @@ def _rows(db: PostgresDb, given: Sequence[Item], own: str, scopes: dict[str, int
 
 
 def _counts(given: Sequence[Item]) -> dict[str, int]:
-    """How many rows need a number."""
+    """Return how many rows need a number."""
     records, documents = ([item for item in given if item.sort == sort] for sort in ("record", "document"))
     return {
         "record": len(records),
@@ -166,11 +166,11 @@ def _numbers(db: PostgresDb, table: str, count: int) -> Iterator[int]:
 def _record_rows(rows: Rows, item: Item, scopes: dict[str, int], numbers: dict[str, Iterator[int]]) -> None:
     used, (*earlier, present) = item.data
     scope, number = scopes[present[SCOPE]], next(numbers["record"])
-    rows["record"].append((number, *_stored(present, scope)))
+    rows["record"].append((number, *_to_row(present, scope)))
     _entry_rows(rows, RECORD, number, present, scope * 4 + (RECORD if is_open(present) else CLOSED))
     for version in earlier:
         earlier_row = next(numbers["version"])
-        rows["version"].append((earlier_row, number, *_stored(version, scope)))
+        rows["version"].append((earlier_row, number, *_to_row(version, scope)))
         _entry_rows(rows, VERSION, earlier_row, version, scope * 4 + VERSION)
     if used:
         rows["usage"].append((number, *used))
@@ -187,15 +187,15 @@ def _document_rows(rows: Rows, item: Item, scopes: dict[str, int], numbers: dict
         _entry_rows(rows, CHUNK, number, chunk, scope * 4 + CHUNK)
 
 
-def _stored(version: Sequence[Any], scope: int) -> Row:
+def _to_row(version: Sequence[Any], scope: int) -> Row:
     *columns, _terms, _vector, _beside = version
     columns[SCOPE] = scope
-    parents = dict.fromkeys(unpacked(version[PARENTS]))
-    return (*columns, array_text(unpacked(version[TAGS])), array_text(parents))
+    parents = dict.fromkeys(from_json(version[PARENTS]))
+    return (*columns, array_text(from_json(version[TAGS])), array_text(parents))
 
 
 def _entry_rows(rows: Rows, class_: int, number: int, thing: Sequence[Any], bucket: int) -> None:
-    """What is found: a version, or a chunk."""
+    """Return what is found: a version, or a chunk."""
     *_, terms, data, beside = thing
     words, entry = terms.split(), number * 4 + class_
     of = [number if class_ == one else None for one in (RECORD, VERSION, CHUNK)]

@@ -40,7 +40,7 @@ IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs t
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
 WORK_MEMORY = "64MB"  # a set of found rows that does not fit is stored by pages, and all of their rows are read
-POOL_MOST = 8  # connections of one process
+MAX_CONNECTIONS = 8  # connections of one process
 TENANT = "default"  # the tenant of a store that has no others
 NAME_BYTES = 63  # of a schema: the server cuts off the rest, and two stores would be one
 OWN_OPTIONS = ("schema", "tenant", "clock")  # of an address; the driver refuses what it does not know
@@ -58,20 +58,20 @@ class _TextDumper(StrDumperUnknown):
     """
 
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(_escaped(obj) if "\0" in obj or "\1" in obj else obj)
+        return super().dump(_escape(obj) if "\0" in obj or "\1" in obj else obj)
 
 
 class _TextLoader(TextLoader):
     def load(self, data: Buffer) -> str:
         text = str(data, "utf-8")  # as every connection of ours is set up
-        return _unescaped(text) if "\1" in text else text
+        return _unescape(text) if "\1" in text else text
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\1", "\1\2").replace("\0", "\1\1")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return text.replace("\1\1", "\0").replace("\1\2", "\1")
 
 
@@ -115,7 +115,7 @@ class Connections:
         self.turn = (
             schema if tenant == TENANT else f"{schema}, {tenant}"
         )  #: what writers of this store wait for each other by
-        self.name = _shown(url)
+        self.name = _public_name(url)
         self._url = url
         self._pool: ConnectionPool[PostgresDb] | None = None
         self._pid = os.getpid()
@@ -128,7 +128,7 @@ class Connections:
             db = PostgresDb.connect(self._url, **_ALIKE)
         except psycopg.OperationalError as error:
             raise StoreError(f"the store {self.name!r} cannot be opened: {_first_line(error)}") from error
-        with mapped(self.name), db:
+        with translate_errors(self.name), db:
             db.run(_SEEING)
             yield db
 
@@ -145,8 +145,8 @@ class Connections:
     @contextlib.contextmanager
     def using(self) -> Iterator[PostgresDb]:
         """Borrow a connection; each statement stands for itself."""
-        with mapped(self.name):
-            pool = self._opened()
+        with translate_errors(self.name):
+            pool = self._open()
             db = pool.getconn()
             try:
                 yield db
@@ -181,13 +181,13 @@ class Connections:
 
     @contextlib.contextmanager
     def writing_alone(self, *, durable: bool) -> Iterator[PostgresDb]:
-        """The same, while no other writer of this store writes."""
+        """Open a transaction while no other writer of this store writes."""
         with self.writing(durable=durable) as db:
             db.run("select pg_advisory_xact_lock(hashtextextended(?, 0))", [self.turn])
             yield db
 
     def _commit(self, db: PostgresDb) -> None:
-        """The one moment at which it can be unknown what became of a write."""
+        """Commit: the one moment at which it can be unknown what became of a write."""
         try:
             done = db.execute("commit").statusmessage
         except psycopg.Error as error:
@@ -202,7 +202,7 @@ class Connections:
 
     def renew(self) -> None:
         """Look at the idle connections after one has broken, and open those anew that have broken too."""
-        self._opened().check()
+        self._open().check()
 
     def close(self) -> None:
         """Close what is not lent."""
@@ -213,7 +213,7 @@ class Connections:
         if pool is not None:
             pool.close()
 
-    def _opened(self) -> ConnectionPool[PostgresDb]:
+    def _open(self) -> ConnectionPool[PostgresDb]:
         if self._pid != os.getpid():  # the sockets are the parent's: they are neither used nor closed here
             _inherited.append(self._pool)
             self._pool, self._pid, self._guard = None, os.getpid(), threading.Lock()
@@ -225,7 +225,7 @@ class Connections:
                     kwargs=_ALIKE,
                     configure=self._configure,
                     min_size=0,
-                    max_size=POOL_MOST,
+                    max_size=MAX_CONNECTIONS,
                     timeout=WAIT_SECONDS,
                     reconnect_timeout=WAIT_SECONDS,
                     num_workers=1,
@@ -236,7 +236,7 @@ class Connections:
     def _configure(self, db: PostgresDb) -> None:
         place = db.first("select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
                           " where e.extname = 'vector'")  # fmt: skip
-        path = f"{quoted(self.schema)}, {quoted(place[0] if place else 'public')}"
+        path = f"{quote_name(self.schema)}, {quote_name(place[0] if place else 'public')}"
         db.run(f"set search_path = {path}")
         db.run(_SEEING)
         db.run(f"set lock_timeout = {LOCK_MS}")
@@ -261,13 +261,13 @@ def adapt(db: PostgresDb) -> None:
         db.adapters.register_loader(info.oid, _VectorLoader)
 
 
-def quoted(name: str) -> str:
-    """A name as SQL wants it."""
+def quote_name(name: str) -> str:
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def own_options(url: str) -> tuple[str, dict[str, str]]:
-    """An address as the driver knows it, and what only we know of it (``OWN_OPTIONS``)."""
+    """Return an address as the driver knows it, and what only we know of it (``OWN_OPTIONS``)."""
     address, _, query = url.partition("?")
     parts = [part for part in query.split("&") if part]
     ours = {name: unquote(value) for name, _, value in (part.partition("=") for part in parts) if name in OWN_OPTIONS}
@@ -290,7 +290,7 @@ def _tenant(name: str) -> str:
     return name
 
 
-def _shown(url: str) -> str:
+def _public_name(url: str) -> str:
     """Where the database is, without who asks and by what password."""
     server, _, database = url.partition("://")[2].partition("?")[0].partition("/")
     if server.count("@") > 1 or "@" in database:  # what is taken for the host would hold the rest of a password
@@ -340,7 +340,7 @@ _ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
 
 
 @contextlib.contextmanager
-def mapped(name: str) -> Iterator[None]:
+def translate_errors(name: str) -> Iterator[None]:
     """Translate errors of the driver."""
     try:
         yield

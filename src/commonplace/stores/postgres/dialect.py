@@ -71,21 +71,21 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
 
     def every(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return every row of an answer."""
-        return self.execute(_marked(sql), values).fetchall()
+        return self.execute(_to_driver(sql), values).fetchall()
 
     def first(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """Return the first row of an answer."""
-        return self.execute(_marked(sql), values).fetchone()
+        return self.execute(_to_driver(sql), values).fetchone()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement and return how many rows it changed."""
-        return self.execute(_marked(sql), values).rowcount
+        return self.execute(_to_driver(sql), values).rowcount
 
     def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Execute a statement for each of these rows."""
         if rows:
             with self.cursor() as cursor:
-                cursor.executemany(_marked(sql), rows)
+                cursor.executemany(_to_driver(sql), rows)
 
     def run_unique(self, sql: str, values: Sequence[Any], *, keyed: bool) -> int | None:
         """See ``Db``; the savepoint costs two ways, so only what may be taken gets one."""
@@ -100,12 +100,14 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
         if len(questions) < 2:  # noqa: PLR2004 - a pipeline of one costs more than the question
             return [self.numbers_of(*one) if numbers else self.every(*one) for one in questions]
         with self.pipeline():
-            asked = [self.execute(_marked(sql), given, binary=n in numbers) for n, (sql, given) in enumerate(questions)]
+            asked = [
+                self.execute(_to_driver(sql), given, binary=n in numbers) for n, (sql, given) in enumerate(questions)
+            ]
         return [cursor.fetchall() for cursor in asked]
 
     def numbers_of(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return every row of an answer of numbers, arrays and vectors: in binary, which needs no parsing."""
-        return self.execute(_marked(sql), values, binary=True).fetchall()
+        return self.execute(_to_driver(sql), values, binary=True).fetchall()
 
     # Wording
 
@@ -244,13 +246,13 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
 
 
 @lru_cache(maxsize=1024)
-def _marked(sql: str) -> bytes:
+def _to_driver(sql: str) -> bytes:
     """Replace question marks, which the rules use, by the marks of this driver."""
     return sql.replace("%", "%%").replace("?", "%s").encode()
 
 
 def _entry_values(record: Record | None, terms: Terms, bucket: int) -> list[Any]:
-    """What an entry has of a record or a version; of a chunk without them."""
+    """Return what an entry has of a record or a version; of a chunk without them."""
     known = (micros(record.expires_at), record.kind.value, record.category) if record else (None, None, None)
     return [bucket, len(terms), *known, array_text([*map(indexed_term, terms)])]
 

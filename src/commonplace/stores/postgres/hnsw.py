@@ -2,7 +2,7 @@
 
 The index is one for all scopes.  It is walked from the nearest on until the filter has let enough through (an iterative
 scan), so a filter that keeps little still finds what it keeps; where a scope is a small part of the whole, or the walk
-ends too soon, everything in it is compared instead.  The owner of the tables builds the index: ``PostgresKeeper``.
+ends too soon, everything in it is compared instead.  The owner of the tables builds the index: ``PostgresMaintenance``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 INDEX_FROM = 5_000  # texts: below that comparing all of them is soon done
 STEP = 3  # how many texts are compared in the time of one step of a walk
-DIMENSIONS_MOST = 2000  # of a vector that an index of pgvector holds
-VERSION_LEAST = (0, 8)  # of pgvector: earlier ones do not go on when a filter leaves too little
-EF_SEARCH, SCANNED_MOST = 200, 20_000  # how wide the walk is, and how long
+MAX_DIMENSIONS = 2000  # of a vector that an index of pgvector holds
+MIN_VERSION = (0, 8)  # of pgvector: earlier ones do not go on when a filter leaves too little
+EF_SEARCH, MAX_SCANNED = 200, 20_000  # how wide the walk is, and how long
 M, EF_CONSTRUCTION = 16, 128  # how dense the index is, and how carefully it is built
 
 
@@ -56,7 +56,7 @@ def walk_sql(asked: array[float], buckets: Sequence[int], condition: Sql, wanted
 
 
 _WALKING = {
-    "hnsw.ef_search": str(EF_SEARCH), "hnsw.max_scan_tuples": str(SCANNED_MOST),
+    "hnsw.ef_search": str(EF_SEARCH), "hnsw.max_scan_tuples": str(MAX_SCANNED),
     "hnsw.iterative_scan": "strict_order", "enable_sort": "off",
 }  # fmt: skip
 
@@ -83,7 +83,7 @@ def is_missing(db: PostgresDb, dimensions: int) -> bool:
     )
     [(size, missing, owned, version)] = db.every(sql, [index_name(dimensions)])
     known = tuple(int(part) for part in version.split(".")[:2])
-    return bool(missing and owned and size >= INDEX_FROM and dimensions <= DIMENSIONS_MOST and known >= VERSION_LEAST)
+    return bool(missing and owned and size >= INDEX_FROM and dimensions <= MAX_DIMENSIONS and known >= MIN_VERSION)
 
 
 def build(db: PostgresDb, dimensions: int) -> None:

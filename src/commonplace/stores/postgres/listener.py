@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 
 from commonplace.model.errors import StoreError
-from commonplace.stores.postgres.connection import Connections, mapped, quoted
+from commonplace.stores.postgres.connection import Connections, quote_name, translate_errors
 from commonplace.stores.postgres.dialect import CHANNEL, PostgresDb
 
 
@@ -39,7 +39,7 @@ class EventListener:
             yield lambda: None
             return
         try:
-            db = self._opened()
+            db = self._open()
             yield lambda: self._wait(db, end) if db else time.sleep(max(0.0, end - time.monotonic()))
         finally:
             self._turn.release()
@@ -50,15 +50,15 @@ class EventListener:
             self._drop()
             self._turn.release()
 
-    def _opened(self) -> PostgresDb | None:
+    def _open(self) -> PostgresDb | None:
         """Return the connection; None where it cannot be opened, as when the server takes no more."""
         if self._db is None or self._db.closed:
             self._drop()
             try:
-                with mapped(self._connections.name):
+                with translate_errors(self._connections.name):
                     self._db = self._connections.apart()
                     [(channel,)] = self._db.every(f"select {CHANNEL}")
-                    self._db.execute(f"listen {quoted(channel)}".encode())
+                    self._db.execute(f"listen {quote_name(channel)}".encode())
             except StoreError:  # the caller, who looks at the store, gets the error
                 self._drop()
         return self._db

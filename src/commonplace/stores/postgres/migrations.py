@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from commonplace.model.errors import SchemaTooNew, StoreError
-from commonplace.stores.postgres.connection import TENANT, Connections, quoted
+from commonplace.stores.postgres.connection import TENANT, Connections, quote_name
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.version import PRODUCT
 
@@ -33,7 +33,7 @@ def _bring_up(db: PostgresDb, connections: Connections) -> None:
         db.run("select pg_advisory_xact_lock(?)", [_TURN])
         _make_room(db, schema, connections.name)
         place = db.every("select extnamespace::regnamespace::text from pg_extension where extname = 'vector'")
-        db.run(f"set local search_path = {quoted(schema)}, {place[0][0]}")
+        db.run(f"set local search_path = {quote_name(schema)}, {place[0][0]}")
         if db.first("select 1 where current_schema() = ?", [schema]) is None:  # tables would be made in the next one
             raise StoreError(
                 f"the store {connections.name!r} does not allow it: permission denied for schema {schema!r}"
@@ -45,7 +45,7 @@ def _bring_up(db: PostgresDb, connections: Connections) -> None:
 
 def _keep_apart(db: PostgresDb, connections: Connections) -> None:
     """Enable row-level security when the first tenant comes; refuse a role that bypasses it."""
-    db.run(f"set search_path = {quoted(connections.schema)}")
+    db.run(f"set search_path = {quote_name(connections.schema)}")
     apart = db.first("select 1 from meta where key = 'tenancy'") is not None
     if not apart and connections.tenant == TENANT:
         return
@@ -58,7 +58,7 @@ def _keep_apart(db: PostgresDb, connections: Connections) -> None:
     if not apart:
         with db.transaction():
             for (table,) in db.every(_APART, [connections.schema]):
-                db.run(f"alter table {quoted(table)} enable row level security, force row level security")
+                db.run(f"alter table {quote_name(table)} enable row level security, force row level security")
             _note(db, {"tenancy": "on"})
 
 
@@ -78,7 +78,7 @@ def _make_room(db: PostgresDb, schema: str, name: str) -> None:
             )
         db.run("create extension vector")
     if not db.first("select 1 from pg_namespace where nspname = ?", [schema]):
-        db.run(f"create schema {quoted(schema)}")
+        db.run(f"create schema {quote_name(schema)}")
 
 
 def _number(db: PostgresDb, schema: str, name: str) -> int:
@@ -88,7 +88,7 @@ def _number(db: PostgresDb, schema: str, name: str) -> int:
         return 0
     noted = None
     if "meta" in tables and "entry" in tables:
-        noted = db.first(f"select value from {quoted(schema)}.meta where key = 'schema'")
+        noted = db.first(f"select value from {quote_name(schema)}.meta where key = 'schema'")
     if noted is None or not str(noted[0]).isdecimal():
         raise StoreError(f"the schema {schema!r} of {name!r} holds tables, but not those of a Commonplace store")
     return int(noted[0])
@@ -112,7 +112,7 @@ def _check_encoding(db: PostgresDb, name: str) -> None:
 
 
 def _too_new(db: PostgresDb, schema: str, name: str, found: int) -> SchemaTooNew:
-    writer = db.first(f"select value from {quoted(schema)}.meta where key = 'written_by'")
+    writer = db.first(f"select value from {quote_name(schema)}.meta where key = 'written_by'")
     return SchemaTooNew(
         f"the store {name!r} was written by {writer[0] if writer else 'a later Commonplace'} (schema {found}); "
         f"this is {PRODUCT} (schema {NEWEST}). Nothing was changed."

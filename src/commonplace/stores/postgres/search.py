@@ -131,7 +131,7 @@ def _checked(db: PostgresDb, asked: array[float], found: Sequence[tuple[Any, ...
 
 
 def _compared_sql(db: PostgresDb, where: Filter, asked: array[float], wanted: int, places: Places) -> Sql:
-    """The question for the nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
+    """Return the question for the nearest, exactly, and all that tie with the last; a vector of no length is at 0."""
     condition, values = entry_sql(db, where)
     nearest = (
         "select e.id from entry e join embedding m on m.entry = e.id"
@@ -143,7 +143,7 @@ def _compared_sql(db: PostgresDb, where: Filter, asked: array[float], wanted: in
 
 
 def _cosines(asked: Sequence[float], found: Sequence[tuple[int, Sequence[float]]]) -> list[tuple[int, float]]:
-    """How near each of these is, exactly."""
+    """Return how near each of these is, exactly."""
     long = hypot(*asked)
     return [(entry, cosine(asked, long, theirs)) for entry, theirs in found]
 

@@ -94,7 +94,7 @@ class PostgresStore(SqlStore):
         def make(db: PostgresDb) -> list[Outcome]:
             named = vectors.embedder(db) if any(isinstance(change, AdoptEmbedder) for change in changes) else None
             take_turns(db, changes, self._connections.turn, embedder=named)
-            return [rules.make(db, self._timed(db, self._placed(change))) for change in changes]
+            return [rules.make(db, self._with_server_time(db, self._with_machine(change))) for change in changes]
 
         return self._write(make, durable=durable)
 
@@ -132,17 +132,17 @@ class PostgresStore(SqlStore):
         """Its address, schema and tenant, without any password."""
         return f"{self.path} ({self.turn})"
 
-    def _placed(self, change: Change) -> Change:
+    def _with_machine(self, change: Change) -> Change:
         """Return a change with its folder named for this machine: the same path on another is another folder."""
         return (
             change.replace(folder=self._folder(change.folder)) if isinstance(change, PutFiles | DropFiles) else change
         )
 
     def _time(self, now: datetime) -> datetime | None:
-        """The time by which leases run; None: the database knows."""
+        """Return the time by which leases run; None: the database knows."""
         return now if self._clock == "caller" else None
 
-    def _timed(self, db: PostgresDb, change: Change) -> Change:
+    def _with_server_time(self, db: PostgresDb, change: Change) -> Change:
         """Return a change by the clock that all machines share."""
         if self._clock == "caller" or not isinstance(change, Finish | Fail | Heartbeat):
             return change

@@ -21,12 +21,12 @@ from commonplace.model.ports import StoreProblem
 from commonplace.stores.postgres import bulk_load, hnsw
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.stores.postgres.store import PostgresStore
-from commonplace.stores.rows import FIELDS, unpacked
+from commonplace.stores.rows import FIELDS, from_json
 from commonplace.stores.sql.hashes import accept_altered, every_row, hash_problems
 from commonplace.stores.sql.items import PAGE, items
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
 from commonplace.stores.sqlite import items as sqlite_items
-from commonplace.stores.sqlite.connection import mapped
+from commonplace.stores.sqlite.connection import translate_errors
 from commonplace.stores.sqlite.store import SqliteStore
 from commonplace.stores.sqlite.upkeep import opened_backup, settle
 
@@ -54,7 +54,7 @@ _INVALID = (
 )
 
 
-class PostgresKeeper:
+class PostgresMaintenance:
     """Checks, repairs and backs up one store."""
 
     def __init__(self, store: PostgresStore) -> None:
@@ -63,7 +63,7 @@ class PostgresKeeper:
     def check(self) -> list[StoreProblem]:
         try:
             with self.store.reading() as db:
-                return [*self._index(db), *hash_problems(db), *_vectors(db), *_unindexed(db)]
+                return [*self._index(db), *hash_problems(db), *_vectors(db), *_check_near_index(db)]
         except StoreDamaged as error:
             return [StoreProblem(what=str(error), fixable=False)]
 
@@ -76,7 +76,7 @@ class PostgresKeeper:
                 db.run(f"update entry e set {columns}, length = cardinality(e.terms) {wanted}")
                 done.append(f"{astray} entries of the index were brought in step with what they are of")
             done += _recount(db)
-            for table, row, tags, parents in list(_unlinked(db)):
+            for table, row, tags, parents in list(_misfit_links(db)):
                 db.run(f"update {table} set tagged = ?, derived = ? where row = ?", [tags, parents, row])
                 done.append(f"the tags and parents of a {table} can be asked for again")
             dropped = sum(db.run(f"delete from {table} m {_misfits(db, table)}") for table in ("embedding", "beside"))
@@ -125,7 +125,7 @@ class PostgresKeeper:
     def _index(self, db: PostgresDb) -> Iterator[StoreProblem]:
         for (index,) in db.every(_INVALID, [self.store.schema]):
             yield StoreProblem(what=f"the index {index!r} is not valid", fixable=True)
-        if _count(db, _ASTRAY) or next(_unlinked(db), None):
+        if _count(db, _ASTRAY) or next(_misfit_links(db), None):
             yield StoreProblem(what="what can be searched is not what is stored", fixable=True)
         if _count(db, _MISCOUNTED):
             yield StoreProblem(
@@ -155,7 +155,7 @@ def _vectors(db: PostgresDb) -> Iterator[StoreProblem]:
         yield StoreProblem(what=f"{wrong} vectors are of a wrong length: what is near may not be found", fixable=True)
 
 
-def _unindexed(db: PostgresDb) -> Iterator[StoreProblem]:
+def _check_near_index(db: PostgresDb) -> Iterator[StoreProblem]:
     held = embedder(db)
     if held and hnsw.is_missing(db, held.dimensions):
         yield StoreProblem(what="there are many vectors and no index of what is near: recall takes long", fixable=True)
@@ -166,10 +166,10 @@ def _misfits(db: PostgresDb, table: str) -> str:
     return f"where vector_dims(m.data) <> {held.dimensions if held else 0}"
 
 
-def _unlinked(db: PostgresDb) -> Iterator[tuple[str, int, list[str], list[str]]]:
+def _misfit_links(db: PostgresDb) -> Iterator[tuple[str, int, list[str], list[str]]]:
     """Yield rows whose arrays of tags and parents are not those that they have."""
     for table, row, fields, [tagged, derived] in every_row(db, "tagged", "derived"):
-        tags, parents = unpacked(fields[FIELDS.index("tags")]), unpacked(fields[FIELDS.index("parents")])
+        tags, parents = from_json(fields[FIELDS.index("tags")]), from_json(fields[FIELDS.index("parents")])
         if (tags, list(dict.fromkeys(parents))) != (tagged, derived):
             yield table, row, tags, list(dict.fromkeys(parents))
 
@@ -184,12 +184,12 @@ def _copy(source: Iterator[Item], path: str) -> int:
         for item in source:
             sqlite_items.load(db, [item])
             count += item.sort == "record"
-    with mapped(path):
-        _settled(path)
+    with translate_errors(path):
+        _finish_file(path)
     return count
 
 
-def _settled(path: str) -> None:
+def _finish_file(path: str) -> None:
     """Leave one file, without side files, flushed to the disk."""
     db = apsw.Connection(path)
     try:

@@ -81,9 +81,9 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
         case Load():
             return _load(db, change)
         case Archive():
-            return _each(db, change.where, lambda record: _archived(record, change.at), valid_from=change.at)
+            return _each(db, change.where, lambda record: _archive(record, change.at), valid_from=change.at)
         case Restore():
-            return _each(db, change.where, lambda record: _restored(record, change.at), valid_from=change.at)
+            return _each(db, change.where, lambda record: _restore(record, change.at), valid_from=change.at)
         case Supersede():
             return _supersede(db, change)
         case Require():
@@ -91,7 +91,7 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
         case Delete():
             return _delete(db, change)
         case MarkConsolidated():
-            return _consolidated(db, change)
+            return _mark_consolidated(db, change)
         case Touch():
             return _touch(db, change)
         case Trim():
@@ -189,7 +189,7 @@ def _insert(
     row = stored_row(record, scope, valid_from=valid_from or record.occurred_at or record.created_at)
     number = db.insert_record(record, row, terms, scope=scope, vector=vector)
     if number is None:
-        raise _taken(db, record, scope)
+        raise _key_conflict(db, record, scope)
     return number
 
 
@@ -205,7 +205,7 @@ def _next_version(
     if path != str(record.scope):
         raise Conflict(f"record {record.id!r} lives in {path} and stays there", current=version, holder=record.id)
     if version != record.version - 1:
-        raise _changed(record, version)
+        raise _version_conflict(record, version)
     [(earlier,)] = db.every(_copy_sql(db.columns), [number])
     db.index_version(number, earlier, None, None, scope=scope)
     db.copy_vectors(number * 4, earlier * 4 + VERSION)
@@ -232,9 +232,9 @@ def _replace(db: Db, record: Record, terms: Terms | None, scope: int, *, valid_f
     keyed = record.key is not None and record.archived_at is None and not record.held
     replaced = db.run_unique(sql, [*row, *own.values(), record.id, record.version - 1], keyed=keyed)
     if replaced is None:
-        raise _taken(db, record, scope)
+        raise _key_conflict(db, record, scope)
     if not replaced:
-        raise _changed(record, None)
+        raise _version_conflict(record, None)
 
 
 @lru_cache(maxsize=4)
@@ -242,7 +242,7 @@ def _update_sql(columns: tuple[str, ...]) -> str:
     return f"update record set {', '.join(f'{column} = ?' for column in columns)} where id = ? and version = ?"
 
 
-def _changed(record: Record, version: int | None) -> Conflict:
+def _version_conflict(record: Record, version: int | None) -> Conflict:
     there = "gone" if version is None else f"at version {version}"
     message = f"record {record.id!r} is {there}, not {record.version - 1}: it was changed meanwhile"
     return Conflict(message, current=version, holder=record.id)
@@ -262,7 +262,7 @@ def _free_key(db: Db, record: Record, scope: int) -> None:
         _next_version(db, archived, None, valid_from=end or record.updated_at)
 
 
-def _taken(db: Db, record: Record, scope: int) -> Conflict:
+def _key_conflict(db: Db, record: Record, scope: int) -> Conflict:
     same = db.first("select version from record where id = ?", [record.id])
     if same and record.version == 1:
         return Conflict(f"there is a record {record.id!r} already", current=same[0], holder=record.id)
@@ -307,13 +307,13 @@ def _each(db: Db, where: Filter, changed: Callable[[Record], Record | None], *, 
     return Outcome(records=tuple(_next_version(db, record, None, valid_from=valid_from) for record in after))
 
 
-def _archived(record: Record, at: datetime) -> Record | None:
+def _archive(record: Record, at: datetime) -> Record | None:
     if record.archived_at is not None:
         return None
     return record.replace(archived_at=at, updated_at=at, version=record.version + 1)
 
 
-def _restored(record: Record, at: datetime) -> Record | None:
+def _restore(record: Record, at: datetime) -> Record | None:
     if record.archived_at is None:
         return None
     return record.replace(archived_at=None, superseded_by=None, updated_at=at, version=record.version + 1)
@@ -425,19 +425,19 @@ def _fits(db: Db, where: Filter, limit: int) -> bool:
 def _cap(db: Db, change: Cap) -> Outcome:
     found = frozenset(scope_at(path) for scope in change.below for path, _ in scopes_below(db, scope))
     where = change.where.replace(scopes=change.where.scopes | found) if found else change.where
-    if change.most_bytes is None and _fits(db, where, change.most or 0):
+    if change.max_bytes is None and _fits(db, where, change.max_records or 0):
         return Outcome()
     there = measure(db, where)
-    if change.most is not None and there.count > change.most:
-        message = f"that would make {there.count} entries; the limit is {change.most}"
-        raise CapacityExceeded(message, current=there.count, most=change.most)
-    if change.most_bytes is not None and there.bytes > change.most_bytes:
-        message = f"that would make {there.bytes} bytes; the limit is {change.most_bytes}"
-        raise CapacityExceeded(message, current=there.bytes, most=change.most_bytes)
+    if change.max_records is not None and there.count > change.max_records:
+        message = f"that would make {there.count} entries; the limit is {change.max_records}"
+        raise CapacityExceeded(message, current=there.count, limit=change.max_records)
+    if change.max_bytes is not None and there.bytes > change.max_bytes:
+        message = f"that would make {there.bytes} bytes; the limit is {change.max_bytes}"
+        raise CapacityExceeded(message, current=there.bytes, limit=change.max_bytes)
     return Outcome()
 
 
-def _consolidated(db: Db, change: MarkConsolidated) -> Outcome:
+def _mark_consolidated(db: Db, change: MarkConsolidated) -> Outcome:
     """Set a mark, not a new version: the content is unchanged."""
     marked = []
     for id_ in change.ids:

@@ -10,7 +10,7 @@ from commonplace.model.documents import Chunk, Document
 from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Source
-from commonplace.stores.rows import FILE, insert_sql, micros, moment, packed, scope_at, unpacked
+from commonplace.stores.rows import FILE, from_json, insert_sql, micros, moment, scope_at, to_json
 from commonplace.stores.scoring import CHUNK
 from commonplace.stores.sql import vectors
 from commonplace.stores.sql.filters import documents_sql, rows_limit, scope_row
@@ -28,7 +28,7 @@ _HELD = "select row, digest, created_at from document where scope = ? and kind =
 # Reading
 
 
-def listed(db: Db, where: DocumentFilter, *, limit: int) -> list[Document]:
+def list_documents(db: Db, where: DocumentFilter, *, limit: int) -> list[Document]:
     """Return the documents meant, newest first."""
     condition, values = documents_sql(db, where)
     sql = (
@@ -47,10 +47,10 @@ def chunks(db: Db, where: DocumentFilter, *, limit: int, after: int) -> list[Chu
 
 def _document(row: Sequence[Any]) -> Document:
     path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
-    source = Source(channel=Channel(channel), ref=ref, parents=tuple(unpacked(parents)))
+    source = Source(channel=Channel(channel), ref=ref, parents=tuple(from_json(parents)))
     return Document(
         scope=scope_at(path), kind=KINDS[kind], name=name, digest=digest, content=content,
-        metadata=unpacked(metadata), source=source, trust=TRUSTS[trust], created_at=moment(created),
+        metadata=from_json(metadata), source=source, trust=TRUSTS[trust], created_at=moment(created),
         updated_at=moment(updated),
     )  # fmt: skip
 
@@ -70,8 +70,8 @@ def put(db: Db, change: PutDocument) -> Outcome:
         db.run("delete from document where row = ?", [held[0]])
     source = document.source
     row = [
-        *identity, document.digest, document.content, packed(dict(document.metadata)), source.channel.value,
-        source.ref, packed(source.parents), int(document.trust), held[2] if held else micros(document.created_at),
+        *identity, document.digest, document.content, to_json(dict(document.metadata)), source.channel.value,
+        source.ref, to_json(source.parents), int(document.trust), held[2] if held else micros(document.created_at),
         micros(document.updated_at),
     ]  # fmt: skip
     [(number,)] = db.every(f"{insert_sql('document', ('scope', 'kind', 'name', *DOCUMENT))} returning row", row)
@@ -86,7 +86,7 @@ def append(db: Db, change: AppendChunks) -> Outcome:
     held = db.first(f"{_HELD}{db.for_update}", [scope, document.kind.value, document.name])
     if held is None:
         raise NotFound(f"there is no {document.kind} {document.name!r} that could grow")
-    values = [document.digest, document.content, packed(dict(document.metadata)), micros(document.updated_at)]
+    values = [document.digest, document.content, to_json(dict(document.metadata)), micros(document.updated_at)]
     sql = "update document set digest = ?, content = ?, metadata = ?, updated_at = ? where row = ? and digest = ?"
     if not db.run(sql, [*values, held[0], change.expect_digest]):
         raise Conflict(f"the {document.kind} {document.name!r} was changed meanwhile")

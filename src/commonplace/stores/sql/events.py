@@ -10,7 +10,7 @@ from commonplace.model.changes import Outcome, TrimEvents
 from commonplace.model.events import Event, EventKind
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
-from commonplace.stores.rows import insert_sql, micros, moment, packed, scope_at, unpacked
+from commonplace.stores.rows import from_json, insert_sql, micros, moment, scope_at, to_json
 from commonplace.stores.sql.filters import rows_limit, scope_row, scopes_sql
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def insert(db: Db, events: Collection[Event]) -> Outcome:
     return Outcome()
 
 
-def listed(db: Db, scopes: Collection[Scope], *, after: int, limit: int) -> list[Event]:
+def list_events(db: Db, scopes: Collection[Scope], *, after: int, limit: int) -> list[Event]:
     """Return the events of these scopes after that number."""
     condition, values = scopes_sql(db, scopes, "e.scope")
     sql = f"{_SELECT} where {condition} and e.seq > ? order by e.seq limit ?"
@@ -60,7 +60,7 @@ def trim(db: Db, change: TrimEvents) -> Outcome:
         return Outcome()
     start = floor(db)
     window = f"select seq, at from event where {db.own_events} and seq > ? order by seq limit ?"
-    rows = db.every(window, [start, change.most])
+    rows = db.every(window, [start, change.limit])
     before = micros(change.before)
     end = next((int(seq) for seq, at in reversed(rows) if at < before), None)  # what comes before an old one is old
     if end is None:
@@ -68,7 +68,7 @@ def trim(db: Db, change: TrimEvents) -> Outcome:
     reached = db.erase_events(start, end)
     if reached > start:
         db.note(FLOOR, reached)
-    return Outcome(more=len(rows) == change.most and reached == rows[-1][0])
+    return Outcome(more=len(rows) == change.limit and reached == rows[-1][0])
 
 
 # Rows
@@ -87,7 +87,7 @@ def about(record: Record, what: str | None, at: datetime) -> Event:
 def _row(event: Event) -> tuple[Any, ...]:
     return (
         event.what.value, micros(event.at), event.record, None if event.kind is None else event.kind.value, event.key,
-        event.version, event.previous, packed(list(event.tags)), packed(dict(event.detail)),
+        event.version, event.previous, to_json(list(event.tags)), to_json(dict(event.detail)),
     )  # fmt: skip
 
 
@@ -96,5 +96,5 @@ def _event(row: Sequence[Any]) -> Event:
     return Event(
         seq=seq, what=EventKind(what), at=moment(at), scope=scope_at(path), record=record,
         kind=None if kind is None else Kind(kind), key=key, version=version, previous=previous,
-        tags=tuple(unpacked(tags)), detail=unpacked(detail),
+        tags=tuple(from_json(tags)), detail=from_json(detail),
     )  # fmt: skip

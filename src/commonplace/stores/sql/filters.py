@@ -22,7 +22,7 @@ def rows_limit(limit: int) -> int:
     return limit if limit >= 0 else UNLIMITED
 
 
-def joined(parts: Sequence[Sql]) -> Sql:
+def join_and(parts: Sequence[Sql]) -> Sql:
     """Join conditions with `and`."""
     return " and ".join(sql for sql, _ in parts), [value for _, values in parts for value in values]
 
@@ -61,7 +61,7 @@ def state_sql(alias: str, states: frozenset[State], at: datetime) -> Sql:
 
 @lru_cache(maxsize=64)
 def _state_text(alias: str, states: frozenset[State]) -> tuple[str, int]:
-    """The rule as text, and how many times it needs the moment."""
+    """Return the rule as text, and how many times it needs the moment."""
     open_ = f"{alias}.archived_at is null and {alias}.held = 0"
     rules: dict[State, str] = {
         State.ARCHIVED: f"{alias}.archived_at is not null",
@@ -93,7 +93,7 @@ def filter_sql(db: Db, where: Filter, alias: str) -> Sql:
         parts.append((f"{alias}.consolidated_at is {'not ' if where.consolidated else ''}null", []))
     if where.parents is not None:
         parts.append(db.derived_sql(alias, where.parents, past=past))
-    return joined(parts)
+    return join_and(parts)
 
 
 def documents_sql(db: Db, where: DocumentFilter) -> Sql:
@@ -101,7 +101,7 @@ def documents_sql(db: Db, where: DocumentFilter) -> Sql:
     parts = [scopes_sql(db, where.scopes, "d.scope")]
     choices = {"d.kind": where.kinds, "d.name": where.names}
     parts += [db.among(column, allowed) for column, allowed in choices.items() if allowed is not None]
-    return joined(parts)
+    return join_and(parts)
 
 
 def rows_of(db: Db, where: Filter) -> Sql:
@@ -149,7 +149,7 @@ def entry_sql(db: Db, where: Filter) -> Sql:
             if allowed is not None:
                 sql, values = db.among(f"e.{column}", allowed)
                 parts.append((f"({sql} or e.kind is null)", values))
-        return joined(parts)
+        return join_and(parts)
     condition, values = filter_sql(db, where, "r")
     table, moments = rows_of(db, where)
     entry = "r.row * 4" if table == "record" else "r.entry"

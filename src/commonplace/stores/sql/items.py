@@ -33,14 +33,14 @@ JOB = (
 )  # fmt: skip
 EVENT = ("scope", *events.FIELDS)
 
-TERM_MOST = 500  # bytes: an index of PostgreSQL holds no long ones
+MAX_TERM_BYTES = 500  # bytes: an index of PostgreSQL holds no long ones
 _COUNTED = ("scope", "record", "document", "file", "job", "event")
 
 
 def indexed_term(term: str) -> str:
     """Return a term as the index of PostgreSQL has it: a very long one by its hash."""
     encoded = term.encode()
-    return term if len(encoded) <= TERM_MOST else f"#{sha256(encoded).hexdigest()}"
+    return term if len(encoded) <= MAX_TERM_BYTES else f"#{sha256(encoded).hexdigest()}"
 
 
 def is_open(version: Sequence[Any]) -> bool:
@@ -53,8 +53,8 @@ def is_keyed(version: Sequence[Any]) -> bool:
     return version[KEY] is not None and is_open(version)
 
 
-class SqlMover:
-    """Reads a store as items, and writes items to it: see ``Mover``."""
+class SqlItemCopier:
+    """Reads a store as items, and writes items to it: see ``ItemCopier``."""
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
@@ -164,7 +164,7 @@ def _terms(text: str) -> str:
 
 
 def _vectors(db: Db, entries: Sequence[int]) -> Mapping[int, tuple[bytes | None, bytes | None]]:
-    """The vector of each of these entries, and the coming one."""
+    """Return the vector of each of these entries, and the coming one."""
     questions = [vectors_sql(db, table, entries) for table in (db.vectors, "beside")]
     held, coming = ({entry: bytes(data) for entry, data in rows} for rows in db.every_of(questions, numbers={0, 1}))
     return {entry: (held.get(entry), coming.get(entry)) for entry in entries}

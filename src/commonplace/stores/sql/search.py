@@ -20,21 +20,21 @@ from commonplace.model.values import Value
 from commonplace.stores.rows import Sql, moment, row_records, scope_at, select_list
 from commonplace.stores.scoring import (
     CANDIDATES_EACH,
-    CANDIDATES_LEAST,
     CHUNK,
+    MAX_SPEAKERS,
+    MIN_CANDIDATES,
     RECORD,
-    SPEAKERS_MOST,
     VERSION,
     Postings,
     Scored,
     asked_vector,
     best,
+    build_survey,
     leading,
     likeness,
     matches,
     neighbours,
     score,
-    surveyed,
     totals,
     worths,
 )
@@ -82,7 +82,7 @@ def nearest(db: Db, where: Filter, vector: Vector, *, limit: int) -> list[Match]
 
 def candidates_wanted(limit: int) -> int:
     """Return how many candidates are compared exactly for so many answers."""
-    return max(CANDIDATES_LEAST, CANDIDATES_EACH * limit)
+    return max(MIN_CANDIDATES, CANDIDATES_EACH * limit)
 
 
 def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
@@ -100,7 +100,7 @@ def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit:
         held = dict(vectors) | {entry: data for entry, data in found.vectors.items() if entry in seen}
         size = len(found.asked)
         similar, together = likeness(found.asked, held, lambda entry: db.numbers(held[entry], size), before)
-    return surveyed(
+    return build_survey(
         seen, words, rarities, similar=similar, together=together, records=_records(chain(*rows)),
         chunks=_chunks(db, seen),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def speakers(db: Db, scopes: Collection[Scope]) -> list[str]:
             " select (select min(c.speaker) from chunk c where c.scope = ? and c.speaker > name.name) from name"
             " where name.name is not null) select name from name where name is not null limit ?"
         )
-        found.update(name for (name,) in db.every(sql, [scope, scope, SPEAKERS_MOST]))
+        found.update(name for (name,) in db.every(sql, [scope, scope, MAX_SPEAKERS]))
     return sorted(found)
 
 
@@ -136,7 +136,7 @@ def vectors_sql(db: Db, table: str, entries: Collection[int]) -> Sql:
 
 
 def _records_sql(db: Db, entries: Collection[int]) -> list[Sql]:
-    """The questions for the records and earlier versions among these entries: one, two or none."""
+    """Return the questions for the records and earlier versions among these entries: one, two or none."""
     questions = []
     for table, key, class_ in (("record", "row", RECORD), ("version", "record", VERSION)):
         if rows := [entry // 4 for entry in entries if entry % 4 == class_]:
@@ -155,7 +155,7 @@ def _records(rows: Iterable[tuple[Any, ...]]) -> dict[int, Record]:
 
 
 def _chunks(db: Db, entries: Collection[int]) -> dict[int, Chunk]:
-    """The chunks among these entries."""
+    """Return the chunks among these entries."""
     rows = [entry // 4 for entry in entries if entry % 4 == CHUNK]
     condition, numbers = db.among("c.row", rows)
     found = db.every(f"{SELECT_CHUNK} where {condition}", numbers) if rows else []
@@ -172,7 +172,7 @@ def chunk_at(row: Sequence[Any]) -> Chunk:
 
 
 def _around(db: Db, entries: Iterable[int]) -> dict[int, int | None]:
-    """Every chunk beside these, and these, each with the one before it if that is among them."""
+    """Return every chunk beside these, and these, each with the one before it if that is among them."""
     rows = [entry // 4 for entry in entries if entry % 4 == CHUNK]
     condition, numbers = db.among("c.row", rows)
     sql = (

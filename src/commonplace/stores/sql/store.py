@@ -94,7 +94,7 @@ class SqlStore(ABC):
     def documents(self, where: DocumentFilter, *, limit: int) -> list[Document]:
         from commonplace.stores.sql import documents  # noqa: PLC0415 - no recall asks for them
 
-        return self._ask(lambda db: documents.listed(db, where, limit=limit))
+        return self._ask(lambda db: documents.list_documents(db, where, limit=limit))
 
     def chunks(self, where: DocumentFilter, *, limit: int, after: int = -1) -> list[Chunk]:
         from commonplace.stores.sql import documents  # noqa: PLC0415 - no recall asks for them
@@ -125,7 +125,7 @@ class SqlStore(ABC):
     def events(self, scopes: Collection[Scope], *, after: int = 0, limit: int) -> list[Event]:
         from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for them
 
-        return self._ask(lambda db: events.listed(db, scopes, after=after, limit=limit))
+        return self._ask(lambda db: events.list_events(db, scopes, after=after, limit=limit))
 
     def events_floor(self) -> int:
         from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for it
@@ -152,11 +152,11 @@ class SqlStore(ABC):
         return self._ask(lambda db: jobs.states(db, scopes, self._time(now)))
 
     def _folder(self, folder: str) -> str:
-        """The name under which the store knows a folder."""
+        """Return the name under which the store knows a folder."""
         return folder
 
     def _time(self, now: datetime) -> datetime | None:
-        """The time by which leases run; None: the database knows."""
+        """Return the time by which leases run; None: the database knows."""
         return now
 
 

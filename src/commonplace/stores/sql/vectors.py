@@ -138,7 +138,7 @@ def set_vectors(db: Db, change: SetVectors) -> Outcome:
 
 
 def _lacks(db: Db, identity: EmbedderIdentity) -> str:
-    """A condition on entries under the alias `e`; what has no words is not searched."""
+    """Return a condition on entries under the alias `e`; what has no words is not searched."""
     if identity == (embedder(db) or identity):
         return f"e.length > 0 and not exists (select 1 from {db.vectors} m where m.entry = e.id)"
     if identity == embedder(db, COMING):
@@ -147,14 +147,14 @@ def _lacks(db: Db, identity: EmbedderIdentity) -> str:
 
 
 def _ref(entry: int, text: str) -> str:
-    """An entry and its text: numbers are used again, and only the same text has the same vector."""
+    """Return an entry and its text: numbers are used again, and only the same text has the same vector."""
     from hashlib import sha256  # noqa: PLC0415 - recall must start without
 
     return f"{entry}:{sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _entries(db: Db, refs: Mapping[str, Any]) -> dict[str, int]:
-    """The entries whose text is still what it was when they were listed."""
+    """Return the entries whose text is still what it was when they were listed."""
     numbers = [int(number) for number in (ref.partition(":")[0] for ref in refs) if number.isdecimal()]
     condition, values = db.among("e.id", numbers)
     rows = db.every(f"select e.id, {_TEXT} from entry e where {condition}", values)

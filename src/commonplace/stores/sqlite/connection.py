@@ -31,7 +31,7 @@ Writing: TypeAlias = Callable[..., contextlib.AbstractContextManager[SqliteDb]]
 
 APPLICATION_ID = 0x436F6D6D  # "Comm"
 WAIT_SECONDS = 30.0  # how long a writer waits for its turn
-TURNS_MOST = 64  # writes in one transaction: other processes wait as long as it takes
+MAX_SHARED_WRITES = 64  # writes in one transaction: other processes wait as long as it takes
 POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
 FORK_SECONDS = 5.0  # how long a fork waits for other threads to give their connections back
 CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
@@ -53,7 +53,7 @@ class Pool:
         _pools.add(self)
 
     @contextlib.contextmanager
-    def lent(self, opened: Callable[[], SqliteDb]) -> Iterator[SqliteDb]:
+    def lend(self, opened: Callable[[], SqliteDb]) -> Iterator[SqliteDb]:
         """Lend a connection: an idle one, or a new one."""
         with self._guard:
             if self._torn:
@@ -130,7 +130,7 @@ class WriterLock:
         self._pid = os.getpid()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold the lock for one transaction; never across a call to a model."""
         deadline = time.monotonic() + WAIT_SECONDS
         self._own()
@@ -152,8 +152,8 @@ class WriterLock:
         with contextlib.suppress(OSError):  # the write is made: a mark that falls behind must not say otherwise
             os.pwrite(self._open(), f"{store} {number:020d}\n".encode(), 0)
 
-    def marked(self) -> tuple[str, int] | None:
-        """The store and the number that were last noted."""
+    def read_mark(self) -> tuple[str, int] | None:
+        """Return the store and the number that were last noted."""
         try:
             text = os.pread(self._open(), 100, 0).decode("ascii", "replace").split()
         except OSError:
@@ -170,7 +170,7 @@ class WriterLock:
     def _open(self) -> int:
         self._own()
         if self._descriptor is None:
-            with mapped(self.path):
+            with translate_errors(self.path):
                 self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return self._descriptor
 
@@ -286,7 +286,7 @@ class GroupCommit:
     def _lead(self, writing: Writing) -> None:
         """Make what waits; the caller's own is the first of it."""
         with self._guard:
-            turns, self._waiting = self._waiting[:TURNS_MOST], self._waiting[TURNS_MOST:]
+            turns, self._waiting = self._waiting[:MAX_SHARED_WRITES], self._waiting[MAX_SHARED_WRITES:]
         try:
             with writing(durable=any(turn.durable for turn in turns)) as db:
                 for turn in turns:
@@ -321,7 +321,7 @@ _ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
 
 
 @contextlib.contextmanager
-def mapped(path: str) -> Iterator[None]:
+def translate_errors(path: str) -> Iterator[None]:
     """Translate errors of the driver."""
     try:
         yield
@@ -338,7 +338,7 @@ def prepare(db: SqliteDb, path: str, scripts: list[str], *, fills: Mapping[int, 
     What a script cannot work out itself is filled in after it, by its number.  The caller holds the writer lock, so of
     two processes that migrate one waits.
     """
-    with mapped(path):
+    with translate_errors(path):
         version = int(db.pragma("user_version"))
         if version == 0 and not db.execute("select 1 from sqlite_schema").fetchone():
             db.execute("pragma page_size = 8192")  # a vector of 256 floats then wastes little of a page

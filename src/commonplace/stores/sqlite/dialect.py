@@ -18,7 +18,7 @@ import apsw
 
 from commonplace.model.errors import StoreDamaged, StoreError
 from commonplace.stores import codes
-from commonplace.stores.rows import CHUNK_FIELDS, SHARED_COLUMNS, Sql, insert_sql, packed
+from commonplace.stores.rows import CHUNK_FIELDS, SHARED_COLUMNS, Sql, insert_sql, to_json
 from commonplace.stores.scoring import asked_vector, best, classes, cosine, likeness
 from commonplace.stores.sql.filters import entry_sql
 from commonplace.stores.sql.search import Candidates, candidates_wanted, vectors_sql
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from commonplace.stores.scoring import Postings
 
 BUSY_MS = 10_000  # how long the database waits for its own lock
-MARKS_MOST = 500  # a statement has 32,766 places, and a long one takes longer to parse than a list to look through
+MAX_PARAMETERS = 500  # a statement has 32,766 places, and a long one takes longer to parse than a list to look through
 FLOAT_BYTES = 4
 SINGLE_PRECISION = 1e-4  # more than sqlite-vec's cosine, made of small floats, can be wrong
 
@@ -166,9 +166,9 @@ class SqliteDb(apsw.Connection):
         if len(values) == 1:
             return f"{column} in (?)", values
         values.sort()
-        if len(values) <= MARKS_MOST:
+        if len(values) <= MAX_PARAMETERS:
             return f"{column} in ({', '.join('?' * len(values))})", values
-        return f"{column} in (select value from json_each(?))", [packed(values)]
+        return f"{column} in (select value from json_each(?))", [to_json(values)]
 
     def tagged_sql(self, alias: str, tags: Collection[str], *, past: bool) -> Sql:
         """See ``Db``; an earlier version's tags are in its own row only."""
@@ -239,7 +239,7 @@ class SqliteDb(apsw.Connection):
         return unpack(f"{dimensions}f", data)
 
     def save_vector(self, entry: int, vector: array[float], *, coming: bool) -> None:
-        self.save_coded(entry, vector.tobytes(), codes.stamped(entry, vector), coming=coming)
+        self.save_coded(entry, vector.tobytes(), codes.code_for_entry(entry, vector), coming=coming)
 
     def save_coded(self, entry: int, data: bytes, code: bytes, *, coming: bool) -> None:
         """Give an entry a vector, as bytes, and its code."""
@@ -257,7 +257,7 @@ class SqliteDb(apsw.Connection):
             ("select data, code from beside where entry = ?", True),
         ):
             for data, code in self.every(sql, (entry,)):
-                self.save_coded(to, data, codes.restamped(to, code), coming=coming)
+                self.save_coded(to, data, codes.change_entry(to, code), coming=coming)
 
     def switch_vectors(self) -> None:
         self.execute("delete from code")
@@ -321,15 +321,15 @@ class SqliteDb(apsw.Connection):
         """See ``Db``; with sqlite-vec sooner, and the same."""
         entries = self._near(self, where, asked, candidates_wanted(limit))
         if self.has_vec and len(entries) > limit:
-            entries = self._narrowed(asked, entries, limit)
+            entries = self._narrow(asked, entries, limit)
         rows = self.every(*vectors_sql(self, "vector", entries))
         if len(rows) != len(entries):
             raise StoreDamaged("vectors are missing or damaged; run `commonplace doctor`")
         ours, long, size = tuple(asked), hypot(*asked), len(asked)
         return [(entry, cosine(ours, long, self.numbers(data, size))) for entry, data in rows]
 
-    def _narrowed(self, asked: array[float], entries: Sequence[int], limit: int) -> list[int]:
-        """The nearest of these, and all that sqlite-vec's small floats cannot tell from the last of them."""
+    def _narrow(self, asked: array[float], entries: Sequence[int], limit: int) -> list[int]:
+        """Return the nearest of these, and all that sqlite-vec's small floats cannot tell from the last of them."""
         condition, numbers = self.among("entry", entries)
         distance = "coalesce(vec_distance_cosine(data, ?), 1.0)"
         sql = f"select {distance} as far, entry from vector where {condition} order by far"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from commonplace.model.items import Item
-from commonplace.stores.rows import FILE, insert_sql, scope_at, unpacked
+from commonplace.stores.rows import FILE, from_json, insert_sql, scope_at
 from commonplace.stores.scoring import CHUNK, VERSION
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.events import FLOOR
@@ -76,20 +76,20 @@ def _load_record(db: SqliteDb, used: tuple[Any, ...], versions: Sequence[tuple[A
     if is_keyed(present):  # another record that holds the key has lost it, and is loaded in turn
         holder = "scope = ? and kind = ? and key = ? and archived_at is null and held = 0"
         db.run(f"delete from record where {holder}", (scope, present[KIND], present[KEY]))
-    [(number,)] = db.every(f"{insert_sql('record', db.columns)} returning row", _stored(present, scope))
+    [(number,)] = db.every(f"{insert_sql('record', db.columns)} returning row", _to_row(present, scope))
     _load_vectors(db, number * 4, *present[-2:])
-    db.run_each("insert into tag values (?, ?)", [(number, tag) for tag in unpacked(present[TAGS])])
-    parents = dict.fromkeys(unpacked(present[PARENTS]))
+    db.run_each("insert into tag values (?, ?)", [(number, tag) for tag in from_json(present[TAGS])])
+    parents = dict.fromkeys(from_json(present[PARENTS]))
     db.run_each("insert into parent values (?, ?)", [(number, parent) for parent in parents])
     insert = f"{insert_sql('version', ('record', *db.columns))} returning row"
     for version in earlier:
-        [(row,)] = db.every(insert, (number, *_stored(version, scope)))
+        [(row,)] = db.every(insert, (number, *_to_row(version, scope)))
         _load_vectors(db, row * 4 + VERSION, *version[-2:])
     if used:
         db.run("insert into usage values (?, ?, ?)", (number, *used))
 
 
-def _stored(version: Sequence[Any], scope: int) -> tuple[Any, ...]:
+def _to_row(version: Sequence[Any], scope: int) -> tuple[Any, ...]:
     *columns, terms, _vector, _coming = version
     columns[SCOPE] = scope
     return (*columns, terms, len(terms.split()))

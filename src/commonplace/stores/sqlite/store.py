@@ -27,8 +27,8 @@ from commonplace.stores.sqlite.connection import (
     GroupCommit,
     Pool,
     WriterLock,
-    mapped,
     prepare,
+    translate_errors,
 )
 from commonplace.stores.sqlite.dialect import BUSY_MS, SqliteDb
 from commonplace.version import PRODUCT
@@ -82,7 +82,7 @@ class SqliteStore(SqlStore):
             with self.writing(durable=durable) as db:
                 outcomes, erased = _make(db, changes)
         else:
-            with mapped(self.path):
+            with translate_errors(self.path):
                 outcomes, erased = self._commits.run(self.writing, lambda db: _make(db, changes), durable=durable)
         if any(erased) and not self._try_scrub():
             outcomes = [outcome.replace(erasing=was) for outcome, was in zip(outcomes, erased, strict=True)]
@@ -107,7 +107,7 @@ class SqliteStore(SqlStore):
             return True
         from commonplace.stores.sqlite.upkeep import wipe  # noqa: PLC0415 - only erasing needs it
 
-        with self.using() as db, self._lock.held():
+        with self.using() as db, self._lock.hold():
             db.set_busy_timeout(int(CHECKPOINT_SECONDS * 1000))
             try:
                 row = db.first("pragma wal_checkpoint(truncate)")
@@ -134,14 +134,14 @@ class SqliteStore(SqlStore):
         paths = [self.path + side for side in ("", "-wal", "-shm")]
         return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
-    def marked(self) -> tuple[str, int] | None:
+    def read_mark(self) -> tuple[str, int] | None:
         """Return the store's name and the number of the last durable write, as noted beside the database."""
-        return self._lock.marked() if self._lock else None
+        return self._lock.read_mark() if self._lock else None
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def exclude_writers(self) -> Iterator[None]:
         """Keep every writer out; for upkeep."""
-        with self._lock.held() if self._lock else self._private:
+        with self._lock.hold() if self._lock else self._private:
             yield
 
     def reopen(self) -> None:
@@ -161,7 +161,7 @@ class SqliteStore(SqlStore):
     def using(self) -> Iterator[SqliteDb]:
         """Borrow a connection; errors of the driver are translated."""
         waiting = self._private if self._lock is None else contextlib.nullcontext()
-        with waiting, mapped(self.path), self._pool.lent(self._open) as db:
+        with waiting, translate_errors(self.path), self._pool.lend(self._open) as db:
             yield db
 
     @contextlib.contextmanager
@@ -178,7 +178,7 @@ class SqliteStore(SqlStore):
                 with db.writing(durable=durable):
                     yield db
                 return
-            with self._lock.held():
+            with self._lock.hold():
                 with db.writing(durable=durable):
                     yield db
                     number = _count(db) if durable else None
@@ -194,7 +194,7 @@ class SqliteStore(SqlStore):
         db = self._connect()
         try:
             if _identity(db) != (APPLICATION_ID, NEWEST):
-                with self._lock.held() if self._lock else contextlib.nullcontext():
+                with self._lock.hold() if self._lock else contextlib.nullcontext():
                     prepare(db, self.path, _scripts(), fills={3: SqliteDb.encode_vectors}, product=PRODUCT)
         except BaseException:
             db.close()

@@ -19,11 +19,11 @@ from commonplace.model.changes import Load
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.ports import StoreProblem
 from commonplace.model.records import Record
-from commonplace.stores.codes import stamped
+from commonplace.stores.codes import code_for_entry
 from commonplace.stores.rows import row_record, select_list
 from commonplace.stores.sql.hashes import accept_altered, hash_problems
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
-from commonplace.stores.sqlite.connection import APPLICATION_ID, mapped
+from commonplace.stores.sqlite.connection import APPLICATION_ID, translate_errors
 from commonplace.stores.sqlite.dialect import FLOAT_BYTES, SqliteDb
 from commonplace.stores.sqlite.store import SqliteStore
 
@@ -40,7 +40,7 @@ _ENTRIES = """
 """
 
 
-class SqliteKeeper:
+class SqliteMaintenance:
     """Checks, repairs and backs up one store."""
 
     def __init__(self, store: SqliteStore) -> None:
@@ -102,7 +102,7 @@ class SqliteKeeper:
         return count
 
     def restore(self, path: str) -> int:
-        with opened_backup(path) as source, self.store.using() as db, self.store.locked():
+        with opened_backup(path) as source, self.store.using() as db, self.store.exclude_writers():
             with db.backup("main", source, "main") as copying:
                 copying.step(-1)
             count = _count_records(db)
@@ -144,10 +144,10 @@ class SqliteKeeper:
             )
 
     def _mark(self, db: SqliteDb) -> Iterator[StoreProblem]:
-        marked = self.store.marked()
+        mark = self.store.read_mark()
         held = dict(db.every("select key, value from meta where key in ('store', 'sequence')"))
-        if marked and marked[0] == held.get("store") and marked[1] > int(held.get("sequence", 0)):
-            lost = marked[1] - int(held.get("sequence", 0))
+        if mark and mark[0] == held.get("store") and mark[1] > int(held.get("sequence", 0)):
+            lost = mark[1] - int(held.get("sequence", 0))
             yield StoreProblem(what=f"the last {lost} writes are missing: the end of the log was lost", fixable=False)
         if db.first("select 1 from meta where key = 'erasing'"):
             yield StoreProblem(
@@ -158,7 +158,7 @@ class SqliteKeeper:
         for path in self._files():
             if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
                 yield StoreProblem(what=f"others may read {path!r}", fixable=True)
-        kind = _mounted(self.store.path)
+        kind = _file_system(self.store.path)
         if kind in NETWORKED:
             yield StoreProblem(
                 what=f"{self.store.path!r} is on a network file system ({kind}): not safe", fixable=False
@@ -181,7 +181,7 @@ class SqliteKeeper:
         """Copy what can be read into a new file; the damaged one stays beside it."""
         aside = _free(f"{self.store.path}.damaged")
         fresh = SqliteStore(_free(f"{self.store.path}.salvaged"))
-        with self.store.locked():
+        with self.store.exclude_writers():
             saved = 0
             for versions, terms in _readable(self.store.path):
                 fresh.apply([Load(versions=versions, terms=terms)])
@@ -204,7 +204,7 @@ class SqliteKeeper:
 # reader ever looks at those bytes, so they can be overwritten in place.
 
 _INNER, _LEAVES = (2, 5), (10, 13)  # the first byte of a page that holds rows; every other page begins with a 0
-_PAGES_MOST = 2 << 24  # from here on the number of a following page could be taken for that first byte
+_MAX_PAGES = 2 << 24  # from here on the number of a following page could be taken for that first byte
 _ZEROS = bytes(65_536)  # the largest page
 
 
@@ -215,7 +215,7 @@ def wipe(db: apsw.Connection, path: str) -> None:
     then the file is complete, no one else writes, and all other connections forget their copies of its pages.
     """
     size, pages = int(db.pragma("page_size")), int(db.pragma("page_count"))
-    if pages >= _PAGES_MOST:
+    if pages >= _MAX_PAGES:
         return
     file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
@@ -267,14 +267,14 @@ def _pairs(db: SqliteDb) -> Iterator[tuple[int, bytes, bytes | None, int]]:
 
 
 def _fits(entry: int, data: bytes, code: bytes | None, length: int) -> bool:
-    return len(data) == length and code == stamped(entry, array("f", data))
+    return len(data) == length and code == code_for_entry(entry, array("f", data))
 
 
 # Copies
 
 
 def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, ...], ...]]]:
-    """Every record of a damaged database that can still be read, one by one."""
+    """Yield every record of a damaged database that can still be read, one by one."""
     try:
         db = apsw.Connection(path)
         [(most,)] = db.execute("select coalesce(max(row), 0) from record")
@@ -293,7 +293,7 @@ def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, 
 
 def _copy(db: apsw.Connection, path: str) -> int:
     """Copy a database into an empty file, complete and verified."""
-    with mapped(path):
+    with translate_errors(path):
         target = apsw.Connection(path)
         try:
             with target.backup("main", db, "main") as copying:
@@ -313,7 +313,7 @@ def opened_backup(path: str) -> Iterator[apsw.Connection]:
     """Open a backup for reading; refuse a file that is none, or is damaged."""
     if not os.path.isfile(path):
         raise InvalidInput(f"there is no backup {path!r}")
-    with mapped(path):
+    with translate_errors(path):
         db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             if int(db.pragma("application_id")) != APPLICATION_ID:
@@ -336,7 +336,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _free(path: str) -> str:
-    """The path, or the first numbered one that nothing stands at."""
+    """Return the path, or the first numbered one that nothing stands at."""
     number, free = 0, path
     while os.path.exists(free):
         number += 1
@@ -351,8 +351,8 @@ def settle(path: str) -> None:
     os.close(descriptor)
 
 
-def _mounted(path: str) -> str | None:
-    """The kind of file system a path is on, where that can be read."""
+def _file_system(path: str) -> str | None:
+    """Return the kind of file system a path is on, where that can be read."""
     try:
         with open("/proc/mounts", encoding="utf-8") as file:
             mounts = [line.split()[1:3] for line in file]

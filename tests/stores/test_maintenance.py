@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from commonplace.app import keeper_of, open_store
+from commonplace.app import maintenance_of, open_store
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.model.queries import Order
 from household import answers, export, furnish, whole
@@ -33,8 +33,8 @@ def houses(new_place, make):
 def test_a_store_with_everything_in_it_is_healthy(house):
     """Nothing is found, and a repair leaves it as it is."""
     before = whole(house)
-    assert keeper_of(house).check() == []
-    keeper_of(house).repair()
+    assert maintenance_of(house).check() == []
+    maintenance_of(house).repair()
     assert whole(house) == before
 
 
@@ -42,17 +42,17 @@ def test_a_backup_restores_into_either_sort(houses, make, query, tmp_path):
     """What was copied is there again, in the place of whatever was."""
     ours, theirs = houses
     theirs.apply([make.put("something else")])
-    count = keeper_of(ours).backup(str(tmp_path / "copy.db"))
-    assert keeper_of(theirs).restore(str(tmp_path / "copy.db")) == count
+    count = maintenance_of(ours).backup(str(tmp_path / "copy.db"))
+    assert maintenance_of(theirs).restore(str(tmp_path / "copy.db")) == count
     assert whole(theirs) == whole(ours)
     assert export(theirs, make.clock()) == export(ours, make.clock())
     assert answers(theirs, make, query) == answers(ours, make, query)
-    assert keeper_of(theirs).check() == []
+    assert maintenance_of(theirs).check() == []
 
 
 def test_a_backup_is_one_private_file(house, tmp_path):
     """Nothing lies beside it, nobody else reads it, and it can be opened as a store as it is."""
-    keeper_of(house).backup(str(tmp_path / "copy.db"))
+    maintenance_of(house).backup(str(tmp_path / "copy.db"))
     assert os.listdir(tmp_path) == ["copy.db"]
     assert stat.S_IMODE(os.stat(tmp_path / "copy.db").st_mode) == 0o600
     assert whole(open_store(str(tmp_path / "copy.db"))) == whole(house)
@@ -62,9 +62,9 @@ def test_a_backup_overwrites_nothing(house, tmp_path):
     """A file that is there stays, and a folder that is not is said."""
     (tmp_path / "copy.db").write_text("mine")
     with pytest.raises(InvalidInput, match="is there already"):
-        keeper_of(house).backup(str(tmp_path / "copy.db"))
+        maintenance_of(house).backup(str(tmp_path / "copy.db"))
     with pytest.raises(StoreError, match="cannot be written"):
-        keeper_of(house).backup(str(tmp_path / "nowhere" / "copy.db"))
+        maintenance_of(house).backup(str(tmp_path / "nowhere" / "copy.db"))
     assert (tmp_path / "copy.db").read_text() == "mine"
 
 
@@ -80,7 +80,7 @@ def test_a_backup_is_one_state_while_others_write(house, make, tmp_path):
     writer.start()
     try:
         for number in range(5):
-            keeper_of(house).backup(str(tmp_path / f"{number}.db"))
+            maintenance_of(house).backup(str(tmp_path / f"{number}.db"))
     finally:
         over.set()
         writer.join()
@@ -102,5 +102,5 @@ def test_what_is_no_backup_is_refused(house, tmp_path, said):
         (tmp_path / "copy.db").write_bytes(said)
     before = whole(house)
     with pytest.raises((InvalidInput, StoreError), match=r"copy\.db"):
-        keeper_of(house).restore(str(tmp_path / "copy.db"))
+        maintenance_of(house).restore(str(tmp_path / "copy.db"))
     assert whole(house) == before
