@@ -246,7 +246,7 @@ def test_the_tokens_of_a_daemon_are_limited_as_a_whole(place, server):
     worker = place.worker()
     place.run(TICK, ALONE, worker=worker)
     asked = len(server.chats)
-    with pytest.raises(Forbidden, match="the 36 tokens of this daemon are used up"):
+    with pytest.raises(Forbidden, match="the daemon has used its 36 tokens"):
         place.run(TICK, worker=worker)
     assert len(server.chats) == asked
 
@@ -262,7 +262,7 @@ def test_a_run_that_fails_has_used_tokens_too(place, server, event, ends):
         with suppress(ProviderError, Forbidden):
             place.run(event, worker=worker)
     asked = len(server.chats)
-    with pytest.raises(Forbidden, match="the 30 tokens of this daemon are used up"):
+    with pytest.raises(Forbidden, match="the daemon has used its 30 tokens"):
         place.run(event, worker=worker)
     assert len(server.chats) == asked
 
@@ -278,7 +278,7 @@ def test_the_first_signal_lets_the_run_under_way_end_and_drops_what_waits(place)
     place.live(Scripted(TICK, FILE), run=run)
     assert place.said == ["scripted", "Report"]
     assert place.told == [
-        "ends after the run that is under way; once more ends it at once", "what was still waiting is not run: 1",
+        "stopping after the current run; press again to stop at once", "not run, still waiting: 1",
     ]  # fmt: skip
 
 
@@ -294,7 +294,7 @@ def test_the_second_signal_ends_it_at_once(place, server, number):
 
     with pytest.raises(KeyboardInterrupt):
         place.live(Scripted(TICK), run=run)
-    assert place.told[0].startswith("ends after the run that is under way")
+    assert place.told[0].startswith("stopping after the current run")
     assert place.episodes() == []
 
 

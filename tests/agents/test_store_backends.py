@@ -129,7 +129,7 @@ def test_a_change_of_backend_starts_with_what_was_remembered(env, tmp_path, befo
     assert has_store(load(str(file)), env=env)
     with role_memory(load(str(file)), env=env) as held:
         assert held.memory().recall("dark mode")[0].similarity > 0.3
-        assert (len(held.sessions.all()), "1 records of" in held.notes[0]) == (1, True)
+        assert (len(held.sessions.all()), ": 1 record;" in held.notes[0]) == (1, True)
         held.memory().remember("And tea.", kind=Kind.SEMANTIC)
     with role_memory(load(str(file)), env=env) as held:
         assert (len(held.memory().list()), [note for note in held.notes if "copied" in note]) == (2, [])

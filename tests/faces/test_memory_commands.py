@@ -230,7 +230,7 @@ def test_two_starts_at_once_learn_once(learning):
     both = [subprocess.Popen([COMMAND, "learn", "--json"], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     told = [json.loads(one.communicate(timeout=60)[0]) for one in both]
     assert [one.returncode for one in both] == [0, 0]
-    assert sum("extracted 1 records" in line for one in told for line in one["lines"]) == 1
+    assert sum("extracted 1 record " in line for one in told for line in one["lines"]) == 1
     assert len(learning.ok("record", "list", "--json").json["records"]) == 1
 
 

@@ -100,7 +100,7 @@ def test_a_flow_whose_agent_fails_fails_with_its_reason(folder, server):
 @rows(
     "arguments, code, said",
     [
-        (["flow.yaml"], 2, "a flow needs something to do: say --prompt TEXT, or --daemon"),
+        (["flow.yaml"], 2, "a flow needs something to do: pass --prompt TEXT, or --daemon"),
         (["flow.yaml", "-i"], 2, "a flow runs with --prompt or --daemon: leave out -i, -a and --resume"),
         (["flow.yaml", "--daemon"], 5, "flow.yaml: spec.agents: have no triggers"),
         (["a.yaml", "--daemon"], 5, "a.yaml: triggers: is missing, so a daemon would wait for ever"),

@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-from commonplace.hosts.registry import Transcript, get_host
+from commonplace.hosts.registry import HostTranscript, get_host
 from commonplace.hosts.transcripts import TranscriptLines
 from commonplace.records.session_lines import Header, read
 from hosts import recorded
@@ -78,7 +78,7 @@ def test_a_transcript_is_never_held_whole(person):
     """Of forty megabytes not even four are in memory at any time."""
     line = {"type": "user", "sessionId": "s1", "cwd": "/x", "message": {"role": "user", "content": "word " * 20_000}}
     path = person.file("long.jsonl", f"{json.dumps(line)}\n" * 400)
-    lines = TranscriptLines(lambda: get_host("claude-code").lines(Transcript(path=str(path))))
+    lines = TranscriptLines(lambda: get_host("claude-code").lines(HostTranscript(path=str(path))))
     tracemalloc.start()
     while lines.read(1024 * 1024):
         pass

@@ -56,7 +56,7 @@ def test_disabled_by_default_and_enabled_by_one_switch(commonplace):
     assert not (FOLDER / "MEMORY.md").exists()
 
     settle("memories:\n  enabled: true\n")
-    assert "extracted 1 records from 1 sessions" in commonplace("learn").lower()
+    assert "extracted 1 record from 1 session" in commonplace("learn").lower()
     assert "pnpm" in (FOLDER / "MEMORY.md").read_text(encoding="utf-8")
 
 

@@ -108,7 +108,7 @@ def test_the_second_signal_ends_a_daemon_at_once(tmp_path):
         assert posted(daemon.port, "Work") == 202
         until(lambda: server.chats)
         daemon.process.send_signal(signal.SIGINT)
-        while "ends after the run that is under way" not in daemon.process.stderr.readline():
+        while "stopping after the current run" not in daemon.process.stderr.readline():
             pass
         daemon.process.send_signal(signal.SIGTERM)
         _, err, code = daemon.ended()

@@ -51,7 +51,7 @@ TRIES = 5  # of an edit while others edit the same file
 _UNITS = ("B", "K", "M", "G")
 
 
-class _File(Value):
+class _MemoryFile(Value):
     """A file as the model knows it, and the record that holds it."""
 
     path: str  #: below ROOT, without a slash before it
@@ -153,16 +153,16 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"Path {path} would escape /memories directory")
         return plain[len(ROOT) + 1 :]
 
-    def _file(self, path: str) -> _File | None:
+    def _file(self, path: str) -> _MemoryFile | None:
         found = find_records(self._memory, [path], limit=1) if path else []
         return next(map(_file_of, found), None)
 
-    def _inside(self, path: str) -> list[_File]:
+    def _inside(self, path: str) -> list[_MemoryFile]:
         """Return the files of a folder and of those in it, by path."""
         files = map(_file_of, find_records(self._memory))
         return sorted((file for file in files if not path or file.path.startswith(f"{path}/")), key=lambda f: f.path)
 
-    def _at(self, path: str) -> list[_File]:
+    def _at(self, path: str) -> list[_MemoryFile]:
         file = self._file(path)
         return [file] if file else self._inside(path)
 
@@ -200,7 +200,7 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         except Conflict:
             raise ToolError(f"The file {path} is being edited by others; nothing was changed") from None
 
-    def _rewrite(self, file: _File, path: str, text: str) -> Put:
+    def _rewrite(self, file: _MemoryFile, path: str, text: str) -> Put:
         """Return the next version of a file; what people have added to it (a pin, tags) stays."""
         new = self._admit(path, text).record
         source, trust = new.source, min(new.trust, file.record.trust)
@@ -213,10 +213,12 @@ class CommonplaceMemoryTool(BetaAbstractMemoryTool):
         return Put(record=record, terms=search_terms(record), expect=file.record.version)
 
 
-def _file_of(record: Record) -> _File:
+def _file_of(record: Record) -> _MemoryFile:
     value: Mapping[str, Json] = record.value if isinstance(record.value, dict) else {}
     core = "" if value.get("blank") else record.content
-    return _File(path=record.key or "", text=f"{value.get('before', '')}{core}{value.get('after', '')}", record=record)
+    return _MemoryFile(
+        path=record.key or "", text=f"{value.get('before', '')}{core}{value.get('after', '')}", record=record
+    )
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -277,7 +279,7 @@ def _insert(text: str, command: Insert) -> str:
     return joined if joined.endswith("\n") else f"{joined}\n"
 
 
-def _tree(shown: str, path: str, files: list[_File]) -> list[str]:
+def _tree(shown: str, path: str, files: list[_MemoryFile]) -> list[str]:
     """A folder's lines: itself, then folders and files by name, two levels deep."""
     sizes: dict[str, int] = {}
     for file in files:

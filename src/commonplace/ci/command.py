@@ -12,12 +12,12 @@ from commonplace.ci.dialect import AgentStep, Pipeline, Step, load
 from commonplace.ci.registry import PipelineRegistry, PipelineSummary, open_registry
 from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import BACKUPS, F, confirm, json_option, plural
+from commonplace.cli.session import BACKUPS, F, confirm, json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.paths import home
 from commonplace.engine.rendering import iso
 from commonplace.model.records import Record
-from commonplace.text.cleaning import one_line
+from commonplace.text.cleaning import one_line, plural
 
 MEMORY_LIMIT = 50
 PENDING = "a reader still holds old bytes of the database; `commonplace doctor --fix` empties them"

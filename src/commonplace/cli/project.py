@@ -12,7 +12,7 @@ import click
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirm, json_option, open_session, plural, scope_option, show_progress
+from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import FOLDER, find
 from commonplace.config.project import ASSISTANT, PROJECT, context
@@ -20,6 +20,7 @@ from commonplace.config.writing import make_project, switch_memory
 from commonplace.files.sync import SyncReport
 from commonplace.model.errors import InvalidInput
 from commonplace.roles import ROLE_MODEL, init_role
+from commonplace.text.cleaning import plural
 
 _scope = click.option("--scope", type=click.Choice([PROJECT, ASSISTANT]), required=True, help="Which memory.")
 

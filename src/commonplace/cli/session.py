@@ -17,6 +17,7 @@ from commonplace.engine.memory import Memory, WriteResult
 from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
+from commonplace.text.cleaning import plural
 from commonplace.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,11 +87,6 @@ class Session:
         """Category, scope and file of a record, for people."""
         path = self.path(record)
         return f"{record.category}, {self.app.where.label(record.scope)}" + (f", {short_path(path)}" if path else "")
-
-
-def plural(count: int, what: str) -> str:
-    """A count with its noun: 1 record, 2 records."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def table_lines(rows: Sequence[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:

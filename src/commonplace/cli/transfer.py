@@ -12,7 +12,7 @@ import click
 
 from commonplace.app import copier_of, machine_name, open_store
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, open_session, plural, scope_option, show_progress
+from commonplace.cli.session import json_option, open_session, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer
@@ -21,6 +21,7 @@ from commonplace.engine.rendering import redaction_notes
 from commonplace.files.user_files import STDIN, read_lines, replacing
 from commonplace.model.errors import Conflict, InvalidInput, StoreError
 from commonplace.model.records import CATEGORIES
+from commonplace.text.cleaning import plural
 from commonplace.wire import encode
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from commonplace.cli.session import (
     confirm,
     json_option,
     open_session,
-    plural,
     show_progress,
     table_lines,
     to_seconds,
@@ -31,6 +30,7 @@ from commonplace.learning import learning_notes, learning_status, learning_statu
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.ports import EmbedderIdentity, StoreProblem, Tally
 from commonplace.model.scopes import Scope
+from commonplace.text.cleaning import plural
 from commonplace.version import PRODUCT
 
 _STORE = "database, full-text index and rows"

@@ -244,11 +244,11 @@ def clean_artifact(
         for one in owned
     ]
     cleaned = {key: value for key, value in metadata.items() if key not in ("owned", "left_out")}
-    cleaned |= ({"owned": placed} if "owned" in metadata else {}) | _left_out(metadata, erasure)
+    cleaned |= ({"owned": placed} if "owned" in metadata else {}) | _drop_metadata(metadata, erasure)
     return join_blocks(kept) if moved else text, cleaned
 
 
-def _left_out(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
+def _drop_metadata(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
     left_out = metadata.get("left_out")
     return {"left_out": {one: what for one, what in left_out.items() if one not in erasure.names}} if left_out else {}
 

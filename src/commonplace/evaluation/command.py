@@ -12,13 +12,14 @@ import click
 
 from commonplace.app import open as open_memory
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, plural, show_progress
+from commonplace.cli.session import json_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.evaluation.datasets import READERS, Corpus, jsonl, longmemeval, sample
 from commonplace.evaluation.measure import Evaluation, Row, evaluate, to_json
 from commonplace.files.user_files import read_text
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import ProgressCallback, no_progress
+from commonplace.text.cleaning import plural
 
 OWN = "regression.jsonl"
 _PLAIN = ("R@10", "NDCG@10")  # what is shown of plain BM25; --json has the rest

@@ -173,7 +173,7 @@ def locomo(text: str, name: str) -> Corpus:
             questions += _locomo_questions(data, {turn.id for turn in turns})
         passages += turns
     asked = tuple(question for question in questions if question.gold)
-    notes = _left_out(len(questions) - len(asked), "without evidence")
+    notes = _note_left_out(len(questions) - len(asked), "without evidence")
     return Corpus(name=name, passages=tuple(passages), questions=asked, notes=notes)
 
 
@@ -242,8 +242,8 @@ def longmemeval(text: str, name: str, *, apart: bool = False) -> Corpus:
         questions.append(question)
     answerable = [question for question in questions if not question.id.endswith(_ABSTENTION)]
     asked = tuple(question for question in answerable if question.gold)
-    notes = _left_out(len(questions) - len(answerable), "that nothing answers")
-    notes += _left_out(len(answerable) - len(asked), "without labelled turns")
+    notes = _note_left_out(len(questions) - len(answerable), "that nothing answers")
+    notes += _note_left_out(len(answerable) - len(asked), "without labelled turns")
     scopes = {question.scope for question in asked}
     kept = tuple(turn for (scope, _), turn in passages.items() if scope in scopes)
     return Corpus(name=name, passages=kept, questions=asked, notes=notes)
@@ -269,7 +269,7 @@ def _longmemeval_turns(data: _LongMemEval, scope: str) -> Iterator[tuple[Passage
 READERS: Mapping[str, Callable[[str, str], Corpus]] = {"jsonl": jsonl, "locomo": locomo, "longmemeval": longmemeval}
 
 
-def _left_out(count: int, which: str) -> tuple[str, ...]:
+def _note_left_out(count: int, which: str) -> tuple[str, ...]:
     if not count:
         return ()
     return (f"{count} question{'s' if count > 1 else ''} {which} {'were' if count > 1 else 'was'} left out",)

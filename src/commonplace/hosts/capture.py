@@ -13,7 +13,7 @@ from typing import Any
 
 from commonplace.app import App, open_app
 from commonplace.config.project import PROJECT, Context, context
-from commonplace.hosts.registry import Host, Transcript
+from commonplace.hosts.registry import Host, HostTranscript
 from commonplace.hosts.transcripts import log_source, transcript_header
 from commonplace.learning import (
     EXTRACT_JOB,
@@ -30,7 +30,7 @@ from commonplace.model.jobs import Job
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.values import Value
-from commonplace.records import Indexed, IndexReport, Trouble, index_logs
+from commonplace.records import Indexed, IndexProblem, IndexReport, index_logs
 
 
 def capture(
@@ -87,7 +87,7 @@ class HistoryReport(Value):
     unassigned: Mapping[str, int] = {}  #: why, and how many: sessions of no project, or of one that is gone
 
     @property
-    def troubles(self) -> tuple[Trouble, ...]:
+    def troubles(self) -> tuple[IndexProblem, ...]:
         """What could not be read, in all projects."""
         return tuple(trouble for report in self.reports.values() for trouble in report.troubles)
 
@@ -102,7 +102,7 @@ def index_history(
 ) -> HistoryReport:
     """Index the history of a host: this project's sessions, or with ``every`` all of them, each in its own project."""
     sorter = _Sorter(app.env)
-    groups: dict[str, list[Transcript]] = {}
+    groups: dict[str, list[HostTranscript]] = {}
     for number, found in enumerate(host.history(app.env), start=1):
         look(number)
         sorter.sort(host, found, groups)
@@ -131,7 +131,7 @@ class _Sorter:
         self.folders: dict[str, str] = {}  # one for each project
         self.unassigned: Counter[str] = Counter()
 
-    def sort(self, host: Host, found: Transcript, groups: dict[str, list[Transcript]]) -> None:
+    def sort(self, host: Host, found: HostTranscript, groups: dict[str, list[HostTranscript]]) -> None:
         """Put one where it belongs."""
         try:
             cwd = found.cwd or transcript_header(host, found).get("cwd")
@@ -148,10 +148,10 @@ class _Sorter:
 
     def _context(self, cwd: str) -> Context | str:
         if cwd not in self._known:
-            self._known[cwd] = self._looked_up(cwd)
+            self._known[cwd] = self._look_up_context(cwd)
         return self._known[cwd]
 
-    def _looked_up(self, cwd: str) -> Context | str:
+    def _look_up_context(self, cwd: str) -> Context | str:
         if not os.path.isdir(cwd):
             return "ran in folders that are gone"
         try:
@@ -164,7 +164,7 @@ class _Sorter:
 
 
 def _index_transcripts(
-    folder: str, app: App, host: Host, found: Sequence[Transcript], progress: ProgressCallback
+    folder: str, app: App, host: Host, found: Sequence[HostTranscript], progress: ProgressCallback
 ) -> IndexReport:
     with open_app(folder, env=app.env, clock=app.clock, embedder=app.embedder) as theirs:
         work = open_workspace(theirs)
@@ -173,7 +173,7 @@ def _index_transcripts(
         return report
 
 
-def _logs(host: Host, found: Sequence[Transcript]) -> Iterator[Any]:
+def _logs(host: Host, found: Sequence[HostTranscript]) -> Iterator[Any]:
     for one in found:
         try:
             yield log_source(host, one)

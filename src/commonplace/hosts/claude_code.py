@@ -18,9 +18,9 @@ from commonplace.hosts.registry import (
     START,
     STOP,
     Host,
+    HostTranscript,
     SettingsPart,
     SettingsPlace,
-    Transcript,
 )
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
@@ -77,16 +77,16 @@ class ClaudeCode(Host):
             return {}
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+    def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """See ``Host``; transcripts of subagents, in folders below, are left out."""
         from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
         projects = os.path.join(self.root(env), "projects")
         for folder in sorted(os.listdir(projects)) if os.path.isdir(projects) else ():
             for path in files(os.path.join(projects, folder), deep=False):
-                yield Transcript(path=path, session=os.path.basename(path).removesuffix(".jsonl"))
+                yield HostTranscript(path=path, session=os.path.basename(path).removesuffix(".jsonl"))
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 

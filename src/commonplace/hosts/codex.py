@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.hosts.claude_code import ClaudeCode
-from commonplace.hosts.registry import SettingsPart, SettingsPlace, Transcript, user_home
+from commonplace.hosts.registry import HostTranscript, SettingsPart, SettingsPlace, user_home
 
 _PUT_THERE = (
     *("<environment_context>", "<user_instructions>", "<permissions", "<turn_aborted>", "<user_shell_command>"),
@@ -77,17 +77,19 @@ class Codex(ClaudeCode):
     FOLDER = ".codex"
     NOTES: Sequence[str] = ("Codex asks once whether its new hooks are trusted; they run after you confirm",)
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+    def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
-        yield from (Transcript(path=path) for path in files(os.path.join(self.root(env), "sessions"), begin="rollout-"))
+        yield from (
+            HostTranscript(path=path) for path in files(os.path.join(self.root(env), "sessions"), begin="rollout-")
+        )
 
-    def is_of(self, found: Transcript, session: str) -> bool:
+    def is_of(self, found: HostTranscript, session: str) -> bool:
         """See ``Host``; the name of the file ends with the session."""
         return found.path.endswith(f"-{session}.jsonl")
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 

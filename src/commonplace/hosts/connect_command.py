@@ -21,6 +21,7 @@ from commonplace.hosts.plugin import write_plugin
 from commonplace.hosts.registry import HOSTS, SettingsPart, SettingsPlace, get_host, user_home
 from commonplace.hosts.settings import FileChange, SettingsEditor
 from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.text.cleaning import plural
 
 SCRIPT = "commonplace"
 USER, PROJECT = "user", "project"
@@ -215,7 +216,7 @@ def _plugin(host: str, folder: str, *, as_json: bool) -> int:
     if as_json:
         print_json({"result": "Wrote the plugin", "folder": where, "files": written})
     else:
-        print_text(f"Wrote {len(written)} files to {short_path(where)}; see its README for how to install it")
+        print_text(f"Wrote {plural(len(written), 'file')} to {short_path(where)}; see its README for how to install it")
     return OK
 
 

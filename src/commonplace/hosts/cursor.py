@@ -19,9 +19,9 @@ from commonplace.hosts.registry import (
     START,
     STOP,
     Host,
+    HostTranscript,
     SettingsPart,
     SettingsPlace,
-    Transcript,
 )
 
 
@@ -42,15 +42,15 @@ class Cursor(Host):
         del name
         return {"additional_context": text} if event in (START, PROMPT) else {}
 
-    def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
+    def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> HostTranscript | None:
         """See ``Host``: what our own hooks took down."""
         from commonplace.hosts.hook_files import transcript_path  # noqa: PLC0415 - a prompt reads no transcript
 
         session = payload.get("conversation_id") or payload.get("session_id")
         path = transcript_path(data.home(env), str(session)) if session else ""
-        return Transcript(path=path, session=str(session)) if os.path.isfile(path) else None
+        return HostTranscript(path=path, session=str(session)) if os.path.isfile(path) else None
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """See ``Host``; it is in our form already."""
         from commonplace.hosts.transcripts import json_lines  # noqa: PLC0415 - see above
 

@@ -18,9 +18,9 @@ from commonplace.hosts.registry import (
     PROMPT,
     START,
     STOP,
+    HostTranscript,
     SettingsPart,
     SettingsPlace,
-    Transcript,
     user_home,
     without_hook_context,
 )
@@ -102,7 +102,7 @@ class Gemini(ClaudeCode):
     NOTES: Sequence[str] = ()
     MILLISECONDS = True
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+    def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
@@ -110,13 +110,13 @@ class Gemini(ClaudeCode):
         for folder in sorted(os.listdir(chats)) if os.path.isdir(chats) else ():
             cwd = _project(os.path.join(chats, folder))
             inside = files(os.path.join(chats, folder, "chats"), begin="session-", deep=False)
-            yield from (Transcript(path=path, cwd=cwd) for path in inside)
+            yield from (HostTranscript(path=path, cwd=cwd) for path in inside)
 
-    def is_of(self, found: Transcript, session: str) -> bool:
+    def is_of(self, found: HostTranscript, session: str) -> bool:
         """See ``Host``; the name of the file ends with the beginning of the session."""
         return found.path.endswith(f"-{session[:8]}.jsonl")
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 

@@ -211,8 +211,8 @@ def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
         return  # "yes, go on" asks memory nothing
     if _is_remote(app):  # a remote embedder may not answer: the hits by words are ready by then
         by_words = Memory(app.store, app.binding, clock=app.clock, secret=app.secret)
-        answer(_format_answer(call, _found(call, app, by_words, query)[0]))
-    block, shown = _found(call, app, app.memory, query)
+        answer(_format_answer(call, _recall(call, app, by_words, query)[0]))
+    block, shown = _recall(call, app, app.memory, query)
     answer(_format_answer(call, block))
     if shown and call.session:
         from commonplace.hosts.hook_files import note_shown  # noqa: PLC0415 - only where something was shown
@@ -226,7 +226,7 @@ def _is_remote(app: App) -> bool:
     return ":" in str(app.where.user_settings["embedder"])
 
 
-def _found(call: HookCall, app: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
+def _recall(call: HookCall, app: App, memory: Memory, query: str) -> tuple[str, list[Hit]]:
     """What a memory knows about a prompt, but this session's own words.
 
     Not by ``App.recall``: edited files are synced at starts and stops, so a prompt waits for no writer.

@@ -18,9 +18,9 @@ from commonplace.hosts.registry import (
     START,
     STOP,
     Host,
+    HostTranscript,
     SettingsPart,
     SettingsPlace,
-    Transcript,
     user_home,
 )
 from commonplace.model.errors import InvalidInput
@@ -120,7 +120,7 @@ class OpenCode(Host):
         del name
         return {"context": text} if event in (START, PROMPT) else {}
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+    def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """See ``Host``; sessions of subagents, which have a parent, are left out."""
         path = _database(env)
         if not os.path.isfile(path):
@@ -131,9 +131,9 @@ class OpenCode(Host):
         except InvalidInput as error:
             raise InvalidInput(f"{path!r} {error}") from error
         for session, cwd, at, count in rows:
-            yield Transcript(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
+            yield HostTranscript(path=path, session=session, cwd=cwd, stamp={"updated": at, "parts": count})
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """See ``Host``; the rows of one message at a time."""
         from commonplace.hosts.transcripts import header, message  # noqa: PLC0415 - a prompt reads no transcript
 

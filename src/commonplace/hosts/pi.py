@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from commonplace.hosts.registry import Host, Transcript, user_home
+from commonplace.hosts.registry import Host, HostTranscript, user_home
 
 
 def _parts(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -40,14 +40,14 @@ class Pi(Host):
     PROGRAM = "pi"
     KEEPS_LOGS = True
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+    def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript
 
         for root in _roots(env):
-            yield from (Transcript(path=path) for path in files(os.path.join(root, "sessions")))
+            yield from (HostTranscript(path=path) for path in files(os.path.join(root, "sessions")))
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """See ``Host``."""
         from commonplace.hosts.transcripts import header, json_lines, message  # noqa: PLC0415 - see above
 

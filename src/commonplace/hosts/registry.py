@@ -39,7 +39,7 @@ _THEIRS = {
 _EVENT_NAMES = {event.replace("-", ""): event for event in EVENTS} | _THEIRS
 
 
-class Transcript(Value):
+class HostTranscript(Value):
     """One transcript that a host keeps."""
 
     path: str  #: the file that it is in
@@ -83,25 +83,25 @@ class Host:
         del event, name, text
         return {}
 
-    def history(self, env: Mapping[str, str]) -> Iterator[Transcript]:
+    def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """Every transcript that it keeps."""
         del env
         return iter(())
 
-    def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> Transcript | None:
+    def transcript(self, payload: Mapping[str, Any], env: Mapping[str, str]) -> HostTranscript | None:
         """The transcript that a hook's payload is about: by its path, else by its session."""
         path, session = payload.get("transcript_path"), payload.get("session_id")
         name = session if isinstance(session, str) else None
         if isinstance(path, str) and os.path.isfile(path):
-            return Transcript(path=path, session=name)
+            return HostTranscript(path=path, session=name)
         found = (one for one in self.history(env) if name and self.is_of(one, name))
         return next((one.replace(session=name) for one in found), None)
 
-    def is_of(self, found: Transcript, session: str) -> bool:
+    def is_of(self, found: HostTranscript, session: str) -> bool:
         """Whether a transcript of the history is that of a session."""
         return found.session == session
 
-    def lines(self, found: Transcript) -> Iterator[Mapping[str, Any]]:
+    def lines(self, found: HostTranscript) -> Iterator[Mapping[str, Any]]:
         """A transcript in our form (docs/reference/sessions.md), line by line; raises ``OSError``."""
         del found
         return iter(())

@@ -221,7 +221,7 @@ def _add_parts(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> 
             raise InvalidInput(f"{file!r} exists already and is not ours; nothing was changed")
         return str(parts[0].value).encode(), []
     if parts[0].kind == "toml":
-        return _toml_filled(file, base, parts), []
+        return _fill_toml(file, base, parts), []
     text = _text(file, base) if base is not None and base.strip() else jsonc.as_text(parts[0].new_file_fields)
     made: list[jsonc.Path] = []
     with _named(file):
@@ -238,7 +238,7 @@ def _remove_parts(file: str, now: bytes, parts: Sequence[SettingsPart], note: Ch
     if parts[0].kind == "text":
         return None if MARK.encode() in now else now
     if parts[0].kind == "toml":
-        return _toml_emptied(file, now, parts, existed=note is None or note.existed)
+        return _empty_toml(file, now, parts, existed=note is None or note.existed)
     text = _text(file, now)
     with _named(file):
         for part in parts:
@@ -292,7 +292,7 @@ def _text(file: str, data: bytes) -> str:
 # TOML
 
 
-def _toml_filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> bytes:
+def _fill_toml(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -> bytes:
     kit, document = _toml(file, base or b"")
     for part in parts:
         *outer, last = part.path
@@ -309,7 +309,7 @@ def _toml_filled(file: str, base: bytes | None, parts: Sequence[SettingsPart]) -
     return str(kit.dumps(document)).encode()
 
 
-def _toml_emptied(file: str, now: bytes, parts: Sequence[SettingsPart], *, existed: bool) -> bytes | None:
+def _empty_toml(file: str, now: bytes, parts: Sequence[SettingsPart], *, existed: bool) -> bytes | None:
     kit, document = _toml(file, now)
     for part in parts:
         *outer, last = part.path

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from commonplace.hosts.registry import Host, Transcript
+from commonplace.hosts.registry import Host, HostTranscript
 from commonplace.records import LINE_BYTES, Log, file_stamp, open_regular_file
 
 BLOCK_BYTES = 1024 * 1024
@@ -63,7 +63,7 @@ def _format_line(line: Mapping[str, Any]) -> str:
     return json.dumps(json.loads(whole))
 
 
-def log_source(host: Host, found: Transcript) -> Log:
+def log_source(host: Host, found: HostTranscript) -> Log:
     """A host's transcript, to be indexed."""
     status = os.stat(found.path)
     return Log(
@@ -73,11 +73,11 @@ def log_source(host: Host, found: Transcript) -> Log:
 
 
 @contextmanager
-def _reading(host: Host, found: Transcript) -> Iterator[TranscriptLines]:
+def _reading(host: Host, found: HostTranscript) -> Iterator[TranscriptLines]:
     yield TranscriptLines(lambda: host.lines(found))
 
 
-def transcript_header(host: Host, found: Transcript) -> Mapping[str, Any]:
+def transcript_header(host: Host, found: HostTranscript) -> Mapping[str, Any]:
     """The header of a transcript: its session, and where it ran."""
     first = next(host.lines(found), {})
     return first if "role" not in first else {}

@@ -20,8 +20,8 @@ from commonplace.intents.entries import (
     Task,
     agent_of,
     agent_scope,
+    make_scope,
     namespace_of,
-    scope_named,
     shared_scope,
     task_of,
 )
@@ -204,7 +204,7 @@ class Access:
 
 def task_scope(id: str) -> Scope:
     """Return the scope of a task's record."""
-    return scope_named(("task", id))
+    return make_scope(("task", id))
 
 
 def policy_scope(namespace: str) -> Scope:

@@ -18,10 +18,10 @@ from commonplace.intents.entries import (
     Caller,
     Entry,
     Ttl,
+    check_namespace,
+    check_tier,
     lifetime,
-    namespace_named,
     one_of,
-    tier_named,
 )
 from commonplace.intents.intents import Intents
 from commonplace.model.errors import Forbidden, InvalidInput, NotFound
@@ -51,7 +51,7 @@ class Template(Value):
 
     def _check(self) -> None:
         if self.tier is not None:
-            tier_named(self.tier)
+            check_tier(self.tier)
         if self.priority is not None:
             one_of(self.priority, PRIORITIES, "a priority")
         if self.sensitivity is not None:
@@ -90,8 +90,8 @@ class Rules(Value):
         return min(fitting, key=lambda one: one.key != key, default=Template(key=key))
 
     def _check(self) -> None:
-        tier_named(self.tier)
-        namespace_named(self.namespace)
+        check_tier(self.tier)
+        check_namespace(self.namespace)
         if "semantic" in self.limits and self.limits["semantic"].max_entries is not None:
             raise InvalidInput("max_entries does not apply to semantic memory, which is never evicted")
 
@@ -139,7 +139,7 @@ class AgentMemory:
     ) -> Entry:
         """Store a value under a key; the value before it becomes an earlier version."""
         template = self.rules.template(key)
-        kind = tier_named(tier or template.tier or self.rules.tier)
+        kind = check_tier(tier or template.tier or self.rules.tier)
         where = self._namespace(namespace, kind)
         limits = self.rules.limits.get(kind, NO_LIMITS)
         return await self._call(
@@ -177,7 +177,7 @@ class AgentMemory:
         asked = {"query": query, "tags": _to_tags(tags), "key": key, "limit": limit}
         where = namespace or self.rules.namespace
         own = await self._call(
-            self._intents.recall, **asked, tier=tier and tier_named(tier), namespace=where, task=task or self.task
+            self._intents.recall, **asked, tier=tier and check_tier(tier), namespace=where, task=task or self.task
         )
         others = await self._recall_handed_over(asked, tier=tier, namespace=namespace)
         return _merge(self._readable(own), others, ranked=bool(query))[:limit]
@@ -187,7 +187,7 @@ class AgentMemory:
         where = namespace or self.rules.namespace
         try:
             found = await self._call(
-                self._intents.get, key, namespace=where, tier=tier and tier_named(tier), task=self.task
+                self._intents.get, key, namespace=where, tier=tier and check_tier(tier), task=self.task
             )
         except NotFound:
             others = await self._recall_handed_over({"key": key, "limit": 1}, tier=tier, namespace=namespace)
@@ -217,7 +217,7 @@ class AgentMemory:
 
     async def _change(self, verb: Callable[..., T], key: str, *, tier: str | None, namespace: str | None) -> T:
         where = namespace or self.rules.namespace
-        return await self._call(verb, key, namespace=where, tier=tier and tier_named(tier), task=self.task)
+        return await self._call(verb, key, namespace=where, tier=tier and check_tier(tier), task=self.task)
 
     async def _call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
         """Call a verb of the engine as this agent, in a thread: the engine is synchronous."""

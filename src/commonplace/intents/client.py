@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
 from commonplace.intents import verbs
-from commonplace.intents.entries import Caller, Entry, Page, Permissions, Policy, Task, scope_named
+from commonplace.intents.entries import Caller, Entry, Page, Permissions, Policy, Task, make_scope
 from commonplace.intents.opening import open_intents
 from commonplace.intents.verbs import IntentAccess
 from commonplace.model.errors import InvalidInput
@@ -63,7 +63,7 @@ def _method(verb: Verb[IntentAccess, P, R]) -> Callable[Concatenate[Any, P], R]:
         backend: Backend = self.backend
         return backend.call(verb, *args, **given)
 
-    return _named_after(verb.function, call)
+    return _copy_name(verb.function, call)
 
 
 def _in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[Any, P], Awaitable[R]]:
@@ -72,10 +72,10 @@ def _in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[A
     async def call(self: Any, /, *args: P.args, **given: P.kwargs) -> R:
         return await asyncio.to_thread(method, self.plain, *args, **given)
 
-    return _named_after(method, call)
+    return _copy_name(method, call)
 
 
-def _named_after(original: Callable[..., Any], call: Callable[P, R]) -> Callable[P, R]:
+def _copy_name(original: Callable[..., Any], call: Callable[P, R]) -> Callable[P, R]:
     """Give a function the name, the documentation and the signature of another."""
     call.__name__ = getattr(original, "__name__", "call").rstrip("_")
     call.__doc__ = original.__doc__
@@ -147,7 +147,7 @@ class Client:
             raise InvalidInput("an api_key is for a server; a local store needs none")
         else:
             if agent is not None:
-                scope_named(("agent", agent))  # raises for what is no name
+                make_scope(("agent", agent))  # raises for what is no name
             engine = open_intents(store, embedder=embedder, capacity=capacity, event_days=event_days, clock=clock)
             self.backend = Local(IntentAccess(intents=engine, caller=Caller(agent=agent)))
         self.memory = Entries(self.backend)

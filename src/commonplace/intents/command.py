@@ -92,7 +92,7 @@ def _ran(work: Coroutine[Any, Any, T]) -> T:
     """Run it to its end; the first Ctrl-C or SIGTERM ends it in order, the second at once."""
     import asyncio  # noqa: PLC0415 - --help and check run nothing
 
-    async def ended_by_sigterm_too() -> T:
+    async def run_until_sigterm() -> T:
         main, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def stop(_number: int, _frame: object) -> None:
@@ -108,7 +108,7 @@ def _ran(work: Coroutine[Any, Any, T]) -> T:
             signal.signal(signal.SIGTERM, before)
 
     try:
-        return asyncio.run(ended_by_sigterm_too())  # which knows Ctrl-C
+        return asyncio.run(run_until_sigterm())  # which knows Ctrl-C
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 

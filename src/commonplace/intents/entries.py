@@ -229,7 +229,7 @@ def _check_fields(
     for name in lists:
         if isinstance(getattr(given, name), Iterator):  # it would be empty when it is kept
             raise InvalidInput(f"{name} should be a list of texts, not {getattr(given, name)!r}")
-        texts_listed(getattr(given, name), name)
+        read_text_list(getattr(given, name), name)
     for name in moments:
         moment = getattr(given, name)
         if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
@@ -238,7 +238,7 @@ def _check_fields(
         raise InvalidInput(f"pinned should be true or false, not {given.pinned!r}")
 
 
-def texts_listed(texts: object, name: str = "tags") -> tuple[str, ...]:
+def read_text_list(texts: object, name: str = "tags") -> tuple[str, ...]:
     """Several texts; a single one would be taken for its letters."""
     listed = texts if isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping) else None
     found = None if listed is None else tuple(listed)
@@ -267,10 +267,10 @@ def agent_scope(agent: str, *, task: str | None = None, namespace: str = DEFAULT
         segments.append(("task", task))
     if namespace != DEFAULT:
         segments.append(("namespace", namespace))
-    return scope_named(*segments)
+    return make_scope(*segments)
 
 
-def scope_named(*segments: tuple[str, str]) -> Scope:
+def make_scope(*segments: tuple[str, str]) -> Scope:
     """A scope of names that callers gave."""
     for kind, name in segments:
         if not isinstance(name, str):
@@ -334,7 +334,7 @@ def _ttl_in(kept: Mapping[str, Json]) -> Ttl:
     return found if isinstance(found, int | float | str) else None
 
 
-def tier_named(name: str) -> str:
+def check_tier(name: str) -> str:
     """A tier, or a sentence that says which there are."""
     return one_of(name, tuple(TIERS), "a tier")
 
@@ -346,7 +346,7 @@ def one_of(value: str, known: Sequence[str], what: str) -> str:
     return value
 
 
-def namespace_named(name: str | None) -> str:
+def check_namespace(name: str | None) -> str:
     """A namespace; a star would make it a beginning of others."""
     if name is None:
         return DEFAULT

@@ -32,14 +32,14 @@ from commonplace.intents.entries import (
     above_zero,
     agent_of,
     agent_scope,
+    check_namespace,
+    check_tier,
     entry_of,
-    namespace_named,
     namespace_of,
+    read_text_list,
     scope_of,
     shared_scope,
     task_of,
-    texts_listed,
-    tier_named,
 )
 from commonplace.intents.retention import Retention
 from commonplace.intents.tasks import TaskManager
@@ -123,7 +123,7 @@ class Intents:
         A value replaces value, tags and ttl; pin, priority and sensitivity stay unless they are given.
         """
         draft = EntryDraft(
-            agent=agent, key=key, value=value, tier=tier, namespace=namespace, tags=texts_listed(tags), ttl=ttl,
+            agent=agent, key=key, value=value, tier=tier, namespace=namespace, tags=read_text_list(tags), ttl=ttl,
             version=version, task=task, intent=intent, pinned=pinned, priority=priority, sensitivity=sensitivity,
             expires_at=expires_at, fresh=fresh, max_entries=max_entries,
         )  # fmt: skip
@@ -147,7 +147,7 @@ class Intents:
         ttl: Ttl = UNSET,
     ) -> Entry:
         """Change what is named of an entry that is at that version; the rest stays, and the version rises."""
-        listed = tags if tags is UNSET else texts_listed(tags)
+        listed = tags if tags is UNSET else read_text_list(tags)
         named = {"value": value, "tags": listed, "pinned": pinned, "priority": priority, "ttl": ttl}
         fields = {name: field for name, field in named.items() if field is not UNSET}
         return entry_of(self._writing.update(caller, self._visible_entry(caller, id), version, fields))
@@ -157,7 +157,7 @@ class Intents:
         task: str | None = None,
     ) -> Entry:  # fmt: skip
         """Let an entry survive every eviction."""
-        held = self._found(caller, agent, key, namespace=namespace, tier=tier, task=task)
+        held = self._find_entries(caller, agent, key, namespace=namespace, tier=tier, task=task)
         return entry_of(self._writing.update(caller, held, None, {"pinned": True}))
 
     def unpin(
@@ -165,7 +165,7 @@ class Intents:
         task: str | None = None,
     ) -> Entry:  # fmt: skip
         """Let an entry be evicted again."""
-        held = self._found(caller, agent, key, namespace=namespace, tier=tier, task=task)
+        held = self._find_entries(caller, agent, key, namespace=namespace, tier=tier, task=task)
         return entry_of(self._writing.update(caller, held, None, {"pinned": False}))
 
     def forget(
@@ -173,7 +173,7 @@ class Intents:
         task: str | None = None,
     ) -> None:  # fmt: skip
         """Erase an entry for good, with its earlier versions."""
-        self._erase(caller, self._found(caller, agent, key, namespace=namespace, tier=tier, task=task))
+        self._erase(caller, self._find_entries(caller, agent, key, namespace=namespace, tier=tier, task=task))
 
     def remove(self, caller: Caller, id: str) -> None:
         """Erase an entry for good, by its id."""
@@ -199,7 +199,7 @@ class Intents:
 
         ``agent`` is whose entry it is; the working memory of a task is found too if those before it kept it.
         """
-        record = self._found(caller, agent, key, namespace=namespace, tier=tier, task=task)
+        record = self._find_entries(caller, agent, key, namespace=namespace, tier=tier, task=task)
         self._touch([record])
         return entry_of(record)
 
@@ -229,7 +229,7 @@ class Intents:
         leaves out what is confidential or restricted: it is for a prompt.
         """
         where = EntryFilter(
-            agent=agent, namespace=namespace, key=key, tier=tier, tags=texts_listed(tags), task=task, query=query
+            agent=agent, namespace=namespace, key=key, tier=tier, tags=read_text_list(tags), task=task, query=query
         )
         wanted = _within(limit)
         scopes = self._scopes(caller, where)
@@ -310,7 +310,7 @@ class Intents:
 
     def permissions(self, caller: Caller, namespace: str) -> Permissions:
         """Return the permissions of a namespace; only its administrators may see them."""
-        found = self._access.permissions(namespace_named(namespace))
+        found = self._access.permissions(check_namespace(namespace))
         if found is None or (caller.agent is not None and not found[0].allows(caller.agent, "read")):
             raise NotFound(f"there is no namespace {namespace!r}")
         if not _administers(caller, found[0]):
@@ -319,7 +319,7 @@ class Intents:
 
     def permit(self, caller: Caller, namespace: str, permissions: Permissions) -> Permissions:
         """Set the permissions of a namespace; a new one is created and administered by the caller."""
-        name = namespace_named(namespace)
+        name = check_namespace(namespace)
         for agent in permissions.allow:
             agent_scope(agent)  # refuses what cannot name an agent
         if caller.agent is not None:
@@ -380,12 +380,12 @@ class Intents:
 
     # How reads are made
 
-    def _found(
+    def _find_entries(
         self, caller: Caller, agent: str, key: str, *, namespace: str | None, tier: str | None, task: str | None
     ) -> Record:
         """Return the nearest entry with a key that the caller may see."""
-        tiers = tuple(TIERS) if tier is None else (tier_named(tier),)
-        where = namespace_named(namespace)
+        tiers = tuple(TIERS) if tier is None else (check_tier(tier),)
+        where = check_namespace(namespace)
         places = self._places(caller, agent, tiers, where, task)
         if not isinstance(key, str):
             raise InvalidInput(f"{key!r} cannot name a key: it is no text")
@@ -430,7 +430,7 @@ class Intents:
     def _scopes(self, caller: Caller, where: EntryFilter, *, access: str = "read") -> list[Scope]:
         """Return the scopes of a filter that the caller may use."""
         if where.tier is not None:
-            tier_named(where.tier)
+            check_tier(where.tier)
         if where.agent is not None:
             agent_scope(where.agent)
         anybody = caller.agent is None and where.agent is None and where.task is None

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
-from commonplace.intents.entries import scope_named
+from commonplace.intents.entries import make_scope
 from commonplace.intents.verbs import IntentAccess
 from commonplace.model.errors import (
     CapacityExceeded,
@@ -48,7 +48,7 @@ class Remote:
         if api_key is not None and not (isinstance(api_key, str) and api_key.isascii() and api_key.isprintable()):
             raise InvalidInput("the api_key is invalid: it holds something else than printable ASCII characters")
         if agent is not None:
-            scope_named(("agent", agent))  # raises for what is no name, or cannot stand in a header
+            make_scope(("agent", agent))  # raises for what is no name, or cannot stand in a header
         self._name = f"{address.scheme}://{address.netloc}"
         self._url = f"{self._name}{address.path.rstrip('/')}/{PATH}"
         self._timeout = timeout

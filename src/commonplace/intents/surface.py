@@ -15,7 +15,7 @@ from commonplace.agents.verb_tools import tools_of
 from commonplace.app import redaction_key_in
 from commonplace.config.paths import home
 from commonplace.intents import verbs
-from commonplace.intents.entries import Caller, agent_scope, namespace_named
+from commonplace.intents.entries import Caller, agent_scope, check_namespace
 from commonplace.intents.opening import open_intents
 from commonplace.intents.verbs import DO_NOT, IntentAccess
 
@@ -30,7 +30,7 @@ INSTRUCTIONS = (
 def intent_surface(agent: str, namespace: str | None) -> Surface:
     """Return the memory tools of an intent agent, in one namespace or in the default one."""
     agent_scope(agent)  # raises for what is no name
-    bound = {"agent_id": agent, "namespace": None if namespace is None else namespace_named(namespace)}
+    bound = {"agent_id": agent, "namespace": None if namespace is None else check_namespace(namespace)}
 
     @contextmanager
     def open_caller() -> Iterator[IntentAccess]:

@@ -86,7 +86,7 @@ class TaskManager:
         agent_scope(agent)
 
         def plan() -> tuple[list[Change], Task]:
-            task, held = self._found(caller, id)
+            task, held = self._find_task(caller, id)
             if task.status != ACTIVE:
                 raise Conflict(f"the task {id!r} is {task.status}")
             former = tuple(name for name in (*task.former, task.assigned) if name != agent)
@@ -103,7 +103,7 @@ class TaskManager:
         one_of(outcome, OUTCOMES, "an outcome")
 
         def plan() -> tuple[list[Change], Task]:
-            task, held = self._found(caller, id)
+            task, held = self._find_task(caller, id)
             if caller.agent not in (None, task.assigned, task.coordinator):
                 raise Forbidden(f"{caller.agent!r} may not end the task {id!r}")
             if task.status not in (ACTIVE, outcome):
@@ -126,7 +126,7 @@ class TaskManager:
 
     def erase(self, caller: Caller, id: str) -> None:
         """Erase a task with its working memory, its archive and its events."""
-        task, _ = self._found(caller, id)
+        task, _ = self._find_task(caller, id)
         if caller.agent not in (None, task.coordinator) and (caller.agent,) != task.agents:
             raise Forbidden(f"{caller.agent!r} may not erase the task {id!r}")
         scopes = [task_scope(id), *(agent_scope(owner, task=id) for owner in task.agents)]
@@ -138,7 +138,7 @@ class TaskManager:
         found = self._access.task(id)
         return found is not None and (caller.agent is None or found[0].is_open_to(caller.agent))
 
-    def _found(self, caller: Caller, id: str) -> tuple[Task, Record]:
+    def _find_task(self, caller: Caller, id: str) -> tuple[Task, Record]:
         found = self._access.task(id)
         if found is None:
             raise NotFound(f"there is no task {id!r}")

@@ -17,7 +17,7 @@ from commonplace.intents.entries import (
     Summary,
     Task,
     Ttl,
-    texts_listed,
+    read_text_list,
 )
 from commonplace.intents.events import EntryEvents, TaskArchive, archive_of, event_of
 from commonplace.intents.intents import Intents
@@ -111,7 +111,7 @@ def store(  # noqa: PLR0917 - the documents of intent memory call it so
         max_entries: The most entries of this agent, tier and namespace.
     """
     draft = EntryDraft(
-        agent=agent_id, key=key, value=value, tier=tier, namespace=namespace, tags=texts_listed(tags), ttl=ttl,
+        agent=agent_id, key=key, value=value, tier=tier, namespace=namespace, tags=read_text_list(tags), ttl=ttl,
         version=version, task=task, intent=intent, pinned=pinned, priority=priority, sensitivity=sensitivity,
         expires_at=expires_at, fresh=fresh, max_entries=max_entries,
     )  # fmt: skip
@@ -245,8 +245,8 @@ def list_(
         offset: Skip this many.
     """
     where = EntryFilter(
-        agent=agent_id, namespace=namespace, key=key, tier=tier, tags=texts_listed(tags), task=task, intent=intent,
-        tags_any=texts_listed(tags_any, "tags_any"), pinned=pinned, updated_after=updated_after,
+        agent=agent_id, namespace=namespace, key=key, tier=tier, tags=read_text_list(tags), task=task, intent=intent,
+        tags_any=read_text_list(tags_any, "tags_any"), pinned=pinned, updated_after=updated_after,
         updated_before=updated_before, query=query,
     )  # fmt: skip
     return access.intents.page(access.caller, where, limit=limit, offset=offset)

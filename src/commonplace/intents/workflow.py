@@ -204,13 +204,13 @@ class _WorkflowRun:
 
     async def _archive(self, *, every: bool = False) -> None:
         """Finish the tasks of phases that have ended, but for those whose working memory others may still read."""
-        over = [name for name in self._open if (every or name in self._ended) and not self._handed_over(name)]
+        over = [name for name in self._open if (every or name in self._ended) and not self._is_read_by_others(name)]
         if over:
             await asyncio.to_thread(self._progress.check)  # else they are another process's
         for name in over:
             await self._runner.finish(self._progress.task(self._workflow.phase(name)), self._open.pop(name))
 
-    def _handed_over(self, name: str) -> bool:
+    def _is_read_by_others(self, name: str) -> bool:
         """Return whether a phase that completed hands over to one that has not, and that may yet run again."""
         phase = self._workflow.phase(name)
         readers = self._workflow.dependents(name) if phase.memory.handoff and self._has_completed(name) else ()

@@ -106,7 +106,7 @@ class Progress:
         """Raise ``Conflict`` if another process has taken the run over."""
         with self._guard:
             if _entry(self._intents, self._workflow, self.run).version != self._held.version:
-                raise self._lost()
+                raise self._lost_error()
 
     def close(self, *, completed: bool) -> None:
         """Release the run; of one that has completed only its tasks remain."""
@@ -152,10 +152,10 @@ class Progress:
             try:
                 self._held, *rest = self._intents.batch(OPERATOR, drafts)
             except Conflict as error:
-                raise self._lost() from error
+                raise self._lost_error() from error
         return rest[0] if rest else self._held
 
-    def _lost(self) -> Conflict:
+    def _lost_error(self) -> Conflict:
         return Conflict(f"the run {self.run!r} was resumed by another process")
 
 

@@ -26,12 +26,12 @@ from commonplace.intents.entries import (
     Ttl,
     agent_of,
     agent_scope,
+    check_namespace,
+    check_tier,
     lifetime,
-    namespace_named,
     one_of,
+    read_text_list,
     scope_of,
-    texts_listed,
-    tier_named,
 )
 from commonplace.intents.retention import Retention
 from commonplace.model.binding import Binding
@@ -127,7 +127,7 @@ class Writing:
         return [claim for _, claim in claims.values()], list(planned.values())
 
     def _plan_draft(self, caller: Caller, draft: EntryDraft, claims: dict[str, tuple[str, Change]]) -> PlannedWrite:
-        tier, namespace = tier_named(draft.tier), namespace_named(draft.namespace)
+        tier, namespace = check_tier(draft.tier), check_namespace(draft.namespace)
         agent = self._access.acting(caller, draft.agent)
         scope_of("working", agent, task=draft.task, namespace=namespace)  # refuses what can name nothing
         task = None
@@ -161,7 +161,7 @@ class Writing:
         expires_at = self._expiry(fields["ttl"], tier) if "ttl" in fields else held.expires_at
         return self._admit_entry(
             held.scope, held.kind, held.key or held.id, fields.get("value", held.value),
-            tags=texts_listed(fields.get("tags", held.tags)), metadata=_metadata(metadata, tier=tier, writer=writer),
+            tags=read_text_list(fields.get("tags", held.tags)), metadata=_metadata(metadata, tier=tier, writer=writer),
             pinned=fields.get("pinned", held.pinned), expires_at=expires_at,
         )  # fmt: skip
 

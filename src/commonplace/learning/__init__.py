@@ -9,7 +9,7 @@ from commonplace.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
-    from commonplace.learning.addresses import ROOT, SCHEME, Addresses, Page, read_page
+    from commonplace.learning.addresses import ROOT, SCHEME, AddressedText, Addresses, read_page
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
     from commonplace.learning.consolidate import consolidate_memory
@@ -35,7 +35,7 @@ COMMANDS = {
 __getattr__ = lazy_names(
     __name__,
     {
-        "addresses": "ROOT SCHEME Addresses Page read_page",
+        "addresses": "ROOT SCHEME Addresses AddressedText read_page",
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS limit_external shown_items",
         "consolidate": "consolidate_memory",
@@ -55,10 +55,10 @@ __all__ = [
     "ITEM_CHARS",
     "ROOT",
     "SCHEME",
+    "AddressedText",
     "Addresses",
     "Execution",
     "Injection",
-    "Page",
     "Workspace",
     "addresses_of",
     "consolidate_memory",

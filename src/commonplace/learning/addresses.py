@@ -47,7 +47,7 @@ class Addresses(Value):
     secret: Callable[[], bytes] = bytes  #: the key of redaction marks
 
 
-class Page(Value):
+class AddressedText(Value):
     """What an address leads to."""
 
     url: str  #: in its plain form
@@ -61,7 +61,7 @@ class Page(Value):
     notes: tuple[str, ...] = ()  #: what the reader should know, as sentences
 
 
-def read_page(addresses: Addresses, url: str) -> Page:
+def read_page(addresses: Addresses, url: str) -> AddressedText:
     """Read what is at an address.
 
     Raises ``InvalidInput`` for what is no address, ``Forbidden`` for one that leads out of the root, and ``NotFound``.
@@ -77,7 +77,7 @@ def read_page(addresses: Addresses, url: str) -> Page:
     return artifact(addresses, name) or _listing(addresses, f"{name}/", url)
 
 
-def artifact(addresses: Addresses, name: str) -> Page | None:
+def artifact(addresses: Addresses, name: str) -> AddressedText | None:
     """An artifact by its path below the root; None if there is none."""
     if addresses.scope is None:
         return None
@@ -125,7 +125,7 @@ def _inside(path: str, url: str) -> str:
     return name
 
 
-def _record_page(addresses: Addresses, id: str, path: str | None, url: str) -> Page:
+def _record_page(addresses: Addresses, id: str, path: str | None, url: str) -> AddressedText:
     if path:
         raise InvalidInput(f"{url!r} has a path behind the id of a record, which has none")
     record = addresses.memory.get(id)
@@ -134,7 +134,7 @@ def _record_page(addresses: Addresses, id: str, path: str | None, url: str) -> P
         State.ARCHIVED: ("this record is archived: it is kept as history and no longer holds",),
         State.HELD: ("this record is held for a person's review: it is not to be relied on",),
     }
-    return Page(
+    return AddressedText(
         url=f"{SCHEME}{record.id}", text=encode(record).decode(), content_type="text/markdown", record=record,
         updated_at=record.updated_at, channel=record.source.channel, trust=record.trust, notes=notes.get(state, ()),
     )  # fmt: skip
@@ -148,8 +148,8 @@ def _missing(addresses: Addresses, url: str) -> NotFound:
     return NotFound(f"{url!r} was not found; memory://root/ lists what there is")
 
 
-def _stored_page(document: Document) -> Page:
-    return Page(
+def _stored_page(document: Document) -> AddressedText:
+    return AddressedText(
         url=address(document.name), text=document.content or "", content_type=content_type(document.name),
         updated_at=document.updated_at, channel=document.source.channel, trust=document.trust,
     )  # fmt: skip
@@ -158,7 +158,7 @@ def _stored_page(document: Document) -> Page:
 # Files
 
 
-def _edited_page(addresses: Addresses, name: str, stored: Document | None) -> Page | None:
+def _edited_page(addresses: Addresses, name: str, stored: Document | None) -> AddressedText | None:
     """What a person made of the file, if they did."""
     if addresses.folder is None or not _is_artifact(name):
         return None
@@ -173,7 +173,7 @@ def _edited_page(addresses: Addresses, name: str, stored: Document | None) -> Pa
     if stored and text == clean(stored.content or "", what=name)[0]:
         return None
     gate = Gate(addresses.secret())
-    return Page(
+    return AddressedText(
         url=address(name), text=gate.text(text, what=name), content_type=content_type(name), updated_at=moment,
         channel=Channel.FILE, trust=Trust.USER, edited=True,
         notes=tuple(f"a secret ({finding.kind}) in {name!r} is not shown" for finding in gate.findings),
@@ -190,12 +190,12 @@ def _is_artifact(name: str) -> bool:
 # Lists
 
 
-def _listing(addresses: Addresses, folder: str, url: str) -> Page:
+def _listing(addresses: Addresses, folder: str, url: str) -> AddressedText:
     if not (inside := _below(addresses, folder)):
         raise _missing(addresses, url)
     names = sorted({folder + name.partition("/")[0] + ("/" if "/" in name else "") for name in inside})
     text = "\n".join(f"{SCHEME}{ROOT}/{name}" for name in names)
-    return Page(url=f"{SCHEME}{ROOT}/{folder}", text=text, content_type="text/plain")
+    return AddressedText(url=f"{SCHEME}{ROOT}/{folder}", text=text, content_type="text/plain")
 
 
 def _below(addresses: Addresses, folder: str) -> list[str]:

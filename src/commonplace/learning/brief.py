@@ -14,7 +14,7 @@ from typing import Any
 from commonplace.engine.admission import Gate
 from commonplace.files.artifacts import LEARNED, SUMMARY
 from commonplace.files.folders import RecallAnswer
-from commonplace.learning.addresses import SCHEME, Addresses, Page, artifact
+from commonplace.learning.addresses import SCHEME, AddressedText, Addresses, artifact
 from commonplace.learning.brief_layout import (
     OUTSIDE_PARTS,
     PROCEDURES,
@@ -48,7 +48,7 @@ class Injection(Value):
     guidance: RenderedBrief
     query: str  #: what memory was asked
     budget: int | None = None
-    texts: tuple[Page, ...] = ()  #: the artifacts that are in it
+    texts: tuple[AddressedText, ...] = ()  #: the artifacts that are in it
     notes: tuple[str, ...] = ()  #: what the caller should know, as sentences
 
     @property
@@ -125,9 +125,9 @@ def _procedures(addresses: Addresses, hits: Sequence[Hit]) -> list[Record]:
     return known[:PROCEDURES]
 
 
-def _artifacts(addresses: Addresses) -> tuple[dict[str, Page], list[str]]:
+def _artifacts(addresses: Addresses) -> tuple[dict[str, AddressedText], list[str]]:
     """The summary and the lessons, as far as they can be read: a session starts all the same."""
-    pages: dict[str, Page] = {}
+    pages: dict[str, AddressedText] = {}
     notes: list[str] = []
     for name in (SUMMARY, LEARNED):
         try:
@@ -141,7 +141,7 @@ def _artifacts(addresses: Addresses) -> tuple[dict[str, Page], list[str]]:
     return pages, notes
 
 
-def _shown_text(page: Page | None) -> ShownText | None:
+def _shown_text(page: AddressedText | None) -> ShownText | None:
     if page is None:
         return None
     trust = Trust.EXTERNAL if page.trust is None else page.trust

@@ -315,7 +315,7 @@ def _think(place: Workspace, inputs: _Inputs, think: Think, mode: str) -> _Outco
     whole = check_proposal(
         reply, old=memory.text, edits=memory.edits,
         records=_close_records(inputs.every, replaced), lines=lines, prose=prose,
-        left_out=_left_out(memory) if answer else {}, limit=place.learning.max_loss_percent if answer else None,
+        left_out=_read_left_out(memory) if answer else {}, limit=place.learning.max_loss_percent if answer else None,
     )  # fmt: skip
     report = ConsolidateReport(
         status="consolidated", mode=mode, model=answer.model if answer else None,
@@ -343,7 +343,7 @@ def _reply_by_rules(lines: Sequence[Line], prose: Sequence[Document]) -> Reply:
     return Reply(memory=memory_md(lines, prose), summary="")
 
 
-def _left_out(memory: Artifact) -> dict[str, str]:
+def _read_left_out(memory: Artifact) -> dict[str, str]:
     left_out = memory.metadata.get("left_out")
     return {name: str(what) for name, what in left_out.items()} if isinstance(left_out, dict) else {}
 
@@ -385,7 +385,7 @@ def _summary(place: Workspace, lines: Sequence[Line], answer: ModelProposal | No
 def _now_left_out(inputs: _Inputs, lines: Sequence[Line], dropped: Sequence[Dropped]) -> dict[str, Json]:
     """Records that a model left out with a reason, now or earlier, as long as they say the same."""
     names = {name for one in dropped if one.by == "model" for name in references(one.text)}
-    earlier = _left_out(inputs.memory)
+    earlier = _read_left_out(inputs.memory)
     content = {record.short: block_digest(record.content) for line in lines for record in line.records}
     return {name: what for name, what in sorted(content.items()) if name in names or earlier.get(name) == what}
 

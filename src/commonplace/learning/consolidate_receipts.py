@@ -30,6 +30,7 @@ from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import EMPTY, Channel, Json, Record
 from commonplace.model.values import Value
 from commonplace.text.blocks import blocks, join_blocks, references
+from commonplace.text.cleaning import plural
 
 PREFIX = "consolidation/"
 KIND, KEY = "consolidate", "memory"  # the job of a project
@@ -158,14 +159,14 @@ def _undo_changes(
     back = {name: _before_edits(was, held.get(name)) for name, was in undone["before"].items()}
     put = {name: was for name, was in back.items() if was is not None}
     gone = sorted(back.keys() - put.keys())
-    again, marked = _still_replaced(place, undone["superseded"]), _still_marked(place, undone.get("marked"))
+    again, marked = _find_still_replaced(place, undone["superseded"]), _find_still_marked(place, undone.get("marked"))
     changes: list[Change] = [_restore_artifact(place, name, was) for name, was in sorted(put.items())]
     changes += [delete_artifacts(place, gone)] if gone else []
     changes += [MarkConsolidated(ids=marked, at=None)] if marked else []
     changes += [*_restore_changes(place, again), *note_edits(place, held.values())]
     receipt: dict[str, Json] = {"what": "undo", "undid": last.name, "before": {}, "superseded": []}
     receipt |= {"fingerprint": input_digest(place, restored=again), "restored": [record.id for record in again]}
-    text = f"took back {last.name}: {len(back)} artifacts, {len(again)} records"
+    text = f"took back {last.name}: {plural(len(back), 'artifact')}, {plural(len(again), 'record')}"
     done = UndoReport(
         receipt=last.name, written=tuple(sorted(put)), removed=tuple(gone),
         restored=tuple(record.id for record in again), unmarked=marked,
@@ -211,13 +212,13 @@ def _restore_artifact(place: Workspace, name: str, was: Mapping[str, Any]) -> Pu
     return place.document(DocumentKind.ARTIFACT, name, was["text"], Channel.CONSOLIDATION, was["metadata"])
 
 
-def _still_replaced(place: Workspace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
+def _find_still_replaced(place: Workspace, superseded: Sequence[Mapping[str, str]]) -> list[Record]:
     """Of the records that were replaced those that still are, by the same one."""
     pairs = [(place.store.get(one["old"]), one["new"]) for one in superseded]
     return [record for record, by in pairs if record is not None and record.superseded_by == by]
 
 
-def _still_marked(place: Workspace, marks: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _find_still_marked(place: Workspace, marks: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the ids of marked records that still have this mark; a record that changed since has lost it."""
     if marks is None or not marks["ids"]:  # an old receipt, without marks
         return ()

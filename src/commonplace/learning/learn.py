@@ -24,6 +24,7 @@ from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Channel, Json
 from commonplace.model.values import Value
 from commonplace.text.blocks import OwnedBlock, level_of
+from commonplace.text.cleaning import plural
 
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
@@ -100,11 +101,13 @@ def learn_from_sessions(
 def _extract_lines(report: ExtractReport | None) -> list[str]:
     if report is None:
         return []
-    lines = [f"extracted {len(report.records)} records from {len(report.done)} sessions"] if report.done else []
-    lines += [f"{len(report.empty)} sessions had nothing to keep"] if report.empty else []
-    lines += (
-        [f"{len(report.skipped)} sessions were skipped; `commonplace status --jobs` says why"] if report.skipped else []
-    )
+    lines = []
+    if report.done:
+        lines.append(f"extracted {plural(len(report.records), 'record')} from {plural(len(report.done), 'session')}")
+    if report.empty:
+        lines.append(f"{plural(len(report.empty), 'session')} had nothing to keep")
+    if report.skipped:
+        lines.append(f"skipped {plural(len(report.skipped), 'session')}; `commonplace status --jobs` says why")
     return lines or ["no session waits to be extracted"]
 
 

@@ -351,7 +351,9 @@ def read(plain: str, *, asked: bool, at_work: bool) -> Reading | None:
         return None
     if asked or _ASKED.match(fact) or _doubtful(fact):
         return None
-    found = _sorted_out(fact, explicit=explicit is not None, corrected=bool(_CORRECTED.match(plain)), at_work=at_work)
+    found = _classify_fact(
+        fact, explicit=explicit is not None, corrected=bool(_CORRECTED.match(plain)), at_work=at_work
+    )
     if found is None:
         return None
     category, scope, subject = found
@@ -368,7 +370,7 @@ def _doubtful(fact: str) -> bool:
     )
 
 
-def _sorted_out(fact: str, *, explicit: bool, corrected: bool, at_work: bool) -> tuple[str, str, str | None] | None:
+def _classify_fact(fact: str, *, explicit: bool, corrected: bool, at_work: bool) -> tuple[str, str, str | None] | None:
     """Category, scope and subject of a clause that passed the signs of doubt."""
     for subject, pattern in PERSONAL:
         if pattern.search(fact):

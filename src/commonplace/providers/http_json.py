@@ -108,7 +108,7 @@ class Endpoint:
 
     def _status_error(self, error: HTTPError, *, tried: int, retry_after: float | None, hint: str) -> ProviderError:
         if error.code in {UNAUTHORIZED, FORBIDDEN}:
-            return self._key.refused_by(f"{self.who} answered {error.code} and")
+            return self._key.as_provider_error(f"{self.who} answered {error.code} and")
         wait = f", and asks to wait {retry_after:g} s" if retry_after else ""
         more = f"; {hint}" if hint and error.code == MISSING else ""
         return ProviderError(f"{self.who} answered {error.code}{_times(tried)}{self._message(error)}{wait}{more}")

@@ -232,7 +232,7 @@ class RemoteModel:
         times = f" after {tried} tries" if tried > 1 else ""
         match error:
             case errors.ModelAuthenticationError():
-                return key.refused_by(who)
+                return key.as_provider_error(who)
             case errors.ModelQuotaExceededError():
                 return ProviderError(f"{who} has no quota left for this account")
             case errors.ModelContextWindowExceededError():

@@ -67,7 +67,7 @@ class Key(Value):
         if self.needed and not self.value:
             raise ProviderError(f"{provider} needs a key: set the environment variable {self.variable}")
 
-    def refused_by(self, provider: str) -> ProviderError:
+    def as_provider_error(self, provider: str) -> ProviderError:
         """The error for a key that does not work; the provider's own message may repeat the key."""
         way = f"check the environment variable {self.variable}" if self.variable else "name its variable in api_key_env"
         return ProviderError(f"{provider} refused the key: {way}")

@@ -51,7 +51,7 @@ class Indexed(Value):
     chunks: int = 0  #: pieces that were kept now
 
 
-class Trouble(Value):
+class IndexProblem(Value):
     """Something in a file that could not be read; the rest was."""
 
     path: str
@@ -66,7 +66,7 @@ class IndexReport(Value):
     """What one run did."""
 
     files: tuple[Indexed, ...]
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[IndexProblem, ...] = ()
     redactions: Mapping[str, int] = {}  #: how many secrets of which kind were taken out
     injected: int = 0  #: messages from which memory's own words were taken out
     filtered: int = 0  #: results of tools that are not kept
@@ -174,7 +174,7 @@ class _Indexing:
 
     def __init__(self, place: Workspace, progress: ProgressCallback) -> None:
         self.place, self._progress = place, progress
-        self.troubles: list[Trouble] = []
+        self.troubles: list[IndexProblem] = []
         self.redactions: Counter[str] = Counter()
         self.notes: dict[str, None] = {}  # each once, in order
         self.injected = self.filtered = self._messages = 0
@@ -213,11 +213,11 @@ class _Indexing:
         try:
             yield
         except tickets.TicketTrouble as trouble:
-            self.troubles.append(Trouble(path=path, line=trouble.line, reason=trouble.reason))
+            self.troubles.append(IndexProblem(path=path, line=trouble.line, reason=trouble.reason))
         except OSError as error:
-            self.troubles.append(Trouble(path=path, line=0, reason=f"cannot be read: {error.strerror}"))
+            self.troubles.append(IndexProblem(path=path, line=0, reason=f"cannot be read: {error.strerror}"))
         except InvalidInput as error:
-            self.troubles.append(Trouble(path=path, line=0, reason=str(error)))
+            self.troubles.append(IndexProblem(path=path, line=0, reason=str(error)))
 
     def _index_log(self, log: Log, lines: Lines) -> Indexed:
         for _ in range(TRIES - 1):
@@ -290,7 +290,7 @@ class _Indexing:
             try:
                 pieces = self._pieces(name, reader.position, message, gate)
             except InvalidInput as error:
-                self.troubles.append(Trouble(path=path, line=reader.position.line, reason=str(error)))
+                self.troubles.append(IndexProblem(path=path, line=reader.position.line, reason=str(error)))
                 continue
             batch += pieces
             reader.position = reader.position.replace(chunks=reader.position.chunks + len(pieces))
@@ -401,14 +401,14 @@ class _Reader:
         self.position = _Position(offset=offset, line=line, turn=turn, chunks=chunks, last=moment, pending=pending)
         return not left and self.digest == known.get("sha256")
 
-    def messages(self, troubles: list[Trouble], path: str) -> Iterator[Message]:
+    def messages(self, troubles: list[IndexProblem], path: str) -> Iterator[Message]:
         """Each message from here on; the position and the digest are those of its end."""
         while line := self._line():
             data, whole = line
             if not whole and (data.endswith(b"\n") or len(data) > LINE_BYTES):
                 self._advance_line(data, turn=1)
                 troubles.append(
-                    Trouble(path=path, line=self.position.line, reason=f"is longer than {LINE_BYTES} bytes")
+                    IndexProblem(path=path, line=self.position.line, reason=f"is longer than {LINE_BYTES} bytes")
                 )
                 self._skip_line()
                 continue
@@ -417,7 +417,7 @@ class _Reader:
                 return  # it is still being written: it is read when it is whole, and the stamp is not stored
             self._advance_line(data, turn=int(isinstance(parsed, Message) or bool(reason)))
             if reason:
-                troubles.append(Trouble(path=path, line=self.position.line, reason=reason))
+                troubles.append(IndexProblem(path=path, line=self.position.line, reason=reason))
             elif isinstance(parsed, Message):
                 last = _latest(self.position.last, parsed.time)
                 self.position = self.position.replace(last=last, pending=parsed.pending)

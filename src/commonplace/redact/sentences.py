@@ -16,8 +16,8 @@ from commonplace.redact.values import (
     LONG,
     MIXED,
     SHORTEST,
-    Candidate,
     How,
+    SecretCandidate,
     admits,
     describes,
     grade,
@@ -106,7 +106,7 @@ _COMPOUNDS = word_set(
 _REACH = 80
 
 
-def _values(text: str, place: _Place, noun: str) -> Iterator[Candidate]:
+def _values(text: str, place: _Place, noun: str) -> Iterator[SecretCandidate]:
     """Yield the values of this name: the first place that holds one, and its companions after a plural."""
     if noun == "passphrase" and (phrase := _phrase_after(text, place.end)):
         yield phrase
@@ -120,17 +120,17 @@ def _values(text: str, place: _Place, noun: str) -> Iterator[Candidate]:
             return
 
 
-def _phrase_after(text: str, end: int) -> Candidate | None:
+def _phrase_after(text: str, end: int) -> SecretCandidate | None:
     """Return words up to the end of the clause: "the passphrase is correct horse battery staple"."""
     link = rx(_ASSIGN).match(text, end) or rx(_LINK).match(text, end)
     words = r"[a-z]{3,12}(?:[ -][a-z]{3,12}){2,9}(?=[ \t]{0,2}(?:[.,;!\n]|$))"
     m = rx(words).match(text, link.end()) if link else None
     if not m or not is_phrase(m[0]) or describes(m[0].split()[0]):
         return None
-    return Candidate(m[0], m.start(), m.end(), quoted=False, closed=True)
+    return SecretCandidate(m[0], m.start(), m.end(), quoted=False, closed=True)
 
 
-def _whole(text: str, value: Candidate) -> Candidate:
+def _whole(text: str, value: SecretCandidate) -> SecretCandidate:
     """Extend a secret that is longer than what was matched to its end."""
     if value.quoted or value.end - value.start < LONG:
         return value
@@ -143,7 +143,7 @@ _NOW = r"[!\"'`]{0,2}[^\n.!?]{0,24}\bnow\s{1,2}(?:it's\s|it\sis\s|is\s)?"
 _LISTED = rf"[\"'`]?(?:(?:\s{{0,2}}(?:,|;|/|&|\band\b|\bor\b)){{1,2}}\s{{0,2}}|\s{{0,2}}\n[ \t*-]{{0,8}})|{_NOW}"
 
 
-def _companions(text: str, value: Candidate, noun: str, between: str) -> Iterator[Candidate]:
+def _companions(text: str, value: SecretCandidate, noun: str, between: str) -> Iterator[SecretCandidate]:
     """Yield further values of the sentence after its first."""
     for _ in range(24):
         more = rx(between).match(text, value.end)
@@ -154,7 +154,7 @@ def _companions(text: str, value: Candidate, noun: str, between: str) -> Iterato
         value = following
 
 
-def _candidates(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+def _candidates(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How]]:
     # What is assigned is the value, secret or not.  A word is none, so prose goes on: "Password: it was reset to x".
     if assigned := _assignment(text, place.start, place.end):
         yield assigned
@@ -169,7 +169,7 @@ def _candidates(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
     yield from _values_nearby(text, place)
 
 
-def _assignment(text: str, start: int, end: int) -> tuple[Candidate, How] | None:
+def _assignment(text: str, start: int, end: int) -> tuple[SecretCandidate, How] | None:
     xml = rx(_XML).match(text, end) if text[max(0, start - 1) : start] in {"<", ":"} else None
     link = xml or rx(_ASSIGN).match(text, end)
     value = value_at(text, link.end()) if link else None
@@ -180,7 +180,7 @@ def _assignment(text: str, start: int, end: int) -> tuple[Candidate, How] | None
     return value, "code" if not value.quoted and _is_code(text, start, value, link[0]) else "assigned"
 
 
-def _is_code(text: str, start: int, value: Candidate, link: str) -> bool:
+def _is_code(text: str, start: int, value: SecretCandidate, link: str) -> bool:
     """`password: SecretStr` declares, `password = pw` and `connect(password=pw)` pass a name of a program."""
     if "=" not in link:
         return bool(rx(r"[a-z][A-Z]").search(value.text))
@@ -188,7 +188,7 @@ def _is_code(text: str, start: int, value: Candidate, link: str) -> bool:
     return link[0] == " " or text[value.end : value.end + 1] == ")" or before.count("(") > before.count(")")
 
 
-def _values_after_link(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+def _values_after_link(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How]]:
     """Yield what follows, within the sentence, "is", "was changed to", "for staging:"."""
     start, end, reach = place.start, place.end, min(place.end + _REACH, place.until)
     stop = rx(_SENTENCE_END).search(text, end + 1, reach)
@@ -219,7 +219,7 @@ def _is_near(text: str, end: int, link: re.Match[str], verb: str) -> bool:
 _GIVES = word_set("use using used enter type typed try put give with pick choose set")
 
 
-def _values_before_name(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+def _values_before_name(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How]]:
     """Yield the value before the name: "use x as the password", "x is our staging key", "type x into the field"."""
     follows = rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, place.end)
     field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
@@ -239,7 +239,7 @@ def _values_before_name(text: str, place: _Place) -> Iterator[tuple[Candidate, H
             return
 
 
-def _ending_before(text: str, at: int, end: int) -> Iterator[tuple[Candidate, How]]:
+def _ending_before(text: str, at: int, end: int) -> Iterator[tuple[SecretCandidate, How]]:
     value = value_at(text, at)
     if value and value.end <= end:
         yield value, "reversed"
@@ -251,7 +251,7 @@ _DIGESTS = (
 )
 
 
-def _values_nearby(text: str, place: _Place) -> Iterator[tuple[Candidate, How]]:
+def _values_nearby(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How]]:
     """Yield a random string in the same line, unless something there calls it a digest or an id."""
     line = text[place.end : min(place.end + _REACH, place.until)].partition("\n")[0]
     for word in rx(r"\S{7,}").finditer(line):

@@ -13,7 +13,7 @@ from commonplace.redact.names import KINDS, noun_of, rx, word_set
 How = Literal["assigned", "code", "loose", "stated", "far", "flag", "direct", "reversed", "nearby"]
 
 
-class Candidate(NamedTuple):
+class SecretCandidate(NamedTuple):
     """The text at a place where a secret could be."""
 
     text: str
@@ -41,7 +41,7 @@ _UNITS = (
 )
 
 
-def value_at(text: str, at: int) -> Candidate | None:
+def value_at(text: str, at: int) -> SecretCandidate | None:
     """Return the value that begins here, with or without quotes; None for a word of the language."""
     m = rx(_VALUE).match(text, at)
     if not m:
@@ -50,10 +50,10 @@ def value_at(text: str, at: int) -> Candidate | None:
         return None if m["bare"].lower() in _STOP_WORDS else bare(m["bare"], m.start("bare"), text)
     start, whole = (m.start("quoted"), m["quoted"]) if m["quoted"] else (m.start("tagged"), m["tagged"])
     start, kept = start + len(whole) - len(whole.lstrip()), whole.strip()
-    return Candidate(kept, start, start + len(kept), quoted=True, closed=True) if kept else None
+    return SecretCandidate(kept, start, start + len(kept), quoted=True, closed=True) if kept else None
 
 
-def bare(word: str, at: int, text: str) -> Candidate | None:
+def bare(word: str, at: int, text: str) -> SecretCandidate | None:
     """Return a value without quotes, less the punctuation of the sentence around it."""
     lead = len(word) - len(word.lstrip("(*'\""))
     cut = rx(_CUT).search(word, lead)
@@ -63,7 +63,7 @@ def bare(word: str, at: int, text: str) -> Candidate | None:
     end = at + lead + len(kept)
     if not kept or (kept.isdigit() and rx(_UNITS).match(text, end)):
         return None
-    return Candidate(kept, at + lead, end, quoted=False, closed=bool(rx(_CLOSED).match(text, end)))
+    return SecretCandidate(kept, at + lead, end, quoted=False, closed=bool(rx(_CLOSED).match(text, end)))
 
 
 _WORD, MIXED, _RANDOM = 1, 2, 3
@@ -75,7 +75,7 @@ SHORTEST, _SHORTEST_KEY = 4, 8
 _PIN_DIGITS_AT_MOST = 12
 
 
-def admits(value: Candidate, noun: str, how: How) -> bool:
+def admits(value: SecretCandidate, noun: str, how: How) -> bool:
     """Whether the value is a secret, given what named it and how the text states it."""
     if noun == "pin":
         return how not in {"flag", "reversed", "nearby"} and _is_pin(value.text)
@@ -92,7 +92,7 @@ def admits(value: Candidate, noun: str, how: How) -> bool:
             return _admits_token(value, how)
 
 
-def _admits_password(value: Candidate, how: How) -> bool:
+def _admits_password(value: SecretCandidate, how: How) -> bool:
     secret = value.text
     if " " in secret:
         return value.quoted and how in {"assigned", "stated", "far"} and is_phrase(secret)
@@ -113,7 +113,7 @@ def _admits_password(value: Candidate, how: How) -> bool:
             return mixed or (how == "reversed" and value.quoted and not describes(secret))
 
 
-def _admits_token(value: Candidate, how: How) -> bool:
+def _admits_token(value: SecretCandidate, how: How) -> bool:
     secret = value.text
     if " " in secret:
         return value.quoted and how == "assigned" and is_phrase(secret)

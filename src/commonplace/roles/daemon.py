@@ -26,9 +26,9 @@ CATEGORY = "daemon_run"
 EPISODE = "Daemon trigger ({0}): {1}"
 EPISODE_CHARS = 500  # of the agent's answer
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ENDING = "ends after the run that is under way; once more ends it at once"
+ENDING = "stopping after the current run; press again to stop at once"
 FAILED = "the run of {0} failed"
-DROPPED = "what was still waiting is not run: {0}"
+DROPPED = "not run, still waiting: {0}"
 
 Run = Callable[[TriggerEvent], Awaitable[object]]
 
@@ -90,7 +90,7 @@ class Worker:
         """Return the tokens that are left of the daemon's budget; None: there is no limit."""
         budget = self.agent.role.guardrails.daemon_token_budget
         if budget is not None and self._used >= budget:
-            raise Forbidden(f"the {budget} tokens of this daemon are used up; it runs nothing until it is started anew")
+            raise Forbidden(f"the daemon has used its {budget} tokens; restart it to run more")
         return None if budget is None else budget - self._used
 
 

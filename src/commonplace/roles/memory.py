@@ -24,6 +24,7 @@ from commonplace.roles import transfer
 from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, environment, model_settings
 from commonplace.roles.embedders import EmbedderChoice, check_embedder, embedder_for
 from commonplace.roles.sessions import MOST, Sessions
+from commonplace.text.cleaning import plural
 
 UNEMBEDDED = "older memories are found by their words alone"
 CATCH_UP = 256  # texts that get their vectors when an agent starts: a second or two, the rest the next time
@@ -245,7 +246,7 @@ def _carry_over(role: Role, data: str) -> tuple[str, ...]:
     if role.memory_settings().store_backend == LANCEDB:
         opening.require_lance()  # else the copy would be outdated when it can first be used
     count = opening.copy_database(other, _database(own, lance=role.memory_settings().store_backend == LANCEDB))
-    return (f"{count} records of {other!r} were copied to {own!r}; the old store stays, and is not used any more",)
+    return (f"copied from {other!r} to {own!r}: {plural(count, 'record')}; the old store stays and is no longer used",)
 
 
 def _open_store(role: Role, place: str, env: Mapping[str, str]) -> Store:

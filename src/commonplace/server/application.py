@@ -26,7 +26,7 @@ from starlette.routing import Route as StarletteRoute
 
 from commonplace.model.errors import CommonplaceError
 from commonplace.routes import RequestRefused, Route, RouteAnswer, Streaming
-from commonplace.server.auth import NOBODY, OriginCheck, Principal, authenticate
+from commonplace.server.auth import NO_PRINCIPAL, OriginCheck, Principal, authenticate
 from commonplace.server.errors import RETRY_SECONDS, error_response, failure_response
 from commonplace.server.limits import declared_bytes, read_limited
 from commonplace.server.openapi import document
@@ -81,7 +81,7 @@ class Application:
 
     def call(self, opener: Opener, route: Route, request: Request, raw: bytes) -> Response:
         """Check the key, parse the body, call the verb, encode the answer: all that takes time, in one thread."""
-        principal = NOBODY if route.open else self.authenticate(request)
+        principal = NO_PRINCIPAL if route.open else self.authenticate(request)
         call = parse(route, request, raw)
         result = route.handle(opener(self.services, principal, call), call)
         answer = result if isinstance(result, RouteAnswer) else RouteAnswer(content=result)
@@ -115,7 +115,7 @@ class Application:
             began = time.perf_counter()
             opener, route = by_method["GET" if request.method == "HEAD" else request.method]
             response = await self.respond(opener, route, request)
-            took, key = (time.perf_counter() - began) * 1000, request.scope.get(KEY, NOBODY.key)
+            took, key = (time.perf_counter() - began) * 1000, request.scope.get(KEY, NO_PRINCIPAL.key)
             log.info("%s %s %d %.1fms key=%s", route.method, route.path, response.status_code, took, key)
             return response
 

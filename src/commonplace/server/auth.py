@@ -32,7 +32,7 @@ class Principal(Value):
     agent: str | None  #: the one agent it acts for; None: an operator, who acts for any
 
 
-NOBODY = Principal(key="-", agent=None)
+NO_PRINCIPAL = Principal(key="-", agent=None)
 
 
 class OriginCheck:
@@ -86,7 +86,7 @@ class OriginCheck:
 def authenticate(headers: Headers, keys: Keys, settings: ServerSettings) -> Principal:
     """Return whose request it is; refuse it without a valid key."""
     if not settings.keys:
-        return NOBODY
+        return NO_PRINCIPAL
     found = _holder(_token(headers), keys, settings)
     if found is None:
         raise RequestRefused(401, "UNAUTHORIZED", "Invalid or missing API key", headers={"WWW-Authenticate": "Bearer"})

@@ -68,3 +68,10 @@ def one_line(text: str) -> str:
 def plain_line(text: str) -> str:
     """Return a text on one line without invisible characters, for a model or a terminal."""
     return re.sub(f"[{_UNSEEN}{_FAINT}]", "", one_line(text))
+
+
+def plural(count: int, what: str) -> str:
+    """A count with its noun: 1 record, 2 records, 2 memories."""
+    if count == 1:
+        return f"{count} {what}"
+    return f"{count} {what[:-1]}ies" if what.endswith("ry") else f"{count} {what}s"

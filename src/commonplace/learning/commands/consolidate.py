@@ -11,7 +11,7 @@ import click
 from commonplace.app import App, open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, json_option, plural, show_progress
+from commonplace.cli.session import Session, json_option, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
 from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
@@ -19,6 +19,7 @@ from commonplace.learning.consolidate import consolidate_memory as run
 from commonplace.learning.consolidate_receipts import undo_consolidation as take_back
 from commonplace.learning.opening import open_learning_workspace, open_workspace
 from commonplace.model.errors import InvalidInput
+from commonplace.text.cleaning import plural
 
 MANIFEST = "consolidate.json"  # what a folder of work was made from
 NOTHING_NEW = ("up to date",)  # reasons to skip that need no action

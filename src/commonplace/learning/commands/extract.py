@@ -10,13 +10,14 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, open_session, plural, show_progress
+from commonplace.cli.session import json_option, open_session, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.learning.extract import ExtractReport, UnfinishedSession, extract_sessions
 from commonplace.learning.extract_host import commit_extraction, prepare_extraction
 from commonplace.learning.opening import open_learning_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.model.jobs import Reason
+from commonplace.text.cleaning import plural
 
 NAMES_SHOWN = 5
 

@@ -9,7 +9,7 @@ import click
 from commonplace.app import App, open_app
 from commonplace.cli.commands import Command, Group
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirm, json_option, open_session, plural
+from commonplace.cli.session import Session, confirm, json_option, open_session
 from commonplace.files.artifacts import SUMMARY, publish
 from commonplace.learning.artifacts import load_artifacts
 from commonplace.learning.brief import injection_json
@@ -18,6 +18,7 @@ from commonplace.learning.learn import enqueue_consolidation as ask_for
 from commonplace.learning.opening import open_workspace, session_brief
 from commonplace.model.errors import InvalidInput
 from commonplace.roles import ROLE_COMMANDS, clear_role
+from commonplace.text.cleaning import plural
 
 CLEARED = "Memory data cleared and system prompt refreshed."
 ENQUEUED = "Memory consolidation enqueued."

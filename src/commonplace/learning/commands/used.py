@@ -8,11 +8,11 @@ import click
 
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
-from commonplace.cli.session import Session, json_option, plural
+from commonplace.cli.session import Session, json_option
 from commonplace.engine.rendering import iso
 from commonplace.learning.receipts import INJECTION, RECALL, ItemUse, Receipt, SessionUse
 from commonplace.learning.receipts import session_use as used_in
-from commonplace.text.cleaning import plain_line
+from commonplace.text.cleaning import plain_line, plural
 
 LINE_LETTERS = 80  # of what an item says
 

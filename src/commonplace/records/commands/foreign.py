@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from commonplace.cli.session import Session, open_session, plural, show_progress
+from commonplace.cli.session import Session, open_session, show_progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import with_binding
@@ -18,6 +18,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel
 from commonplace.records.foreign import find_files, read_files
 from commonplace.records.foreign_export import NOTE, between_marks, index_line, section
+from commonplace.text.cleaning import plural
 
 AGENTS_FILE, INDEX_FILE = "AGENTS.md", "MEMORY.md"
 SHOWN_REFUSALS = 5  # of facts that were left out, by name

@@ -11,12 +11,13 @@ import click
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, json_option, plural, show_progress
+from commonplace.cli.session import Session, json_option, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.learning import open_workspace
 from commonplace.model.errors import InvalidInput
 from commonplace.records.index import IndexReport
 from commonplace.records.index import index as index_files
+from commonplace.text.cleaning import plural
 
 if TYPE_CHECKING:
     from commonplace.hosts import HistoryReport

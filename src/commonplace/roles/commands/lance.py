@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import plural, show_progress
+from commonplace.cli.session import show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
 from commonplace.roles.commands.memory import remembering
 from commonplace.roles.dialect import Role, ephemeral
 from commonplace.roles.memory import LanceStoreFound, LanceStoreImported, read_lance_store, role_memory
+from commonplace.text.cleaning import plural
 
 
 def import_lance(folder: str, file: str | None, *, dry_run: bool, as_json: bool) -> None:
     """Import a store once; everything is read and checked before anything is written."""
-    role = remembering(file) if file else _named_like(folder)
+    role = remembering(file) if file else _role_of_folder(folder)
     found = read_lance_store(folder)
     if dry_run:
         memories, sessions = len(found.memories), len(found.conversations)
@@ -44,10 +45,10 @@ def _answer(text: str, data: dict[str, object], *, as_json: bool) -> None:
 
 
 def _things(memories: int, sessions: int) -> str:
-    return f"{'1 memory' if memories == 1 else f'{memories} memories'} and {plural(sessions, 'session')}"
+    return f"{plural(memories, 'memory')} and {plural(sessions, 'session')}"
 
 
-def _named_like(folder: str) -> Role:
+def _role_of_folder(folder: str) -> Role:
     """Return a role with the name of the folder and no other settings: ``name: assistant`` for assistant.lance."""
     name = os.path.splitext(os.path.basename(os.path.abspath(folder)))[0]
     return ephemeral(None, prompt="").replace(name=name, file=f"{name}.yaml")
@@ -57,7 +58,7 @@ def _notes(role: Role, found: LanceStoreFound, done: LanceStoreImported) -> list
     foreign = sorted({one.agent for one in found.conversations} - {role.name})
     notes = [f"the sessions of {agent!r} are resumed by a role of that name, not by {role.name!r}" for agent in foreign]
     if done.memories.evicted:
-        notes.append(f"{done.memories.evicted} memories were evicted, oldest first, by the limits of the role")
+        notes.append(f"evicted by the limits of the role, oldest first: {plural(done.memories.evicted, 'memory')}")
     if done.memories.unembedded:
         reason = done.memories.unembedded
         notes.append(f"found by their words alone until `commonplace memory reembed {role.file}`: {reason}")

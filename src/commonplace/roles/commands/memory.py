@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, plural, show_progress
+from commonplace.cli.session import json_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk as files
@@ -22,7 +22,7 @@ from commonplace.roles.flow_dialect import Flow, load
 from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.transfer import KINDS, export_entries, to_entry
 from commonplace.roles.verbs import NOTHING_FOUND, format_time
-from commonplace.text.cleaning import one_line, slug
+from commonplace.text.cleaning import one_line, plural, slug
 
 WHAT = ("sessions", "memories", "all")
 NO_STORE = "No memory store found."

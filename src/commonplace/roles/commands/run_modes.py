@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 
 from commonplace.agents.loop import ObservedToolCall
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import plural
 from commonplace.cli.terminal import print_note, print_text
 from commonplace.config.paths import home
 from commonplace.engine.memory import now_utc
@@ -26,7 +25,7 @@ from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.sessions import user_texts
 from commonplace.roles.triggers import TriggerEvent, sources
-from commonplace.text.cleaning import one_line
+from commonplace.text.cleaning import one_line, plural
 
 CREATED = "Created {0} semantic memories from episodic data."
 SHOWN_CHARS = 100  # of a trigger's prompt

@@ -39,7 +39,7 @@ Row: TypeAlias = tuple[int, int, int | None, str | None, str | None, bytes]  #: 
 COLUMNS = ("entry", "bucket", "expires", "kind", "category", "vector")
 
 
-class Indexed(Value):
+class WrittenTable(Value):
     """A table that was written."""
 
     name: str
@@ -97,7 +97,9 @@ class LanceIndex:
             raise IndexLost(f"the index in {self.folder!r} cannot be written: {error}") from error
         return self._sum(name)
 
-    def search(self, held: Indexed, condition: str, asked: Sequence[float], *, limit: int, exact: bool) -> list[Found]:
+    def search(
+        self, held: WrittenTable, condition: str, asked: Sequence[float], *, limit: int, exact: bool
+    ) -> list[Found]:
         """Return the rows that fit a condition and are nearest, best first; ``exact`` looks at every one.
 
         Raises ``IndexLost`` if the table is gone or is not, byte for byte, what was written.
@@ -146,7 +148,7 @@ class LanceIndex:
         with self._lock:
             self._open = None
 
-    def _table(self, held: Indexed) -> Any:
+    def _table(self, held: WrittenTable) -> Any:
         with self._lock:
             known = self._open
         if known and known[0] == held.name and os.path.isdir(self._path(held.name)):

@@ -32,7 +32,7 @@ from commonplace.model.errors import StoreBusy, StoreError
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import Filter
 from commonplace.stores import codes
-from commonplace.stores.lance.index import PREFIX, SUFFIX, Found, Indexed, IndexLost, LanceIndex, Row, quote_text
+from commonplace.stores.lance.index import PREFIX, SUFFIX, Found, IndexLost, LanceIndex, Row, WrittenTable, quote_text
 from commonplace.stores.rows import micros
 from commonplace.stores.sql.filters import entry_sql, is_plain
 from commonplace.stores.sql.vectors import embedder
@@ -227,7 +227,7 @@ class LanceStore(SqliteStore):
     def _search_index(
         self,
         db: SqliteDb,
-        held: Indexed,
+        held: WrittenTable,
         where: Filter,
         asked: Sequence[float],
         *,
@@ -280,14 +280,14 @@ def _check_found(
     return entries
 
 
-def _current_table(db: SqliteDb) -> Indexed | None:
+def _current_table(db: SqliteDb) -> WrittenTable | None:
     """Return the table in use, if it is of the embedder in use."""
     now = embedder(db)
     if now is None:
         return None
     sql = "select name, rows, sum from lance_index where embedder = ? and dimensions = ?"
     row = db.first(sql, (now.name, now.dimensions))
-    return Indexed(name=row[0], rows=row[1], sum=row[2]) if row else None
+    return WrittenTable(name=row[0], rows=row[1], sum=row[2]) if row else None
 
 
 def _extent(db: SqliteDb) -> tuple[int, int, int]:

@@ -39,7 +39,7 @@ def candidates(db: PostgresDb, where: Filter, query: Query, vector: Vector | Non
     here, named, *size = db.every_of([_places_sql(db, where), embedder_sql(db), *sized])
     places, asked = _places_at(here), asked_vector(vector, identity_at(dict(named)))
     walk = vector is not None and hnsw.is_shorter(size[0], places.texts, limit)
-    found, near = _found(db, where, query, asked, places, limit=limit, walk=walk)
+    found, near = _find(db, where, query, asked, places, limit=limit, walk=walk)
     entries = set(dict(near))
     if asked is not None and len(near) > limit:  # more than were wanted tie with the last: then by their cosines
         entries = best(dict(_cosines(asked, near)), limit)
@@ -48,7 +48,7 @@ def candidates(db: PostgresDb, where: Filter, query: Query, vector: Vector | Non
     )
 
 
-def _found(
+def _find(
     db: PostgresDb, where: Filter, query: Query, asked: array[float] | None, places: Places, *, limit: int, walk: bool
 ) -> tuple[Postings, list[tuple[int, array[float]]]]:
     """Where the words are, and what is nearest."""

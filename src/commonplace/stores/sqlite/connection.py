@@ -200,7 +200,7 @@ class WriterLock:
                 return
 
 
-class Turn:
+class SharedWrite:
     """One caller's part of a shared transaction: what to do, and what came of it."""
 
     def __init__(self, work: Work, *, durable: bool) -> None:
@@ -257,7 +257,7 @@ class GroupCommit:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._waiting: list[Turn] = []
+        self._waiting: list[SharedWrite] = []
         self._led = False
         self._pid = os.getpid()
 
@@ -265,7 +265,7 @@ class GroupCommit:
         """Do some work in a transaction, which ``writing`` opens; when it returns, that is committed."""
         if self._pid != os.getpid():  # a forked child: the thread that led is not here to continue
             self._guard, self._waiting, self._led, self._pid = threading.Lock(), [], False, os.getpid()
-        turn = Turn(work, durable=durable)
+        turn = SharedWrite(work, durable=durable)
         with self._guard:
             self._waiting.append(turn)
             leads, self._led = not self._led, True
@@ -275,7 +275,7 @@ class GroupCommit:
             self._lead(writing)
         return turn.take_result()
 
-    def _leave(self, turn: Turn) -> None:
+    def _leave(self, turn: SharedWrite) -> None:
         """Give up waiting, unless the leader has begun with it."""
         with self._guard:
             if turn in self._waiting and not turn.woken.is_set():
