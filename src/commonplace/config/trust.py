@@ -1,8 +1,8 @@
 """Which folders the user of this machine trusts, and with which settings.
 
-A repository is a stranger: what lies in it counts only after its user has said yes.  The yes is kept in the data folder,
-as the folder's real path, the identity that was agreed to, and a copy of its settings and prompts.  The copy is what
-takes effect, so a later change in the folder waits for another yes.
+A repository is a stranger: what lies in it counts only after its user has said yes.  The yes is kept in the data
+folder, as the folder's real path, the identity that was agreed to, and a copy of its settings and prompts.  The copy is
+what takes effect, so a later change in the folder waits for another yes.
 
 Everything here runs on every prompt: it reads two or three small files and imports nothing.
 """

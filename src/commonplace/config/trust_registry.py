@@ -23,8 +23,9 @@ from commonplace.config.trust import (
     trust_of,
     trusted_folders,
 )
+from commonplace.config.writing import new_identity
 from commonplace.files import disk
-from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.values import Value
 
 
@@ -34,12 +35,21 @@ class Claim(Value):
     root: str  #: its real path
     claimed: str | None  #: the identity that its config.yaml claims
     found: str | None  #: the identity by Git: the remote, else the first commit
-    others: tuple[str, ...] = ()  #: other folders that share the memory of ``identity``
+    known: tuple[TrustedFolder, ...] = ()  #: the folders that are trusted already
 
     @property
     def identity(self) -> str | None:
         """The identity that a yes would agree to; None: it has none yet."""
         return self.claimed or self.found
+
+    @property
+    def others(self) -> list[str]:
+        """Other folders that share the memory of its identity."""
+        return self.sharing(self.identity)
+
+    def sharing(self, identity: str | None) -> list[str]:
+        """Other folders that share the memory of an identity."""
+        return [one.root for one in self.known if one.identity == identity and one.root != self.root]
 
     @property
     def is_doubtful(self) -> bool:
@@ -53,9 +63,7 @@ def read_claim(place: Place, data: str) -> Claim:
         raise ConfigError("is a symbolic link; remove it, or make it a real folder", file=place.link)
     root = os.path.realpath(root_of(place))
     claimed = _claimed(place.folder) if place.folder else None
-    meant = claimed or identity(place)
-    others = tuple(one.root for one in trusted_folders(data) if one.identity == meant and one.root != root)
-    return Claim(root=root, claimed=claimed, found=identity(place), others=others)
+    return Claim(root=root, claimed=claimed, found=identity(place), known=tuple(trusted_folders(data)))
 
 
 def _claimed(folder: str) -> str | None:
@@ -91,11 +99,33 @@ def trust_folder(place: Place, data: str, identity: str) -> FolderTrust:
     return trust_of(place, data)
 
 
+def trust_new_project(place: Place, data: str, *, shared: bool = False) -> FolderTrust:
+    """Agree to a .commonplace/ that our own command has just made for the user.
+
+    Raises ``Forbidden`` if other folders have the memory of its identity, unless ``shared`` says that the user knows.
+    """
+    claim = read_claim(place, data)
+    if claim.others and not shared:
+        raise Forbidden(
+            f"{claim.identity} is the project of {claim.others[0]} too; run `commonplace trust` to share it"
+        )
+    return trust_folder(place, data, claim.identity or new_identity(claim.root))
+
+
 def keep_trust(place: Place, data: str) -> None:
     """Agree to the settings as they are now, because our own command has just written them for the user."""
     trust = trust_of(place, data)
     if trust.agreed:
         trust_folder(place, data, trust.agreed.identity)
+
+
+def require_unchanged(place: Place, data: str) -> None:
+    """Raise ``Forbidden`` if settings of the folder wait for a yes: a change of ours would agree to them unseen."""
+    trust = trust_of(place, data)
+    if not trust.is_trusted:
+        raise Forbidden(f"{trust.root} is not trusted; run `commonplace trust`")
+    if trust.changed:
+        raise Forbidden(f"{', '.join(trust.changed)} in {trust.root} changed; run `commonplace trust` first")
 
 
 def revoke_trust(path: str, data: str) -> TrustedFolder:
@@ -124,6 +154,19 @@ def set_authors(trust: FolderTrust, authors: Sequence[str], *, signed: bool) -> 
         disk.replace(trust.copy, SIGNED, b"")
     else:
         disk.remove(trust.copy, SIGNED)
+
+
+def chosen_settings(folder: str) -> Iterator[str]:
+    """The settings of a folder that are not the defaults, as ``key: value``, and its prompts."""
+    found = settings.load(os.path.join(folder, CONFIG), settings.PROJECT)
+    for setting in settings.PROJECT:
+        value = found[setting.name]
+        if isinstance(setting, settings.SettingGroup):
+            inner = {one.name: one.default for one in setting.settings}
+            yield from (f"{setting.name}.{name}: {value[name]}" for name in inner if value[name] != inner[name])
+        elif value != setting.default and setting.name != "project":
+            yield f"{setting.name}: {value}"
+    yield from (f"{name}: replaces ours" for name in read_settings(folder) if name != CONFIG)
 
 
 def settings_diff(folder: str | None, trust: FolderTrust) -> Iterator[str]:
