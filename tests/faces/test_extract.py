@@ -33,7 +33,7 @@ def settings(cli, old, new):
     """Change a line of the settings."""
     config = cli.folder / "work" / ".commonplace" / "config.yaml"
     assert old in config.read_text()
-    config.write_text(config.read_text().replace(old, new))
+    cli.configure(config.read_text().replace(old, new))
 
 
 def test_learning_is_off_until_it_is_switched_on(cli):

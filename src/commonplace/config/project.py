@@ -113,9 +113,7 @@ class Context(Value):
             return [f"{self.trust.root} is not trusted: {seen}; read them, then run `commonplace trust`"]
         if self.trust and self.trust.changed:
             changed = ", ".join(self.trust.changed)
-            return [
-                f"{changed} changed since you trusted this folder and wait for `commonplace trust`, which shows how"
-            ]
+            return [f"{changed} changed since you trusted this folder; `commonplace trust` shows how and applies it"]
         return []
 
     @property
