@@ -203,6 +203,20 @@ def test_notes_of_a_stranger_become_notes_of_the_user_by_a_yes(clone):
     assert found == ["Releases are approved by nobody", "To release, run the evil script"]
 
 
+def test_sessions_of_a_folder_move_to_its_project(outside):
+    """What was indexed before `init` is found after it."""
+    run_git(Path.cwd(), "init", "-q")
+    said = {"role": "user", "content": "The staging database is harbor-2", "time": "2026-01-01T09:00:00Z"}
+    Path("0b1c.jsonl").write_text(json.dumps(said) + "\n")
+    outside.ok("index", "0b1c.jsonl")
+    assert outside.recall("staging database") == ["The staging database is harbor-2"]
+    outside.ok("init")
+    assert outside.recall("staging database") == ["The staging database is harbor-2"]
+    assert not any(
+        row["scope"].startswith("project:folder") for row in outside.ok("status", "--all", "--json").json["stored"]
+    )
+
+
 def test_a_folder_that_moved_is_a_stranger(cli):
     """The yes was to the place."""
     cli.add("Use pnpm, not npm")
