@@ -217,6 +217,22 @@ def test_sessions_of_a_folder_move_to_its_project(outside):
     )
 
 
+def test_losses_in_a_worktree_archive_nothing(private):
+    """The first folder of a project decides; a file that a worktree lost is named, and comes back with its record."""
+    run_git(private.folder / "private", "add", "."), run_git(private.folder / "private", "commit", "-qm", "memory")
+    run_git(private.folder / "private", "worktree", "add", "-q", str(private.folder / "tree"))
+    private.at(private.folder / "tree")
+    private.ok("trust", "--yes")
+    assert private.recall("what is the merger called?") == [SECRET]
+    next(Path(".commonplace/decisions").glob("*.md")).unlink()
+    assert "1 files of the project memory are missing in this further clone" in private("sync").err
+    assert private.recall("what is the merger called?") == [SECRET]
+    private.at(private.folder / "private")
+    assert private.recall("what is the merger called?") == [SECRET]
+    next(Path(".commonplace/decisions").glob("*.md")).unlink()
+    assert private.recall("what is the merger called?") == []
+
+
 def test_a_folder_that_moved_is_a_stranger(cli):
     """The yes was to the place."""
     cli.add("Use pnpm, not npm")
