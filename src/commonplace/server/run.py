@@ -21,6 +21,7 @@ from commonplace.intents import Intents
 from commonplace.model.errors import Forbidden, StoreError
 from commonplace.records import AccessTable, AppAccess
 from commonplace.server.application import application
+from commonplace.server.auth import Authenticator
 from commonplace.server.keys import Keys
 from commonplace.server.limits import protocol_with
 from commonplace.server.rooms import Services
@@ -28,6 +29,7 @@ from commonplace.server.settings import VARIABLES, ServerSettings
 
 ASYNCIO = "asyncio"
 BACKLOG = 256  # connections that wait to be accepted
+SEND_BYTES = 262_144  # that the system stores for one client
 HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -91,8 +93,9 @@ def open_services(
         store, own = open_store(settings.store, env=env), None
         embedder = configured_embedder(where.user_settings, env, file=os.path.join(where.home, CONFIG))
         secret = redaction_key_for(settings.store)
+    keys = Keys(store)
     services = Services(
-        settings=settings, keys=Keys(store), is_stopping=is_stopping,
+        settings=settings, keys=keys, authenticator=Authenticator(keys, settings), is_stopping=is_stopping,
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
         memory_access=AccessTable(store, clock=now_utc, embedder=embedder, secret=secret, own=own),
     )  # fmt: skip
@@ -116,6 +119,8 @@ def _listen(taken: socket.socket, place: Any) -> socket.socket:
         # Accepted sockets inherit it: without it an answer in two pieces waits 40 ms for the first acknowledgement.
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # The system would store megabytes for a client that does not read before we notice.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         taken.bind(place)
         taken.listen(BACKLOG)
     except OSError:

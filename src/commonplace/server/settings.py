@@ -16,6 +16,8 @@ from commonplace.model.values import Value
 ENVIRONMENT = "environment"  # what stands for the file in errors
 PORT = 8000  # what clients of intent memory expect
 PORT_MAX = 65_535
+RATE = 300  # requests of one key in a second: a third of what one process answers, so that others are answered, too
+RATE_MAX = 1_000_000
 KEY_CHARS = 32  # of a key in the environment, at least: shorter ones can be guessed
 VARIABLES: Mapping[str, str] = {
     "host": "COMMONPLACE_SERVE_HOST",
@@ -27,6 +29,7 @@ VARIABLES: Mapping[str, str] = {
     "connections": "COMMONPLACE_SERVE_CONNECTIONS",
     "answer_seconds": "COMMONPLACE_SERVE_ANSWER_SECONDS",
     "event_days": "COMMONPLACE_SERVE_EVENT_DAYS",
+    "rate": "COMMONPLACE_SERVE_RATE",
 }
 #: The variables that are numbers: the least and the greatest.
 NUMBERS: Mapping[str, tuple[int, int]] = {
@@ -35,6 +38,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "connections": (1, 100_000),
     "answer_seconds": (1, 3600),
     "event_days": (0, MAX_EVENT_DAYS),
+    "rate": (0, RATE_MAX),
 }
 LISTS = ("hosts", "origins")  # joined by commas in a variable; the options add to them
 
@@ -52,8 +56,15 @@ class ServerLimits(Value):
     connections: int = 200  #: at the same time; beyond that 503
     threads: int = 16  #: in which verbs run; a store is the bottleneck long before
     streams: int = 50  #: of events, at the same time
+    unread_seconds: float = 10.0  #: in which a client has to read ``unread_bytes`` of what waits for it
+    unread_bytes: int = 65_536  #: that wait for a client; then nothing more is made for it until it has read
     poll_seconds: float = 0.5  #: between two checks for new events
     heartbeat_seconds: float = 15.0  #: between two signs of life on a silent stream of events
+
+    @property
+    def streams_of_one_key(self) -> int:
+        """How many streams one key may have open: a quarter of all."""
+        return max(1, self.streams // 4)
 
 
 class ServerSettings(Value):
@@ -67,6 +78,7 @@ class ServerSettings(Value):
     hosts: tuple[str, ...] = ()  #: names that a Host header may hold besides the server's own
     origins: tuple[str, ...] = ()  #: of web pages that may call besides the server's own
     event_days: int = EVENT_DAYS  #: how long events are stored; 0: forever
+    rate: int = RATE  #: requests of one key in a second; 0: any number
     limits: ServerLimits = ServerLimits()
 
     @property
