@@ -10,7 +10,8 @@ import uvicorn
 
 from commonplace.server.application import application
 from commonplace.server.auth import Authenticator
-from commonplace.server.run import bind, open_services, uvicorn_options
+from commonplace.server.listening import bind
+from commonplace.server.run import open_services, uvicorn_options
 from commonplace.server.settings import ServerSettings
 
 

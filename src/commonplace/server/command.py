@@ -30,6 +30,7 @@ MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} i
 @click.command(cls=Command)
 @click.option("--host", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", metavar="N", type=click.IntRange(0, PORT_MAX), help="Port (default 8000; 0 = any free port).")
+@click.option("--socket", metavar="PATH", help="Listen at a Unix socket that only you may open, not at a port.")
 @click.option("--store", metavar="PATH", help="File or postgresql:// address (default: the store of this directory).")
 @click.option("--no-keys", is_flag=True, help="Require no key. Only for a server that other machines cannot reach.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Accept requests for this host name, too.")
@@ -63,6 +64,7 @@ def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
       commonplace keys create laptop
       commonplace serve
       commonplace serve --no-keys --port 8765
+      commonplace serve --socket ~/.commonplace.sock
     """
     settings = read_settings(os.environ, **given, keys=False if no_keys else None)
     try:

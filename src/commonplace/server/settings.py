@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commonplace.config.paths import is_loopback
-from commonplace.model.errors import ConfigError, Forbidden
+from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.events import EVENT_DAYS, MAX_EVENT_DAYS
 from commonplace.model.values import Value
 
@@ -22,6 +22,7 @@ KEY_CHARS = 32  # of a key in the environment, at least: shorter ones can be gue
 VARIABLES: Mapping[str, str] = {
     "host": "COMMONPLACE_SERVE_HOST",
     "port": "COMMONPLACE_SERVE_PORT",
+    "socket": "COMMONPLACE_SERVE_SOCKET",
     "key": "COMMONPLACE_SERVE_KEY",
     "hosts": "COMMONPLACE_SERVE_ALLOW_HOSTS",
     "origins": "COMMONPLACE_SERVE_ALLOW_ORIGINS",
@@ -72,6 +73,7 @@ class ServerSettings(Value):
 
     host: str = "127.0.0.1"
     port: int = PORT  #: 0: any free port
+    socket: str | None = None  #: the path of a Unix socket, in place of host and port
     store: str | None = None  #: a file, or an address; None: the store of the working directory
     keys: bool = True  #: whether a key is required
     key: str | None = None  #: an operator's key from the environment
@@ -84,11 +86,11 @@ class ServerSettings(Value):
     @property
     def names(self) -> frozenset[str]:
         """Every name that a Host header may hold."""
-        own = {"127.0.0.1", "localhost", "::1"} if is_loopback(self.host) else {self.host}
+        own = {"127.0.0.1", "localhost", "::1"} if self.socket or is_loopback(self.host) else {self.host}
         return frozenset(name.lower() for name in {*own, *self.hosts})
 
     def _check(self) -> None:
-        if not self.keys and not is_loopback(self.host):
+        if not self.keys and not self.socket and not is_loopback(self.host):
             raise Forbidden(
                 f"without keys only this machine may be served, and {self.host!r} can be reached from others"
             )
@@ -99,7 +101,12 @@ def read_settings(env: Mapping[str, str], **options: Any) -> ServerSettings:
     read = {field: _read(field, env[name]) for field, name in VARIABLES.items() if env.get(name)}
     limits = ServerLimits(**{field: read.pop(field) for field in ServerLimits.fields if field in read})
     lists = {field: tuple(dict.fromkeys((*read.get(field, ()), *(options.get(field) or ())))) for field in LISTS}
-    given = read | {field: value for field, value in options.items() if value is not None} | lists
+    given = {field: value for field, value in options.items() if value is not None}
+    if given.get("socket") and ("host" in given or "port" in given):
+        raise InvalidInput("--socket takes the place of --host and --port; give one or the other")
+    if "host" in given or "port" in given:
+        read.pop("socket", None)
+    given = read | given | lists
     return ServerSettings(**given, limits=limits)
 
 
