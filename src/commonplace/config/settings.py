@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from commonplace.files import disk
 from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_LIMIT
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
@@ -21,6 +22,7 @@ _words = {"true": True, "false": False, "null": None}
 _wordlike = {"true", "false", "null", "yes", "no", "on", "off"}  # in any case; some YAML parsers read them as booleans
 
 
+FILE_BYTES = 262_144  # of a file of settings
 FLAT_CHARS = 65_536  # the limit of the parser
 INTEGER_DIGITS = 18  # no setting has more; beyond a few thousand Python refuses to convert them
 
@@ -207,12 +209,11 @@ def load(path: str, schema: Schema, *, named: str | None = None) -> dict[str, An
     """
     named = named or path
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = disk.read_text(path, limit=FILE_BYTES)
     except FileNotFoundError:
         text = ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=named) from error
+        raise ConfigError(f"cannot be read: {disk.reason(error)}", file=named) from error
     data = parse_flat(text)
     return check(_parse(text, named) if data is None else data, schema, named)
 

@@ -40,11 +40,11 @@ from commonplace.text.strict_yaml import (
     truth,
 )
 
-FILE_BYTES = CONTENT_BYTES_LIMIT + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
 MAX_COUNT = 2**53  # as in an export: what every reader takes for the same number, and every store holds
 DATE_LETTERS = 40  # no date is longer
 TITLE_LETTERS = 500  # of a first line: more than any file name takes
 SLUG_LETTERS = 60
+FILE_BYTES = CONTENT_BYTES_LIMIT + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
 SLUG_BYTES = 120  # a file name may have 255, and some encrypting file systems take 143
 KEY_LETTERS = 200  # a metadata key that is longer is no word to put at the beginning of a line
 

@@ -103,7 +103,7 @@ class MirroredStore(_Port):
         if text is None or data != text.encode():
             stamp = files.replace(folder, target, data)
         else:
-            _, stamp = files.read(folder, target)
+            _, stamp = _read(folder, target)
         state = FileState(
             path=target, record=record.id, version=record.version, digest=sha256(data).hexdigest(), stamp=stamp
         )
@@ -162,7 +162,7 @@ class MirroredStore(_Port):
         for state in own or self.store.files(folder, records=[id]):
             if files.stamp(folder, state.path) not in (None, state.stamp):
                 try:
-                    return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
+                    return sha256(_read(folder, state.path)[0]).hexdigest() != state.digest
                 except OSError:  # unknown, so it is left as it is
                     return True
         return False
@@ -208,10 +208,16 @@ def _is_file_of(folder: str, path: str, id: str) -> bool:
     return f"id: {id}\n" in (_text(folder, path) or "")
 
 
+def _read(folder: str, path: str) -> tuple[bytes, int]:
+    from commonplace.files.codec import FILE_BYTES  # noqa: PLC0415 - see _write
+
+    return files.read(folder, path, limit=FILE_BYTES)
+
+
 def _text(folder: str, path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        return files.read(folder, path)[0].decode()
+        return _read(folder, path)[0].decode()
     except (OSError, UnicodeDecodeError):
         return None

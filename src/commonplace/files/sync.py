@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from commonplace.engine.admission import Admitted, admit
 from commonplace.files import disk as files
-from commonplace.files.codec import FileTrouble, apply_file, decode
+from commonplace.files.codec import FILE_BYTES, FileTrouble, apply_file, decode
 from commonplace.files.mirror import MirroredStore
 from commonplace.files.plan import (
     Action,
@@ -177,7 +177,7 @@ class Syncer:
         if state is not None and state.stamp == stamp:
             return FoundFile(path=path, digest=state.digest, stamp=stamp)
         try:
-            data, read_stamp = files.read(self.folder, path)
+            data, read_stamp = files.read(self.folder, path, limit=FILE_BYTES)
         except OSError as error:
             trouble = Trouble(path=path, line=1, reason=f"cannot be read: {error.strerror}")
             return FoundFile(path=path, digest="", stamp=stamp, trouble=trouble)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Log,
         file_stamp,
         index_logs,
-        open_regular_file,
     )
     from commonplace.records.session_lines import asks_memory
     from commonplace.records.surface import record_tools, records_surface
@@ -33,7 +32,7 @@ __getattr__ = lazy_names(
     {
         "access": "AccessTable AppAccess MemoryAccess",
         "commands.foreign": "export_foreign import_foreign",
-        "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp open_regular_file",
+        "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
         "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
@@ -55,7 +54,6 @@ __all__ = [
     "file_stamp",
     "import_foreign",
     "index_logs",
-    "open_regular_file",
     "record_tools",
     "records_surface",
 ]

@@ -8,7 +8,6 @@ after the last batch.  Chunks can be found at once and are never records.
 from __future__ import annotations
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +19,7 @@ from commonplace.engine.admission import Gate
 from commonplace.engine.rendering import remove_fenced
 from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
+from commonplace.files.disk import open_file
 from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
@@ -188,7 +188,7 @@ class _Indexing:
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
         """Index one file; one that cannot be read is named, and the others are indexed."""
-        with self._naming(path), open_regular_file(path) as file:
+        with self._naming(path), open_file(path) as file:
             if kind is DocumentKind.TICKET:
                 return self._ticket(path, file)
             status = os.fstat(file.fileno())
@@ -442,15 +442,6 @@ class _Reader:
     def _advance_line(self, data: bytes, *, turn: int) -> None:
         self._advance(data)
         self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
-
-
-def open_regular_file(path: str) -> IO[bytes]:
-    """A file to read; a pipe or a device would never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InvalidInput("is not a regular file")
-    return os.fdopen(descriptor, "rb")
 
 
 def _header(line: bytes) -> Header:
