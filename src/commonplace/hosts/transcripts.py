@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from commonplace.hosts.registry import Host, HostTranscript
+from commonplace.hosts.registry import Host, HostTranscript, host_name
 from commonplace.records import LINE_BYTES, Log, file_stamp, open_regular_file
 
 BLOCK_BYTES = 1024 * 1024
@@ -68,7 +68,8 @@ def log_source(host: Host, found: HostTranscript) -> Log:
     status = os.stat(found.path)
     return Log(
         path=found.path, session=found.session, stamp=found.stamp or file_stamp(status),
-        modified=datetime.fromtimestamp(status.st_mtime, UTC), lines=lambda: _reading(host, found),
+        modified=datetime.fromtimestamp(status.st_mtime, UTC), host=host_name(host),
+        lines=lambda: _reading(host, found),
     )  # fmt: skip
 
 

@@ -114,6 +114,18 @@ def commit_extraction(place: Workspace, folder: str, *, progress: ProgressCallba
     return run.report()
 
 
+def forget_prepared(home: str, sessions: Collection[str]) -> list[str]:
+    """Remove the work that was prepared of some sessions in the data folder; return the folders that went."""
+    gone = []
+    prepared = os.path.join(home, PREPARED)
+    for folder in sorted(os.listdir(prepared)) if os.path.isdir(prepared) else ():
+        for path, work in list(_works(os.path.join(prepared, folder))):
+            if work.get("session") in sessions:
+                _clear(path)
+                gone.append(path)
+    return gone
+
+
 def _write(place: Workspace, folder: str, claim: Claim, document: Document) -> None:
     name = f"{slug(document.name)[:40]}-{sha256(document.name.encode()).hexdigest()[:8]}"
     asked = session_prompt(load_transcript(place, document), place.learning, place.prompt)

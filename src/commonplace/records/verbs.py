@@ -479,7 +479,7 @@ def forget(caller: MemoryAccess, id: str, *, confirm: bool = False) -> Erased:
             f"{named} would be erased for good, with its history; show the user which record it is, and call again "
             "with confirm=true if they want that"
         )
-    gone = caller.memory.forget(record.id)
+    gone = caller.memory.forget(record.id, for_good=True)  # the user wants it erased: see ``confirm``
     return Erased(erased=gone.ids, pending=gone.pending)
 
 
