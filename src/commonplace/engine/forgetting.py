@@ -523,7 +523,8 @@ def _remaining_text(name: str, block: Block, erasure: Erasure, theirs: Collectio
         return block.text if stays else None
     if not _is_elsewhere(name, block, erasure) and erasure.is_in(strip_reference(block.text)):
         return None
-    return _without_references(block.text, references(block.text) & erasure.names)
+    left = _without_references(block.text, references(block.text) & erasure.names)
+    return _without_sessions(left, erasure.gone)
 
 
 def _is_of_gone(name: str, block: Block, erasure: Erasure) -> bool:
@@ -538,6 +539,13 @@ def _is_of_gone(name: str, block: Block, erasure: Erasure) -> bool:
 def _without_references(text: str, names: Collection[str]) -> str:
     """A block of which some references go: others say the same."""
     return re.sub(rf"record (?:{'|'.join(sorted(names))})(?![0-9a-z])(?:; ?)?", "", text) if names else text
+
+
+def _without_sessions(text: str, gone: Collection[str]) -> str:
+    """A block that names sessions which go as its origin: what it says comes from others as well."""
+    for name in sorted(map(plain_line, gone)):
+        text = re.sub(rf"session:{re.escape(name)}(?:#[^\s;()]*)?(?:; ?|(?=\)))", "", text)
+    return text
 
 
 def _is_elsewhere(name: str, block: Block, erasure: Erasure) -> bool:

@@ -162,6 +162,19 @@ def _wider_target(target: Target, removal: Removal, *, ids: frozenset[str], text
     )  # fmt: skip
 
 
+def session_target(document: Document) -> Target:
+    """Return the target that a session or a ticket is."""
+    return Target(sessions=frozenset({f"{document.kind}:{document.name}"}))
+
+
+def erase_document(memory: Memory, document: Document) -> ErasureReceipt:
+    """Erase a session in a memory without files."""
+    removal = find_removal(memory, session_target(document))
+    receipt, erasure = eraser_of(memory, by=memory.binding.channel).carry_out(removal)
+    memory.erased(erasure)
+    return receipt
+
+
 def eraser_of(memory: Memory, *, by: str) -> Eraser:
     """Return what erases in a memory, as its caller."""
     return Eraser(memory.store, reads=memory.binding.reads, secret=memory.secret, clock=memory.clock, by=by)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
 
 from commonplace.engine.memory import Memory
 from commonplace.engine.transcripts import join_chunks
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.queries import DocumentFilter
-from commonplace.model.scopes import Scope
-from commonplace.model.values import QUOTED, Value
+from commonplace.records.verbs import SessionSummary, ShownSession, SpokenTurn
 from commonplace.text.cleaning import one_line
 
 EVERYTHING = 1_000_000
@@ -24,36 +22,6 @@ _FOLDERS = {
     "/.claude/": "claude-code", "/.codex/": "codex", "/.gemini/": "gemini", "/.pi/": "pi", "/opencode/": "opencode",
     "/taken-down/": "cursor",
 }  # fmt: skip
-
-
-class SessionSummary(Value):
-    """A session in a list."""
-
-    id: str
-    host: str | None = None  #: the coding agent; None: it was indexed from a file, or by a program
-    scope: Scope
-    started: datetime | None = None
-    updated: datetime  #: when something was last said in it
-    turns: int
-    title: Annotated[str, QUOTED]  #: its first words
-    learned: bool  #: whether records, or the finding that there is nothing to learn, were made of it
-    file: str | None = None  #: the transcript that it was indexed from
-
-
-class SpokenTurn(Value):
-    """One turn of a session."""
-
-    ref: str
-    speaker: str
-    at: datetime | None = None
-    text: Annotated[str, QUOTED]
-
-
-class ShownSession(Value):
-    """A session with its turns."""
-
-    session: SessionSummary
-    turns: tuple[SpokenTurn, ...]
 
 
 def list_sessions(

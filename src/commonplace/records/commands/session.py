@@ -10,9 +10,10 @@ from commonplace.cli import dates
 from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION
 from commonplace.cli.session import confirm, json_option, open_session, table_lines
-from commonplace.engine.erasing import Target
 from commonplace.records.commands.forget import erase_and_report
-from commonplace.records.sessions import SessionSummary, find_session, list_sessions, show_session
+from commonplace.records.erasure import session_target
+from commonplace.records.sessions import find_session, list_sessions, show_session
+from commonplace.records.verbs import SessionSummary
 from commonplace.wire import encode
 
 WIDTH = 100
@@ -114,4 +115,4 @@ def delete(id: str, yes: bool, as_json: bool) -> int:
         document = find_session(opened.memory, id)
         if not yes and not confirm(f"Erase session {document.name} and everything that was made of it for good?"):
             return ATTENTION
-        return erase_and_report(opened, Target(sessions=frozenset({f"{document.kind}:{document.name}"})))
+        return erase_and_report(opened, session_target(document))
