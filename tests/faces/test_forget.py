@@ -1,4 +1,4 @@
-"""``commonplace forget`` and ``session``: erased by session, source, subject or question, everywhere on this machine."""
+"""``forget`` and ``session``: erased by session, source, subject or question, everywhere on this machine."""
 
 from __future__ import annotations
 
@@ -342,3 +342,14 @@ def test_nothing_meant_is_nothing_erased(cli, pnpm):
     assert cli("forget", "--source", "nowhere.md", "--yes").code == 1
     assert "say what to forget" in cli("forget").err
     assert cli.get(pnpm["id"])
+
+
+def test_a_checkout_after_a_restore_is_no_leftover(cli, pnpm):
+    """The backup knew the file; that it is just what was written there then is no reason to remove it."""
+    cli.ok("backup", cli.folder / "copy.db")
+    shutil.copy2(pnpm["path"], cli.folder / "kept.md")
+    cli.ok("forget", pnpm["id"], "--yes")
+    cli.ok("restore", cli.folder / "copy.db", "--yes")
+    shutil.copy2(cli.folder / "kept.md", pnpm["path"])
+    assert cli.ok("sync").lines[0] == "project: 1 erased and not revived"
+    assert os.path.exists(pnpm["path"])

@@ -1,4 +1,4 @@
-"""``Store.tombstones`` and the changes around it; ``DeleteChunks``, ``DeleteJobs`` and ``Store.folders``."""
+"""``Store.tombstones`` and the changes around it; ``DeleteChunks``, ``DeleteJobs`` and ``Store.mirrored_folders``."""
 
 from datetime import timedelta
 
@@ -70,7 +70,7 @@ def test_a_tombstone_is_lifted_by_its_digest_owner_or_erasure(store, bury):
     assert [one.digest for one in store.tombstones()] == ["d"]
 
 
-def test_tombstones_travel_with_a_store(new_store, make, bury, store):
+def test_tombstones_travel_with_a_store(new_store, bury, store):
     """A migration takes them along, and what only the target had goes."""
     bury("a")
     other = new_store()
@@ -128,4 +128,4 @@ def test_a_store_knows_the_folders_of_its_files(store):
     """Each once, in order."""
     state = FileState(path="a.md", record="r", version=1, digest="d", stamp=1)
     store.apply([PutFiles(folder=folder, files=(state,)) for folder in ("/two", "/one", "/two")])
-    assert store.folders() == ["/one", "/two"]
+    assert store.mirrored_folders() == ["/one", "/two"]

@@ -21,7 +21,7 @@ from commonplace.engine.tombstones import (
     record_digests,
     repeats_turn,
 )
-from commonplace.model.changes import Change, PutDocument, PutTombstones
+from commonplace.model.changes import Change, DropFiles, PutDocument, PutTombstones
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.ids import new_id
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
@@ -428,6 +428,14 @@ def read_erasures(store: Store) -> tuple[Change, ...]:
     return PutTombstones(tombstones=tuple(store.tombstones())), *(PutDocument(document=one) for one in receipts)
 
 
+def drop_file_states(store: Store, names: frozenset[str]) -> None:
+    """Forget where these records and artifacts had files: paths hold words, and what returns is no leftover."""
+    for folder in store.mirrored_folders():
+        paths = frozenset(one.path for one in store.files(folder, records=names))
+        if paths:
+            store.apply([DropFiles(folder=folder, paths=paths)])
+
+
 def keep_erased(
     store: Store, erasures: Sequence[Change], *, secret: bytes, now: datetime
 ) -> tuple[int, Erasure | None, tuple[str, ...]]:
@@ -439,6 +447,7 @@ def keep_erased(
         return 0, None, ()
     removal = select(store, target, scopes, now)
     outcome, erasure = erase(store, removal, reads=scopes, now=now)
+    drop_file_states(store, erasure.ids)
     said = [f"{plural(len(outcome.gone), 'record')}"] if outcome.gone else []
     said += [plural(len(removal.documents), "session")] if removal.documents else []
     said += [f"turns of {plural(len(removal.turns), 'session')}"] if removal.turns else []

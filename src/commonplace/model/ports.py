@@ -134,7 +134,7 @@ class Store(Protocol):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """Return the last known files of a mirrored folder, by path; of these records only, if given."""
 
-    def folders(self) -> list[str]:
+    def mirrored_folders(self) -> list[str]:
         """Return the mirrored folders of this machine of which a file is known, sorted."""
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:

@@ -203,7 +203,7 @@ def _remove_elsewhere(app: App, ids: frozenset[str]) -> list[str]:
     One that a person has changed since it was written is theirs and stays; the next sync there names it.
     """
     removed: list[str] = []
-    for folder in set(app.database.folders()) - set(app.store.folders.values()):
+    for folder in set(app.database.mirrored_folders()) - set(app.store.folders.values()):
         states = app.database.files(folder, records=ids)
         ours = [one.path for one in states if os.path.isdir(folder) and _is_unchanged(folder, one)]
         for path in ours:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from commonplace.app import App, copy_paths, open_copy
-from commonplace.engine.erasing import Target, select
+from commonplace.engine.erasing import Target, drop_file_states, select
 from commonplace.engine.forgetting import Removal, erase, preview
-from commonplace.model.changes import DropFiles
 from commonplace.model.errors import CommonplaceError
-from commonplace.model.ports import ProgressCallback, Store
+from commonplace.model.ports import ProgressCallback
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
@@ -56,19 +55,11 @@ def _erase_in_copy(path: str, target: Target, scopes: frozenset[Scope], app: App
         needles = _needles(removal)
         seen = preview(store, removal, reads=tuple(scopes), now=app.clock())
         erase(store, removal, reads=tuple(scopes), now=app.clock())
-        _forget_files(store, seen.erasure.ids | {one.name for one in seen.gone})
+        drop_file_states(store, seen.erasure.ids | {one.name for one in seen.gone})
         left = not select(store, target, scopes, app.clock()).is_empty
     found = left or _holds(path, needles)
     trouble = "it still holds words of what was erased" if found else None
     return CopyReport(path=path, erased=len(removal.records) + len(removal.documents), trouble=trouble)
-
-
-def _forget_files(store: Store, names: frozenset[str]) -> None:
-    """Forget where files of records and artifacts were: their paths hold words."""
-    for folder in store.folders():
-        paths = frozenset(one.path for one in store.files(folder, records=names))
-        if paths:
-            store.apply([DropFiles(folder=folder, paths=paths)])
 
 
 def _needles(removal: Removal) -> list[bytes]:

@@ -105,7 +105,7 @@ class SqlStore(ABC):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         return self._ask(lambda db: _files(db, self._folder(folder), records))
 
-    def folders(self) -> list[str]:
+    def mirrored_folders(self) -> list[str]:
         own = self.own_folders
         rows = self._ask(lambda db: db.every("select distinct folder from file"))
         return sorted(folder.removeprefix(own) for (folder,) in rows if folder.startswith(own))
