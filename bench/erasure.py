@@ -290,8 +290,7 @@ def measure(bench: Bench) -> int:
     with bench.open() as app:
         still, proofs = len(held(app) & kept), len(receipts(app.memory))
     made = f"{len(bench.records)} records and {len(bench.sessions)} sessions"
-    print(f"{made}; forgotten: {len(gone)}, in {proofs} erasures
-")
+    print(f"{made}; forgotten: {len(gone)}, in {proofs} erasures\n")
     print(f"{'words of what was forgotten':<34}{'before':>9}{'after':>9}")
     for kind in before:
         print(f"  {kind:<32}{before[kind]:>9}{after.get(kind, 0):>9}")
