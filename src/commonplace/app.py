@@ -132,6 +132,8 @@ class App:
             rewrite_files(self.store, scope, states, now=self.clock())
         if erasure:
             self._erase_in_artifacts(erasure)
+            self.store.settle()
+            self.scrub()
         return count - gone, notes
 
     def close(self) -> None:

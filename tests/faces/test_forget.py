@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 
+import apsw
 import pytest
 
 from commonplace.hosts.hook_files import log_trouble, note_shown, write_message
@@ -353,3 +354,38 @@ def test_a_checkout_after_a_restore_is_no_leftover(cli, pnpm):
     shutil.copy2(cli.folder / "kept.md", pnpm["path"])
     assert cli.ok("sync").lines[0] == "project: 1 erased and not revived"
     assert os.path.exists(pnpm["path"])
+
+
+def test_a_ticket_is_forgotten_as_a_session_is(cli):
+    """By its id, and its file does not bring it back."""
+    ticket = cli.folder / "tickets" / "T-7.md"
+    ticket.parent.mkdir()
+    ticket.write_text("# Zebrafish tank leaks\n\nThe tank of the zebrafish leaks at night.\n", encoding="utf-8")
+    cli.ok("index", ticket)
+    name = cli.ok("recall", "zebrafish", "--format", "json").json["hits"][0]["id"].partition("#")[0]
+    assert cli.ok("forget", "--session", name, "--yes", "--json").json["counts"] == {"tickets": 1}
+    assert "1 ticket not revived" in cli.ok("index", ticket).err
+    assert left(cli, "zebrafish") == []
+
+
+def test_a_reader_that_holds_old_bytes_is_reported(cli, pnpm):
+    """Gone from every answer, pending on the disk until it has ended."""
+    reader = apsw.Connection(str(cli.home / "commonplace.db"))
+    reader.execute("begin")
+    reader.execute("select count(*) from record").fetchall()
+    done = cli.ok("forget", pnpm["id"], "--yes", "--json")
+    assert (done.json["pending"], "doctor --fix" in done.err) == (True, True)
+    assert cli.recall("pnpm") == []
+    reader.close()
+    cli.ok("doctor", "--fix")
+    assert left(cli, "pnpm") == []
+
+
+def test_an_erasure_over_mcp_reaches_the_backups_too(cli, pnpm):
+    """The user has agreed; the model's tool has the same reach as the command."""
+    cli.ok("backup")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    call["params"] = {"name": "forget", "arguments": {"id": pnpm["id"], "confirm": True}}
+    done = cli.start("mcp", stdin=json.dumps(call) + "\n")
+    assert pnpm["id"] in done.out
+    assert left(cli, "pnpm") == []

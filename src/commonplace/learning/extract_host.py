@@ -31,7 +31,7 @@ from commonplace.learning.extractors import SYSTEM, parse_reply, session_prompt,
 from commonplace.learning.opening import open_learning_workspace
 from commonplace.learning.workspace import Workspace
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound
+from commonplace.model.errors import Conflict, ErasedBefore, InvalidInput, LeaseLost, NotFound
 from commonplace.model.jobs import Claim, Job
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
@@ -106,7 +106,7 @@ def commit_extraction(place: Workspace, folder: str, *, progress: ProgressCallba
             run.refuse(
                 name, "stale: it was prepared too long ago or twice, and another process has it; prepare it again"
             )
-        except (InvalidInput, NotFound, Conflict) as error:
+        except (InvalidInput, NotFound, Conflict, ErasedBefore) as error:
             run.refuse(name, str(error))
         else:
             _clear(path)

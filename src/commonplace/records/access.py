@@ -29,10 +29,10 @@ from commonplace.model.documents import Document
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import Hit
-from commonplace.model.records import Channel, Kind
+from commonplace.model.records import Channel, Kind, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
-from commonplace.records.verbs import ErasedSession
+from commonplace.records.verbs import Erased, ErasedSession
 
 RECALL_LIMIT = 10  # hits, where no settings say otherwise
 SUMMARY_TOKENS = 5000  # there is no summary outside of a project; the brief asks for a limit all the same
@@ -92,6 +92,11 @@ class MemoryAccess:
         )  # fmt: skip
         return ShownBrief(injection=injection, receipt=None, notes=injection.notes)
 
+    def erase_record(self, record: Record) -> Erased:
+        """Erase a record for good: a person wants it gone."""
+        gone = self.memory.forget(record.id, for_good=True)
+        return Erased(erased=gone.ids, pending=gone.pending, receipt=gone.receipt)
+
     def erase_session(self, document: Document) -> ErasedSession:
         """Erase a session with everything that was made of it."""
         from commonplace.records.erasure import erase_document  # noqa: PLC0415 - only erasing needs it
@@ -145,14 +150,22 @@ class AppAccess(MemoryAccess):
         receipt, notes = save_brief_receipt(self.app, injection, session=session)
         return ShownBrief(injection=injection, receipt=receipt, notes=(*injection.notes, *notes))
 
+    def erase_record(self, record: Record) -> Erased:
+        """Erase a record here, in the files that follow the store, and in our own backups."""
+        from commonplace.engine.erasing import Target  # noqa: PLC0415 - only erasing needs it
+        from commonplace.records.erasure import forget  # noqa: PLC0415 - likewise
+
+        done = forget(self.app, self.memory, Target(ids=frozenset({record.id})))
+        receipt = done.receipt
+        return Erased(erased=receipt.records, pending=receipt.pending, receipt=receipt.id, notes=done.notes)
+
     def erase_session(self, document: Document) -> ErasedSession:
         """Erase a session here, in the files that follow the store, and in our own backups."""
         from commonplace.records.erasure import forget, session_target  # noqa: PLC0415 - only erasing needs it
 
         done = forget(self.app, self.memory, session_target(document))
-        notes = (*(f"{one.path}: {one.trouble}" for one in done.copies if one.trouble), *done.elsewhere)
         receipt = done.receipt
-        return ErasedSession(receipt=receipt.id, erased=receipt.records, pending=receipt.pending, notes=notes)
+        return ErasedSession(receipt=receipt.id, erased=receipt.records, pending=receipt.pending, notes=done.notes)
 
     def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
         """Note what a session has recalled, for ``commonplace used``."""

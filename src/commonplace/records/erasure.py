@@ -49,6 +49,15 @@ class Forgotten(Value):
     files: tuple[str, ...] = ()  #: of hooks and of prepared work, removed or rewritten
     elsewhere: tuple[str, ...] = ()  #: transcripts of agents that still say it: they are not ours
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where it may still be, as sentences."""
+        held = [f"{one.path} may still hold it ({one.trouble}); remove that file" for one in self.copies if one.trouble]
+        theirs = [
+            f"the transcript {path} is not ours and was left as it is: it still says it" for path in self.elsewhere
+        ]
+        return (*held, *theirs)
+
 
 # What is meant
 

@@ -95,6 +95,8 @@ class Erased(Value):
 
     erased: tuple[str, ...]
     pending: bool  #: gone from every answer, but a reader still holds old bytes of the file
+    receipt: str | None = None  #: of the erasure
+    notes: tuple[str, ...] = ()  #: where it may still be
 
 
 class BriefRecord(Value):
@@ -574,8 +576,7 @@ def forget(caller: MemoryAccess, id: str, *, confirm: bool = False) -> Erased:
             f"{named} would be erased for good, with its history; show the user which record it is, and call again "
             "with confirm=true if they want that"
         )
-    gone = caller.memory.forget(record.id, for_good=True)  # the user wants it erased: see ``confirm``
-    return Erased(erased=gone.ids, pending=gone.pending)
+    return caller.erase_record(record)
 
 
 @verb(destroys=True, offers=())

@@ -156,7 +156,9 @@ def test_erasing_needs_a_confirmation(talk, fact):
     """Without it nothing is erased and the sentence says what is needed; with it the record is gone."""
     assert "confirm=true" in talk.refused("forget", id=fact["id"])
     assert talk.done("get", id=fact["id"])["record"]["version"] == 1
-    assert talk.done("forget", id=fact["id"], confirm=True) == {"erased": [fact["id"]], "pending": False}
+    gone = talk.done("forget", id=fact["id"], confirm=True)
+    assert (gone["erased"], gone["pending"], bool(gone["receipt"])) == ([fact["id"]], False, True)
+    assert "forget --allow" in talk.refused("remember", content=FACT, category="decisions")
     assert "there is no record" in talk.refused("get", id=fact["id"])
 
 

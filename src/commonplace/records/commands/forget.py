@@ -238,15 +238,11 @@ def _remains(session: Session, done: Forgotten, turns: Sequence[str]) -> Iterato
     """Say where it may still be."""
     if done.receipt.pending:
         yield "a reader still holds old bytes of the database; `commonplace doctor --fix` empties them"
-    for copy in done.copies:
-        if copy.trouble:
-            yield f"{short_path(copy.path)} may still hold it ({copy.trouble}); remove that file"
     left = [ref for ref in turns if _is_indexed(session, ref)]
     if left:
         shown = ", ".join(left[:3])
         yield f"it was learned from {plural(len(left), 'turn')} that recall still finds ({shown}); --turns erases those"
-    for path in done.elsewhere:
-        yield f"the transcript {short_path(path)} is not ours and was left as it is: it still says it"
+    yield from map(short_path, done.notes)
 
 
 def _is_indexed(session: Session, ref: str) -> bool:
