@@ -163,17 +163,21 @@ def test_a_damaged_database_is_told_and_brought_back_from_files(cli, pnpm):
 
 
 def test_a_backup_is_restored_with_its_files(cli, pnpm):
-    """What was there at the backup is there again, in rows and in files, and what came later is gone."""
+    """What was there at the backup is there again, in rows and in files, and what came later is gone.
+
+    What was erased since stays erased: a backup does not bring it back.
+    """
     gone = cli.add("To be deleted", "incidents")
     cli.ok("backup", cli.folder / "copy.db")
     cli.ok("record", "update", pnpm["id"], "Use yarn")
     cli.ok("record", "delete", gone["id"], "--yes")
     later = cli.add("Came later", "incidents")
     done = cli.ok("restore", cli.folder / "copy.db", "--yes", "--json")
-    assert done.json["records"] == 2
+    assert done.json["records"] == 1
+    assert "1 record of the backup not revived" in done.err
     assert cli.get(pnpm["id"])["content"] == pnpm["content"]
-    assert cli.recall("deleted") == ["To be deleted"]
-    assert os.path.exists(gone["path"])
+    assert cli.recall("deleted") == []
+    assert not os.path.exists(gone["path"])
     assert cli("record", "get", later["id"]).code == 1
     assert not os.path.exists(later["path"])
     assert cli.ok("sync").lines == ["project: in sync", "assistant: in sync"]

@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from commonplace.app import App, open_app, set_damaged_aside
+from commonplace.app import BACKUPS, App, open_app, set_damaged_aside
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import (
-    BACKUPS,
     Session,
     confirm,
     json_option,
@@ -293,10 +292,10 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
         before = _backup_path(session.app)
         session.app.maintenance.backup(before)
         try:
-            count = session.app.restore(file)
+            count, notes = session.app.restore(file)
         except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo
             os.unlink(before)
             raise
-        session.add_notes(f"what was stored before is in {short_path(before)}")
+        session.add_notes(*notes, f"what was stored before is in {short_path(before)}")
         session.answer(f"Restored {plural(count, 'record')} from {file}", {"records": count, "before": before})
     return OK

@@ -47,21 +47,22 @@ class MirroredStore(_Port):
             self.settle()  # or, if we die now, the file of an erased record could not be recognised as a leftover
         outcomes = self.store.apply(changes)
         try:
-            self._update_files(outcomes)
+            self._update_files(changes, outcomes)
         except StoreError as error:  # not as StoreBusy: a retry would make the changes twice
             raise StoreError(
                 f"{error}; the store was changed all the same; `commonplace sync` updates the files"
             ) from error
         return outcomes
 
-    def _update_files(self, outcomes: Sequence[Outcome]) -> None:
+    def _update_files(self, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> None:
         with self._guard:
-            for outcome in outcomes:
+            for change, outcome in zip(changes, outcomes, strict=True):
                 for record in outcome.records:
                     folder = self.folders.get(record.scope)
                     if folder and record.category in CATEGORIES:  # `plan` takes no other for a record of the folder
                         self.write(folder, record.id)
-                self._remove_files(outcome.gone)
+                if isinstance(change, ERASING):  # what else is gone is no record: a document, a tombstone
+                    self._remove_files(outcome.gone)
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
                 self.settle()
 

@@ -12,14 +12,16 @@ from datetime import datetime
 from hashlib import sha256
 
 from commonplace.engine.admission import Admitted, admit
+from commonplace.engine.tombstones import find_erased, text_digest
 from commonplace.files import disk as files
-from commonplace.files.codec import FILE_BYTES, FileTrouble, apply_file, decode
+from commonplace.files.codec import FILE_BYTES, FileTrouble, ParsedFile, apply_file, decode
 from commonplace.files.mirror import MirroredStore
 from commonplace.files.plan import (
     Action,
     Add,
     Drop,
     FoundFile,
+    Leave,
     Missing,
     Note,
     Remove,
@@ -59,6 +61,7 @@ class SyncReport(Value):
     written: tuple[str, ...] = ()  #: ids whose files were written
     removed: tuple[str, ...] = ()  #: paths whose records had been erased
     missing: tuple[str, ...] = ()  #: paths that vanished together; nothing was done about them
+    erased: tuple[str, ...] = ()  #: paths of files that hold what a person has erased; they were left as they are
     troubles: tuple[Trouble, ...] = ()  #: files that could not be read
     redactions: tuple[tuple[str, Finding], ...] = ()  #: secrets taken out, by path
 
@@ -118,7 +121,13 @@ class Syncer:
         self._require_folder()
         self.store.settle()
         known = self.store.files(self.folder)
-        actions = plan(seen=self._find_files(known), known=known, records=self._records(), history=self._history)
+        actions = plan(
+            seen=self._find_files(known),
+            known=known,
+            records=self._records(),
+            history=self._history,
+            erased=self._is_erased,
+        )
         return actions if accept_missing else self._without_mass_deletion(actions, len(known))
 
     def preview(self) -> tuple[SyncReport, int]:
@@ -127,7 +136,8 @@ class Syncer:
         for action in actions:
             if isinstance(action, Add | Update | Trouble):  # the gate refuses some, which no plan can know
                 self._prepare(action, [], [])
-        refused = {trouble.path for trouble in self.report.troubles}
+        self.report = self.report.replace(erased=tuple(one.path for one in actions if isinstance(one, Leave)))
+        refused = {*(trouble.path for trouble in self.report.troubles), *self.report.erased}
         return self.report, sum(action.path not in refused for action in actions)
 
     def run(
@@ -138,7 +148,7 @@ class Syncer:
         with files.folder_lock(os.path.dirname(self.folder), seconds=wait):
             for _ in range(TRIES):
                 self.overtaken = False
-                self.report = self.report.replace(troubles=(), missing=())  # they are reported anew
+                self.report = self.report.replace(troubles=(), missing=(), erased=())  # they are reported anew
                 self._once(accept_missing=accept_missing, progress=progress)
                 if not self.overtaken:
                     break
@@ -209,6 +219,12 @@ class Syncer:
         )
         return self.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
 
+    def _is_erased(self, parsed: ParsedFile) -> bool:
+        """Whether a person has erased the record that a file names, or one that said the same here."""
+        own = {parsed.id} if parsed.id else set()
+        digests = {*own, text_digest(self.scope, parsed.content, self.secret())}
+        return bool(find_erased(self.store, digests))
+
     def _without_mass_deletion(self, actions: Sequence[Action], known: int) -> list[Action]:
         """Hold back archiving if many files are missing at once: more likely another branch or a mistake.
 
@@ -247,7 +263,9 @@ class Syncer:
         for file in writes:
             self.store.write(self.folder, file.record, at=file.at, to=file.to)
 
-    def _prepare(self, action: Action, changes: list[Change], writes: list[_File]) -> None:
+    def _prepare(  # noqa: C901 - one case per action
+        self, action: Action, changes: list[Change], writes: list[_File]
+    ) -> None:
         match action:
             case Add():
                 self._add(action, changes, writes)
@@ -268,6 +286,8 @@ class Syncer:
             case Remove():
                 self.store.remove(self.folder, action.path)
                 self._report(removed=action.path)
+            case Leave():
+                self._report(erased=action.path)
             case Drop():
                 changes.append(self._drop(action.path))
             case Trouble():

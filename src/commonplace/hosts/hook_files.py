@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from commonplace.files.disk import open_log
+from commonplace.files.disk import open_log, replace
 
 if TYPE_CHECKING:
     from commonplace.app import App
@@ -172,6 +172,40 @@ def remove_old_transcripts(home: str) -> None:
         for entry in os.scandir(folder):
             if entry.stat(follow_symlinks=False).st_mtime < oldest:
                 os.unlink(entry.path)
+
+
+# Erasure
+
+
+def forget_session_files(home: str, sessions: Collection[str]) -> list[str]:
+    """Remove what hooks have written about some sessions; return the paths of what was removed or rewritten."""
+    done = []
+    for session in sorted(sessions):
+        shown = _shown_path(home, session)
+        for path in (shown, f"{shown}.taken", transcript_path(home, session)):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+                done.append(path)
+    folder = os.path.join(home, SHOWN)
+    others = [os.path.join(folder, name) for name in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+    return done + [path for path in (*others, log_path(home)) if sessions and _drop_lines(path, sessions)]
+
+
+def _drop_lines(path: str, sessions: Collection[str]) -> bool:
+    """Remove the lines of a file that name one of these sessions; return whether there were any."""
+    import re  # noqa: PLC0415 - see note_shown
+
+    named = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sessions))})(?![\w-])")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = list(file)
+    except FileNotFoundError:
+        return False
+    left = [line for line in lines if not named.search(line)]
+    if len(left) == len(lines):
+        return False
+    replace(os.path.dirname(path), os.path.basename(path), "".join(left).encode("utf-8", "surrogateescape"))
+    return True
 
 
 def _append(path: str, *lines: str) -> None:

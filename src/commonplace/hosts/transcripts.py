@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from commonplace.files.disk import open_file
-from commonplace.hosts.registry import Host, HostTranscript
+from commonplace.hosts.registry import Host, HostTranscript, host_name
 from commonplace.records import LINE_BYTES, Log, file_stamp
 
 BLOCK_BYTES = 1024 * 1024
@@ -69,7 +69,8 @@ def log_source(host: Host, found: HostTranscript) -> Log:
     status = os.stat(found.path)
     return Log(
         path=found.path, session=found.session, stamp=found.stamp or file_stamp(status),
-        modified=datetime.fromtimestamp(status.st_mtime, UTC), lines=lambda: _reading(host, found),
+        modified=datetime.fromtimestamp(status.st_mtime, UTC), host=host_name(host),
+        lines=lambda: _reading(host, found),
     )  # fmt: skip
 
 

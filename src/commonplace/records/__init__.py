@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "recall": ("commands.recall:recall", "Search memory with a question in plain words."),
     "record": ("commands.record:record", "Add, change, list and delete records."),
+    "session": ("commands.session:session", "List, show and delete indexed sessions."),
+    "forget": ("commands.forget:forget", "Erase records, sessions, sources or subjects for good, with a receipt."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does
 

@@ -17,6 +17,7 @@ from typing import IO, Any, Protocol
 
 from commonplace.engine.admission import Gate
 from commonplace.engine.rendering import remove_fenced
+from commonplace.engine.tombstones import document_erased, refusal_notes, without_erased_turns
 from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
 from commonplace.files.disk import open_file
@@ -26,6 +27,7 @@ from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import CEILING, Channel, Json, Source
+from commonplace.model.tombstones import Tombstone
 from commonplace.model.values import Value
 from commonplace.records import tickets
 from commonplace.records.session_lines import Header, Message, ToolCall, read
@@ -46,7 +48,7 @@ class Indexed(Value):
     path: str
     kind: DocumentKind
     name: str
-    state: str  #: new, grown, rewritten or unchanged
+    state: str  #: new, grown, rewritten, unchanged, or erased: left out, because a person has erased it
     turns: int = 0  #: messages or parts that were read now
     chunks: int = 0  #: pieces that were kept now
 
@@ -70,6 +72,7 @@ class IndexReport(Value):
     redactions: Mapping[str, int] = {}  #: how many secrets of which kind were taken out
     injected: int = 0  #: messages from which memory's own words were taken out
     filtered: int = 0  #: results of tools that are not kept
+    erased: int = 0  #: sessions, tickets and turns that a person has erased, and that were left out
     notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
@@ -93,6 +96,7 @@ class Log(Value):
     session: str | None = None  #: what it is called; None: as its header says, else its file
     stamp: Mapping[str, Json]  #: the same stamp is taken for the same words
     modified: datetime
+    host: str | None = None  #: the coding agent whose transcript it is
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
@@ -177,13 +181,15 @@ class _Indexing:
         self.troubles: list[IndexProblem] = []
         self.redactions: Counter[str] = Counter()
         self.notes: dict[str, None] = {}  # each once, in order
+        self._erased: dict[str, list[Tombstone]] = {}  # by what they are of
         self.injected = self.filtered = self._messages = 0
 
     def report(self, done: Sequence[Indexed | None]) -> IndexReport:
         """Return what was done and what could not be read."""
         return IndexReport(
             files=tuple(one for one in done if one), troubles=tuple(self.troubles), redactions=dict(self.redactions),
-            injected=self.injected, filtered=self.filtered, notes=tuple(self.notes),
+            injected=self.injected, filtered=self.filtered, erased=sum(map(len, self._erased.values())),
+            notes=(*self.notes, *(note for what, found in self._erased.items() for note in refusal_notes(found, what))),
         )  # fmt: skip
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
@@ -237,7 +243,9 @@ class _Indexing:
         gate = Gate(self.place.secret())
         name = self._name(ticket.id, gate)
         turns = [Turn(ref=ref, text=text) for ref, text in ticket.parts]
-        chunks = chunk_turns(self.place.scope, DocumentKind.TICKET, name, turns, gate)
+        if self._is_erased(name, DocumentKind.TICKET):
+            return Indexed(path=path, kind=DocumentKind.TICKET, name=name, state="erased")
+        chunks = self._without_erased(chunk_turns(self.place.scope, DocumentKind.TICKET, name, turns, gate))
         held = self._find_document(DocumentKind.TICKET, name)
         digest = sha256(data).hexdigest()
         if held and held.digest == digest:
@@ -259,6 +267,8 @@ class _Indexing:
         header = _header(file.readline(LINE_BYTES))
         stem = os.path.splitext(os.path.basename(path))[0]
         name = self._name(log.session or header.session or stem, Gate(self.place.secret()))
+        if self._is_erased(name, DocumentKind.SESSION):
+            return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="erased")
         held = self._find_document(DocumentKind.SESSION, name)
         if held and log.stamp.items() <= held.metadata.items():
             return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="unchanged")
@@ -266,14 +276,16 @@ class _Indexing:
         if held and reader.is_new:
             self._refuse_other(path, held)
         state = "rewritten" if held and reader.is_new else "grown" if held else "new"
-        about = {"cwd": header.cwd, "started": header.started.isoformat() if header.started else None}
+        about = {"host": log.host, "cwd": header.cwd, "started": header.started.isoformat() if header.started else None}
         target = _Target(path=path, kind=DocumentKind.SESSION, name=name, about=about)
-        before = reader.position
+        before, erased_before = reader.position, len(self._erased.get("turn", ()))
         for batch in self._batches(path, name, reader):
             self._flush(target, reader, batch, log, held)
             held = self._find_document(DocumentKind.SESSION, name)
-        turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks
+        erased = len(self._erased.get("turn", ())) - erased_before
+        turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks - erased
         unchanged = state == "grown" and reader.position.offset == before.offset
+        state = "erased" if erased and not chunks else state
         return Indexed(
             path=path, kind=DocumentKind.SESSION, name=name, state="unchanged" if unchanged else state, turns=turns,
             chunks=chunks,
@@ -314,7 +326,9 @@ class _Indexing:
         self, target: _Target, reader: _Reader, batch: tuple[list[Chunk], Gate], log: Log, held: Document | None
     ) -> None:
         """Store a batch, together with how far the file has been read."""
-        chunks, gate = batch
+        chunks, gate = self._without_erased(batch[0]), batch[1]
+        if reader.is_new and batch[0] and not chunks:
+            return  # all of it was erased: nothing is known of it, not even its name
         position, digest = reader.position, reader.digest
         whole = log.stamp if reader.at_end else {}
         known = target.replace(about={**target.about, **whole, **position.as_json(), "sha256": digest})
@@ -323,6 +337,18 @@ class _Indexing:
         reader.is_new, reader.kept = False, digest
 
     # Both
+
+    def _is_erased(self, name: str, kind: DocumentKind) -> bool:
+        """Whether a person has erased what is called so; then it is left out, and counted."""
+        tombstone = document_erased(self.place.store, (self.place.scope, name), self.place.secret())
+        self._erased.setdefault(kind, []).extend([tombstone] if tombstone else [])
+        return tombstone is not None
+
+    def _without_erased(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        """Return the chunks that repeat no erased turn."""
+        left, erased = without_erased_turns(self.place.store, chunks, self.place.secret())
+        self._erased.setdefault("turn", []).extend(erased)
+        return left
 
     def _name(self, text: str, gate: Gate) -> str:
         name = one_line(gate.text(text, what="the name"))

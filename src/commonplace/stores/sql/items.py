@@ -13,6 +13,7 @@ from commonplace.stores.scoring import CHUNK, RECORD, VERSION
 from commonplace.stores.sql import events
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.search import vectors_sql
+from commonplace.stores.sql.tombstones import TOMBSTONE
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ JOB = (
 EVENT = ("scope", *events.FIELDS)
 
 MAX_TERM_BYTES = 500  # bytes: an index of PostgreSQL holds no long ones
-_COUNTED = ("scope", "record", "document", "file", "job", "event")
+_COUNTED = ("scope", "record", "document", "file", "job", "event", "tombstone")
 
 
 def indexed_term(term: str) -> str:
@@ -109,6 +110,8 @@ def items(db: Db, own: str = "") -> Iterator[Item]:
         yield Item(sort="job", key=row[:3], data=row[3:])
     yield from _events(db)
     yield from _floor(db)
+    for row in db.every(f"select {', '.join(TOMBSTONE)} from tombstone order by digest, erasure"):
+        yield Item(sort="tombstone", key=row[:2], data=row[2:])
 
 
 def _embedders(db: Db) -> Iterator[Item]:
@@ -199,6 +202,8 @@ def erase(db: Db, items: Iterable[Item], own: str = "") -> None:
                 db.run("delete from record where id = ?", item.key)
             case "event":
                 db.run("delete from event where seq = ?", item.key)
+            case "tombstone":
+                db.run("delete from tombstone where digest = ? and erasure = ?", item.key)
             case "file":
                 db.run("delete from file where folder = ? and path = ?", [own_folder(item.key[0], own), item.key[1]])
             case "document" | "job":
