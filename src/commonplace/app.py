@@ -65,7 +65,7 @@ class App:
         )
         self.folders = Folders(
             self.store, self.binding, clock=clock, secret=self.secret, marks=os.path.join(where.home, _marks(where)),
-            label=where.label, on_change=self.catch_up, judge_of=self._judge_of,
+            label=where.label, on_change=self.catch_up, judge_of=self._judge_of, foreign=where.foreign,
         )  # fmt: skip
 
     def memory_of(self, scope: Scope) -> Memory:
@@ -77,9 +77,13 @@ class App:
         from commonplace.files.external import judge_as_hand_edits  # noqa: PLC0415 - no recall without edits needs it
         from commonplace.git.provenance import Provenance  # noqa: PLC0415 - see above
 
-        if scope != self.where.project or self.where.place is None:
+        place, trust = self.where.place, self.where.trust
+        if scope != self.where.project or place is None or trust is None:
             return judge_as_hand_edits
-        return Provenance(self.where.place.root, self.where.folders[scope], trusted=True, env=self.env).judge
+        return Provenance(
+            place.root, self.where.folders[scope], trusted=trust.is_trusted, authors=trust.authors, signed=trust.signed,
+            env=self.env,
+        ).judge  # fmt: skip
 
     def _erase_in_artifacts(self, erasure: Erasure) -> None:
         """Erase words in the project's artifacts as well; those of other projects follow when they learn."""
