@@ -16,7 +16,7 @@ from commonplace.model.errors import Forbidden, InvalidInput, StoreError
 from commonplace.model.values import Value
 
 GIT_SECONDS = 20.0
-ALLOWED = frozenset({"rev-list", "diff-tree"})  # they read objects, and nothing else
+ALLOWED = frozenset({"rev-list", "diff-tree", "log"})  # they read objects, and nothing else
 #: What no caller needs and a repository could make use of.
 REFUSED = ("--ext-diff", "--textconv", "--output", "-p", "-u", "--patch", "--show-signature", "--alternate-refs")
 
@@ -41,6 +41,7 @@ NEUTRAL: Mapping[str, str] = {
     "i18n.logOutputEncoding": "UTF-8",
     "pager.rev-list": "false",
     "pager.diff-tree": "false",
+    "pager.log": "false",
     "protocol.allow": "never",
     "protocol.ext.allow": "never",
     "protocol.file.allow": "never",

@@ -8,6 +8,7 @@ commit, made of two texts counts if both of them do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from commonplace.git import refs
@@ -17,8 +18,10 @@ from commonplace.model.values import Value
 _FORMAT = "%x01%H%x00%P%x00%an%x00%ae%x00%at%x00"
 _COMMITTED = frozenset({"commit", "commit (initial)", "commit (amend)"})
 _AMENDED = "commit (amend)"
-_REPLAYED = ("rebase", "pull --rebase", "cherry-pick", "commit (cherry-pick)")
-_MERGED = ("merge", "pull", "commit (merge)")
+_REPLAYED = re.compile(
+    r"(?:pull .*|rebase.*)\((?:pick|reword|edit|squash|fixup|continue)\)|cherry-pick|commit \(cherry-pick\)"
+)
+_MERGED = re.compile(r"merge .*|pull.*|commit \(merge\)")
 
 
 class Commit(Value):
@@ -88,14 +91,10 @@ class History:
     def _words(self, vouched: Collection[str]) -> set[str]:
         """Every content that is the user's word: of own and vouched commits, then what is combined of such contents."""
         commits = self._commits.values()
-        authorships = {commit.authorship for commit in commits if self._is_committed_here(commit)}
-        own = {
-            blob
-            for commit in commits
-            if len(commit.parents) <= 1
-            for blob in commit.blobs
-            if commit.id in vouched or self._has_made(commit, blob)
-        }
+        plain = [(commit, blob) for commit in commits if len(commit.parents) <= 1 for blob in commit.blobs]
+        made = [(commit, blob) for commit, blob in plain if self._has_made(commit, blob)]
+        authorships = {commit.authorship for commit, _ in made}
+        own = {blob for _, blob in made} | {blob for commit, blob in plain if commit.id in vouched}
         combining = [one for one in commits if self._combines(one, authorships) or one.id in vouched]
         while more := {
             blob
@@ -125,7 +124,8 @@ class History:
     def _combines(self, commit: Commit, authorships: Collection[tuple[str, str, str]]) -> bool:
         """Whether it was made on this machine of other commits: a merge, or an own commit on top of others."""
         is_merge = len(commit.parents) > 1
-        is_action = any(entry.action.startswith(_MERGED if is_merge else _REPLAYED) for entry in self._moves_to(commit))
+        actions = _MERGED if is_merge else _REPLAYED
+        is_action = any(actions.fullmatch(entry.action) for entry in self._moves_to(commit))
         return is_action and (is_merge or commit.authorship in authorships)
 
     def _moves_to(self, commit: Commit) -> Collection[refs.Entry]:
@@ -150,9 +150,9 @@ class History:
         """Those of the commits that a trusted author has signed, with a key that the user knows."""
         if not names:
             return set()
+        look = ["log", "--no-walk", "--no-patch", "--no-notes", "--stdin", "--format=%x01%H%x00%G?%x00%GS%x00"]
         listed = run_git(
-            self._trusted, ["rev-list", "--no-walk", "--stdin", "--format=%x01%H%x00%G?%x00%GS%x00"],
-            stdin=_lines(names), settings=self._authors.settings, env=self._authors.env,
+            self._trusted, look, stdin=_lines(names), settings=self._authors.settings, env=self._authors.env
         )  # fmt: skip
         rows = (part.split("\0") for part in listed.split("\x01")[1:])
         return {name for name, state, signer, *_ in rows if state == "G" and _email(signer) in self._authors.emails}
