@@ -66,7 +66,17 @@ class App:
         self.folders = Folders(
             self.store, self.binding, clock=clock, secret=self.secret, marks=os.path.join(where.home, _marks(where)),
             label=where.label, on_change=self.catch_up, judge_of=self._judge_of, foreign=where.foreign,
+            further=where.further,
         )  # fmt: skip
+
+    def adopt(self, identity: str) -> None:
+        """Give the project what its folder knew under another identity, before its user trusted it."""
+        from commonplace.files.foreign import adopt  # noqa: PLC0415 - it happens once in the life of a project
+
+        if self.where.project is not None and self.where.place is not None:
+            old = Scope.of(("project", identity))
+            adopt(self.database, old, self.where.project, self.where.place.folder, self.clock)
+            self.catch_up()
 
     def memory_of(self, scope: Scope) -> Memory:
         """The same memory, limited to one scope."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from commonplace.cli.main import run
+from stands import agree
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -67,6 +68,11 @@ class Cli:
     def recall(self, question, *options):
         """Ask; returns the texts found, best first."""
         return [hit["text"] for hit in self.ok("recall", question, "--format", "json", *options).json["hits"]]
+
+    def configure(self, text):
+        """Write the settings of the project here, and say yes to them."""
+        Path(".commonplace", "config.yaml").write_text(text, encoding="utf-8")
+        agree(Path.cwd())
 
     def at(self, folder):
         """Go to a folder, making it if need be."""

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from stands import agree
+
 LOADED = "import sys; from commonplace.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
 
 
@@ -105,6 +107,7 @@ def test_rules_of_ones_own_that_cannot_be_used_are_a_settings_mistake(cli):
     prompts = cli.folder / "work" / ".commonplace" / "prompts"
     prompts.mkdir()
     (prompts / "read_path.md").write_text("Be good.")
+    agree(cli.folder / "work")
     done = cli("brief")
 
     assert done.code == 5

@@ -96,9 +96,9 @@ def test_every_error_has_an_exit_code():
 
 def test_a_broken_configuration_names_file_and_line(cli):
     """A setting that cannot be followed is exit code 5, in recall as everywhere."""
-    config = cli.folder / "work/.commonplace/config.yaml"
+    config = cli.home / "config.yaml"
     for text, reason in (
-        ("recall_limt: 3\n", "recall_limt"),
+        ("usr: ada\n", "usr"),
         ("enabled: maybe\n", "true or false"),
         ("a: [\n", "line 2"),
     ):

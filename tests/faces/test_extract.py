@@ -17,7 +17,7 @@ ANSWER = {
 def learning(cli):
     """A project that learns, with one session."""
     config = cli.folder / "work" / ".commonplace" / "config.yaml"
-    config.write_text(config.read_text().replace("  enabled: false", "  enabled: true"))
+    cli.configure(config.read_text().replace("  enabled: false", "  enabled: true"))
     write(cli, "0b1c", PNPM)
     return cli
 
@@ -33,7 +33,7 @@ def settings(cli, old, new):
     """Change a line of the settings."""
     config = cli.folder / "work" / ".commonplace" / "config.yaml"
     assert old in config.read_text()
-    config.write_text(config.read_text().replace(old, new))
+    cli.configure(config.read_text().replace(old, new))
 
 
 def test_learning_is_off_until_it_is_switched_on(cli):

@@ -11,6 +11,7 @@ from commonplace.app import open_app
 from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Forbidden
+from stands import agree
 
 
 def test_there_are_exactly_two_scopes(cli):
@@ -111,9 +112,11 @@ def test_clones_and_worktrees_share_memory(outside, git):
     outside.add("Use pnpm")
     for folder in (top / "two", top / "tree"):
         outside.at(folder)
+        outside.ok("trust", "--yes")
         assert outside.recall("pnpm") == ["Use pnpm"]
     shutil.move(top / "one", top / "moved")
     outside.at(top / "moved")
+    outside.ok("trust", "--yes")
     assert outside.recall("pnpm") == ["Use pnpm"]
 
 
@@ -125,6 +128,7 @@ def test_a_repository_without_a_remote_is_its_first_commit(outside, git):
     assert outside.ok("init", "--json").json["project"].startswith("commit:")
     outside.add("Use pnpm")
     outside.at(outside.folder / "tree")
+    outside.ok("trust", "--yes")
     assert outside.recall("pnpm") == ["Use pnpm"]
 
 
@@ -154,6 +158,7 @@ def test_a_switch_turns_one_line_and_keeps_the_rest(cli):
     """R41: comments and other settings stay as their writer left them."""
     config = cli.folder / "work/.commonplace/config.yaml"
     config.write_text("# mine\nproject: local/x  # why\nenabled: true   # on for now\nrecall_limit: 3\n")
+    agree(config.parents[1])
     cli.ok("disable", "--scope", "project")
     assert config.read_text() == "# mine\nproject: local/x  # why\nenabled: false   # on for now\nrecall_limit: 3\n"
     cli.ok("enable", "--scope", "project")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stands import rows
+from stands import agree, rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -37,6 +37,7 @@ def test_an_export_is_lossless(rich):
     rich.env(COMMONPLACE_HOME=rich.folder / "fresh")
     for path in (rich.folder / "work/.commonplace").glob("*/*.md"):
         path.unlink()
+    agree(rich.folder / "work")
     assert (
         rich.ok(
             "import",

@@ -62,7 +62,10 @@ def init(name: str | None, template: str | None, model: str | None, yes: bool, a
         return ATTENTION
     made = make_project(folder, place)
     if is_new:
+        before = trust_of(find_project(root), data)
         trust_new_project(find_project(root), data, shared=True)
+        with open_app() as app:
+            app.adopt(before.identity)
     where = context(os.getcwd(), os.environ)
     project = where.project.name if where.project else None
     if as_json:

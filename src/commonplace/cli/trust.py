@@ -14,7 +14,7 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import confirm, json_option, table_lines
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import Place, find, home
-from commonplace.config.trust import FolderTrust, path_identity, trust_of, trusted_folders
+from commonplace.config.trust import FolderTrust, trust_of, trusted_folders
 from commonplace.config.trust_registry import (
     Claim,
     chosen_settings,
@@ -26,13 +26,8 @@ from commonplace.config.trust_registry import (
 )
 from commonplace.config.writing import new_identity
 from commonplace.files import disk
-from commonplace.files.foreign import forget_foreign
 from commonplace.model.errors import InvalidInput
-from commonplace.model.queries import ANY_STATE, Filter, Order
-from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import plural
-
-_EVERY = 10_000_000  # more than any folder has
 
 
 @click.command(cls=Command)
@@ -98,8 +93,11 @@ def agree(place: Place, data: str, *, identity: str | None = None, yes: bool = F
     print_text("\n".join(_describe(place, claim, known, meant)))
     if not (yes and (identity or not doubtful)) and not confirm(_question(known), otherwise=_otherwise(doubtful)):
         return None
-    _forget_foreign(place, known)
-    return trust_folder(place, data, meant or new_identity(known.root))
+    trusted = trust_folder(place, data, meant or new_identity(known.root))
+    if known.agreed is None:
+        with open_app(known.root) as app:
+            app.adopt(known.identity)
+    return trusted
 
 
 def _question(known: FolderTrust) -> str:
@@ -123,17 +121,6 @@ def _describe(place: Place, claim: Claim, known: FolderTrust, meant: str | None)
         lines.append(f"  notes: {sum(1 for _ in disk.list_files(place.folder))} in {short_path(place.folder)}")
         lines += [f"  settings: {line}" for line in chosen_settings(place.folder)]
     return lines
-
-
-def _forget_foreign(place: Place, known: FolderTrust) -> None:
-    """Erase what was read from the folder as data from outside; its files are read again, as the user's."""
-    if known.is_trusted or place.folder is None:
-        return
-    scope = Scope.of(("project", path_identity(known.root)))
-    with open_app(place.root) as app:
-        where = Filter(scopes=frozenset({scope}), at=app.clock(), states=ANY_STATE)
-        records = app.database.find(where, order=Order.ID, limit=_EVERY)
-        forget_foreign(app.database, scope, place.folder, records, app.clock)
 
 
 # Print

@@ -101,7 +101,8 @@ def find(directory: str) -> Place | None:
             return Place(root=current, folder=own, git=repository.common if repository.is_own else None, link=link)
         parent = os.path.dirname(current)
         if parent == current:
-            return Place(root=os.path.dirname(nearest), folder=nearest, git=None, link=link) if nearest else None
+            outer = nearest or link
+            return Place(root=os.path.dirname(outer), folder=nearest, git=None, link=link) if outer else None
         current = parent
 
 

@@ -60,6 +60,12 @@ class Context(Value):
         return {}
 
     @property
+    def further(self) -> frozenset[Scope]:
+        """The project, if this is not the first of its folders: then files that are missing here archive nothing."""
+        shared = self.trust is not None and self.trust.is_trusted and not self.trust.is_first
+        return frozenset({self.project}) if shared and self.project else frozenset()
+
+    @property
     def prompts(self) -> str | None:
         """The folder whose ``prompts/`` replace ours: those that the user has agreed to."""
         return self.trust.copy if self.trust else None
@@ -113,9 +119,7 @@ class Context(Value):
             return [f"{self.trust.root} is not trusted: {seen}; read them, then run `commonplace trust`"]
         if self.trust and self.trust.changed:
             changed = ", ".join(self.trust.changed)
-            return [
-                f"{changed} changed since you trusted this folder and wait for `commonplace trust`, which shows how"
-            ]
+            return [f"{changed} changed since you trusted this folder; `commonplace trust` shows how and applies it"]
         return []
 
     @property

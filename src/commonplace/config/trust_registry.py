@@ -181,7 +181,8 @@ def settings_diff(folder: str | None, trust: FolderTrust) -> Iterator[str]:
 @contextlib.contextmanager
 def _registry(data: str) -> Iterator[str]:
     registry = os.path.join(data, REGISTRY)
-    os.makedirs(registry, mode=0o700, exist_ok=True)
+    for folder in (data, registry):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
     with disk.folder_lock(registry):
         yield registry
 

@@ -59,13 +59,15 @@ class Folders:
     def __init__(
         self, store: MirroredStore, binding: Binding, *, clock: Clock, secret: Callable[[], bytes], marks: str,
         label: Callable[[Scope], str], on_change: Callable[[], object], judge_of: Callable[[Scope], Judge],
-        foreign: Mapping[Scope, str] = MappingProxyType({}),
+        foreign: Mapping[Scope, str] = MappingProxyType({}), further: Collection[Scope] = (),
     ) -> None:  # fmt: skip
         """``marks`` is a folder for marks; ``label`` names a scope; a sync that changed records calls ``on_change``.
 
-        ``judge_of`` gives what finds out where the files of a scope come from; ``foreign`` are folders that are read as
-        data from outside and never written to.
+        ``judge_of`` gives what finds out where the files of a scope come from.  ``foreign`` are folders that are read
+        as data from outside and never written to.  The folder of a scope in ``further`` is another clone or worktree of
+        its project: files that are missing there archive nothing.
         """
+        self._further = further
         self._foreign = foreign
         self.store = store
         self.binding = binding
@@ -148,8 +150,9 @@ class Folders:
         for trouble in report.troubles:
             yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
         if report.missing:
+            where = "in this further clone or worktree" if scope in self._further else "at once"
             yield (
-                f"{len(report.missing)} files of the {self._label(scope)} memory are missing at once; "
+                f"{len(report.missing)} files of the {self._label(scope)} memory are missing {where}; "
                 "their records were not archived. `commonplace sync --accept-missing` archives them"
             )
         yield from external_notes(report)
@@ -167,8 +170,10 @@ class Folders:
     def _syncer(self, scope: Scope) -> Syncer:
         from commonplace.files.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
-        judge = self._judge_of(scope)
-        return Syncer(self.store, scope, self.binding, clock=self._clock, secret=self._secret, judge=judge)
+        return Syncer(
+            self.store, scope, self.binding, clock=self._clock, secret=self._secret, judge=self._judge_of(scope),
+            archives=scope not in self._further,
+        )  # fmt: skip
 
     # Checks
 

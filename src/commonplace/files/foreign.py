@@ -10,18 +10,18 @@ import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 
-from commonplace.engine.writer import Writer
+from commonplace.engine.writer import Writer, document_change
 from commonplace.files import disk
 from commonplace.files.codec import FileTrouble, ParsedFile, decode
 from commonplace.files.plan import Trouble
-from commonplace.files.sync import SyncReport
+from commonplace.files.sync import EVERYTHING, SyncReport
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Change, Delete, DropFiles, Put, PutFiles
-from commonplace.model.documents import FileState
+from commonplace.model.changes import Change, Delete, DeleteDocuments, DropFiles, Put, PutFiles
+from commonplace.model.documents import Document, FileState
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder, Store
-from commonplace.model.queries import ANY_STATE, Filter
-from commonplace.model.records import CATEGORIES, Channel, Draft, Record, Trust
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.model.records import CATEGORIES, Channel, Draft, Trust
 from commonplace.model.scopes import Scope
 
 FOREIGN = "#foreign"  # after a folder's name: what was read there while nobody trusted it
@@ -117,10 +117,30 @@ class ForeignFolder:
         return self._writer.admit(draft, self._binding, parent_trust=Trust.EXTERNAL).put()
 
 
-def forget_foreign(store: Store, scope: Scope, folder: str, records: Sequence[Record], clock: Clock) -> None:
-    """Erase what was read from a folder while nobody trusted it: from now on its files are read as the user's."""
+def adopt(store: Store, old: Scope, new: Scope, folder: str | None, clock: Clock) -> int:
+    """Make a folder's memory the one of its project, now that its user trusts it; returns how many sessions moved.
+
+    What was read from its files is erased: from now on they are read as the user's.  Sessions and tickets from
+    there move over; where the project has one of the same name, that one stays.
+    """
+    where = Filter(scopes=frozenset({old}), at=clock(), states=ANY_STATE)
+    records = store.find(where, order=Order.ID, limit=EVERYTHING)
     ids = frozenset(record.id for record in records if record.source.channel is Channel.FILE)
-    key = os.path.realpath(folder) + FOREIGN
-    paths = frozenset(state.path for state in store.files(key))
-    where = Filter(scopes=frozenset({scope}), at=clock(), states=ANY_STATE, ids=ids)
-    store.apply([*([Delete(where=where)] if ids else []), DropFiles(folder=key, paths=paths)])
+    key = os.path.realpath(folder) + FOREIGN if folder else ""
+    paths = frozenset(state.path for state in store.files(key)) if key else frozenset()
+    changes: list[Change] = [Delete(where=where.replace(ids=ids))] if ids else []
+    changes += [DropFiles(folder=key, paths=paths)] if paths else []
+    documents = store.documents(DocumentFilter(scopes=frozenset({old})), limit=EVERYTHING)
+    known = {(one.kind, one.name) for one in store.documents(DocumentFilter(scopes=frozenset({new})), limit=EVERYTHING)}
+    for document in documents:
+        changes += _moved(store, document, new) if (document.kind, document.name) not in known else []
+    store.apply([*changes, DeleteDocuments(where=DocumentFilter(scopes=frozenset({old})))])
+    return len(documents)
+
+
+def _moved(store: Store, document: Document, new: Scope) -> list[Change]:
+    own = DocumentFilter(
+        scopes=frozenset({document.scope}), kinds=frozenset({document.kind.value}), names=frozenset({document.name})
+    )
+    chunks = [chunk.replace(scope=new) for chunk in store.chunks(own, limit=EVERYTHING)]
+    return [document_change(document.replace(scope=new), chunks)]

@@ -106,8 +106,13 @@ class Syncer:
         clock: Callable[[], datetime],
         secret: Callable[[], bytes],
         judge: Judge,
+        archives: bool = True,
     ) -> None:
-        """``judge`` finds out which files are the user's word."""
+        """``judge`` finds out which files are the user's word.
+
+        ``archives``: whether a missing file archives its record; it does in one folder of each project.
+        """
+        self.archives = archives
         self.store = store
         self.scope = scope
         self.folder = store.folders[scope]
@@ -239,9 +244,12 @@ class Syncer:
         return self.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
 
     def _without_mass_deletion(self, actions: Sequence[Action], known: int) -> list[Action]:
-        """Hold back archiving if many files are missing at once: more likely another branch or a mistake."""
+        """Hold back archiving if many files are missing at once: more likely another branch or a mistake.
+
+        In a further clone or worktree of a project nothing is archived: its losses are its own.
+        """
         gone = [action for action in actions if isinstance(action, Missing)]
-        if len(gone) <= max(MISSING_FEW, known * MISSING_SHARE):
+        if self.archives and len(gone) <= max(MISSING_FEW, known * MISSING_SHARE):
             return list(actions)
         self.report = self.report.replace(missing=tuple(action.path for action in gone))
         return [action for action in actions if not isinstance(action, Missing)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import confirm, json_option, table_lines
@@ -251,8 +252,11 @@ def _switch_learning_on(place: Place) -> str:
     is_new = make_project(folder, place)
     path = switch_learning_on(folder)
     made = find(os.path.dirname(folder)) or place
-    if is_new and not trust_of(made, data).is_trusted:
+    before = trust_of(made, data)
+    if is_new and not before.is_trusted:
         trust_new_project(made, data)
+        with open_app() as app:
+            app.adopt(before.identity)
     else:
         keep_trust(made, data)
     return _LEARNS_NOW.format(short_path(path))

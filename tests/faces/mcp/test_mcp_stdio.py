@@ -160,13 +160,12 @@ def test_a_last_line_without_an_end_is_heard(raw):
 
 def test_a_broken_setting_is_told_call_by_call(raw, cli):
     """A server outlives a mistake in a settings file, and says what it is."""
-    config = cli.folder / "work" / ".commonplace" / "config.yaml"
-    before = config.read_text(encoding="utf-8")
+    config = cli.home / "config.yaml"
     config.write_text("colour: blue\n", encoding="utf-8")
     result = raw.ask("tools/call", name="list", arguments={})["result"]
     assert result["isError"]
     assert "colour" in result["content"][0]["text"]
-    config.write_text(before, encoding="utf-8")
+    config.unlink()
     assert not raw.ask("tools/call", name="list", arguments={})["result"]["isError"]
 
 
