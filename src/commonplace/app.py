@@ -23,6 +23,7 @@ from commonplace.stores.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
+    from commonplace.files.external import Judge
     from commonplace.model.items import ItemCopier
     from commonplace.stores.postgres.store import PostgresStore
 
@@ -66,7 +67,8 @@ class App:
         )
         self.folders = Folders(
             self.store, self.binding, clock=clock, secret=self.secret, marks=os.path.join(where.home, _marks(where)),
-            label=where.label, on_change=self.catch_up, foreign=where.foreign, further=where.further,
+            label=where.label, on_change=self.catch_up, judge_of=self._judge_of, foreign=where.foreign,
+            further=where.further,
         )  # fmt: skip
 
     def adopt(self, identity: str) -> None:
@@ -81,6 +83,19 @@ class App:
     def memory_of(self, scope: Scope) -> Memory:
         """The same memory, limited to one scope."""
         return with_binding(self.memory, self.binding.replace(reads=(scope,)))
+
+    def _judge_of(self, scope: Scope) -> Judge:
+        """Return what finds out where the files of a scope come from; only the user writes to the user's own folder."""
+        from commonplace.files.external import judge_as_hand_edits  # noqa: PLC0415 - no recall without edits needs it
+        from commonplace.git.provenance import Provenance  # noqa: PLC0415 - see above
+
+        place, trust = self.where.place, self.where.trust
+        if scope != self.where.project or place is None or trust is None:
+            return judge_as_hand_edits
+        return Provenance(
+            place.root, self.where.folders[scope], trusted=trust.is_trusted, authors=trust.authors, signed=trust.signed,
+            env=self.env,
+        ).judge  # fmt: skip
 
     def _erase_in_artifacts(self, erasure: Erasure) -> None:
         """Erase words in the project's artifacts as well; those of other projects follow when they learn."""

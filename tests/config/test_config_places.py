@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-from commonplace.config.paths import Place, canonical, database, find, home, identity
-from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.config.paths import Place, database, find, home, identity
+from commonplace.git.repository import canonical
+from commonplace.model.errors import InvalidInput
 from stands import rows
 
 ADDRESSES = {
@@ -128,19 +129,19 @@ def test_outside_of_a_repository_there_is_no_name(tmp_path):
     assert identity(find(str(tmp_path))) is None
 
 
-def test_a_missing_git_is_told(repository, tmp_path):
-    """Who cannot ask git says so, with the folder."""
+def test_the_name_of_a_project_is_found_without_git(repository, tmp_path):
+    """The first commit is read from the repository's files: a folder that nobody has looked at has no program run."""
     shop = repository()
-    program = "import sys; from commonplace.config.paths import find, identity; identity(find(sys.argv[1]))"
+    program = "import sys; from commonplace.config.paths import find, identity; print(identity(find(sys.argv[1])))"
     found = subprocess.run(
         [os.sys.executable, "-c", program, str(shop)],
         env={"PATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
     )
-    assert f"ConfigError: {os.path.realpath(shop)}: the project's identity cannot be found" in found.stderr
-    assert ConfigError.__name__ in found.stderr
+    assert found.stdout.strip() == identity(find(str(shop)))
+    assert found.stdout.startswith("commit:")
 
 
 def test_a_place_is_found_from_deep_inside(repository):

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "commonplace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 CORE = {
-    *("model", "text", "redact", "engine", "stores", "files", "providers", "config"),
+    *("model", "text", "redact", "engine", "git", "stores", "files", "providers", "config"),
     "app",
     "verbs",
     "wire",
@@ -32,10 +32,11 @@ ALLOWED = {
     "verbs": {"model", "wire"},
     "routes": {"model", "wire"},
     "engine": {"model", "text", "redact", "wire"},
+    "git": {"model"},
     "stores": {"model"},
     "providers": {"model"},
-    "config": {"model", "text", "files"},
-    "files": {"model", "text", "redact", "engine"},
+    "config": {"model", "text", "files", "git"},
+    "files": {"model", "text", "redact", "engine", "git"},
     "app": CORE,
     "agents": CORE,
     "__init__": CORE,

@@ -12,6 +12,7 @@ import pytest
 
 from commonplace.engine.admission import search_terms
 from commonplace.files.codec import decode, matches_record
+from commonplace.files.external import judge_as_hand_edits
 from commonplace.files.mirror import UNNOTED_MOST
 from commonplace.files.sync import Syncer
 from commonplace.model.changes import Archive, Delete, Put
@@ -229,7 +230,9 @@ def test_a_record_changed_during_a_sync_is_looked_at_again(desk, opened, kept, e
             rival.database.apply([put(rival, record, content="the rival's words")])
         return clock()
 
-    syncer = Syncer(opened.store, opened.where.project, opened.binding, clock=interrupted, secret=bytes)
+    syncer = Syncer(
+        opened.store, opened.where.project, opened.binding, clock=interrupted, secret=bytes, judge=judge_as_hand_edits
+    )
     report = syncer.run()
 
     assert (report.troubles, len(report.changed)) == ((), 1)
@@ -358,8 +361,12 @@ def test_two_peoples_edits_merged_by_git_wait_for_a_person(desk, clock, edit):
     assert not any("<<<" in past.content for past in bo.memory.history(made.id))
     git(desk.root / "bo", "checkout", "-q", "--theirs", str(paths["bo"]))
     clock.forward()
-    assert bo.folders.sync(bo.where.project).troubles == ()
-    assert bo.memory.get(made.id).content == "Use what ada likes, not npm"
+    resolved = bo.folders.sync(bo.where.project)
+    assert resolved.troubles == ()
+    assert resolved.proposed == (f"decisions/{paths['bo'].name}",), "the other person's text is a proposal"
+    edit(paths["bo"], "Use what ada likes", "Use what both like")
+    assert bo.folders.sync(bo.where.project).changed == resolved.proposed
+    assert bo.memory.get(made.id).content == "Use what both like, not npm"
 
 
 def git(folder, *arguments, fails=False):

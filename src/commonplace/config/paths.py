@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Mapping
 
-from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.git.repository import remote_address, repository_at
+from commonplace.model.errors import InvalidInput
 from commonplace.model.values import Value
 
 FOLDER = ".commonplace"
@@ -18,7 +19,6 @@ CONFIG = "config.yaml"
 DATABASE = "commonplace.db"  # in the data folder, unless another store is named
 STORE = "COMMONPLACE_STORE"  # names another one: a file, or the address of a PostgreSQL database
 ADDRESSES = ("postgresql://", "postgres://")
-GIT_SECONDS = 5.0
 
 
 class Place(Value):
@@ -26,7 +26,7 @@ class Place(Value):
 
     root: str  #: the repository's top folder, or the one that holds .commonplace/
     folder: str | None  #: its .commonplace/, if it has one
-    git: str | None  #: the folder of the repository's own data, shared by its worktrees
+    git: str | None  #: the data of the repository, shared by its worktrees; None: none, or one that is not its own
     link: str | None = None  #: a .commonplace that is a symbolic link, and is not followed
 
 
@@ -95,10 +95,10 @@ def find(directory: str) -> Place | None:
                 link = link or folder
             else:
                 nearest = folder
-        git = _git_folder(os.path.join(current, ".git"))
-        if git is not None:
+        repository = repository_at(current)
+        if repository is not None:
             own = nearest if nearest and os.path.dirname(nearest).startswith(current) else None
-            return Place(root=current, folder=own, git=git, link=link)
+            return Place(root=current, folder=own, git=repository.common if repository.is_own else None, link=link)
         parent = os.path.dirname(current)
         if parent == current:
             outer = nearest or link
@@ -110,67 +110,13 @@ def identity(place: Place) -> str | None:
     """What a project is called when no configuration says so: its remote, else its first commit."""
     if place.git is None:
         return None
-    return _remote(os.path.join(place.git, "config")) or _first_commit(place.root)
-
-
-def _git_folder(path: str) -> str | None:
-    """The repository's data folder; a worktree's .git is a file that leads to it."""
-    if os.path.isdir(path):
-        return path if os.path.exists(os.path.join(path, "HEAD")) else None
-    try:
-        with open(path, encoding="utf-8") as file:
-            line = file.readline().strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    if not line.startswith("gitdir:"):
-        return None
-    own = os.path.join(os.path.dirname(path), line.removeprefix("gitdir:").strip())
-    try:
-        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
-            return os.path.normpath(os.path.join(own, file.read().strip()))
-    except OSError:
-        return os.path.normpath(own)
-
-
-def _remote(path: str) -> str | None:
-    """The address of `origin`, else of the first remote, without what differs between two clones of it."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file]
-    except OSError:
-        return None
-    remotes: dict[str, str] = {}
-    section = ""
-    for line in lines:
-        if line.startswith("["):
-            section = line
-        elif section.startswith('[remote "') and line.replace(" ", "").startswith("url="):
-            remotes.setdefault(section[len('[remote "') :].split('"')[0], line.partition("=")[2].strip())
-    address = remotes.get("origin") or next(iter(remotes.values()), None)
-    return canonical(address) if address else None
-
-
-def canonical(address: str) -> str:
-    """A remote's address in one form: ``git@host:team/app.git`` and ``https://host/team/app`` are one project."""
-    rest = address.partition("://")[2] or address
-    if "://" not in address and ":" in rest and not rest.startswith(("/", ".")):
-        host, _, path = rest.partition(":")
-        rest = f"{host}/{path}"
-    host, slash, path = rest.partition("/")
-    host = host.rpartition("@")[2].partition(":")[0].lower()
-    path = path.lstrip("/") if host else path
-    return f"{host}{slash}{path}".rstrip("/").removesuffix(".git") or address
+    return remote_address(place.git) or _first_commit(place.root)
 
 
 def _first_commit(root: str) -> str | None:
-    import subprocess  # noqa: PLC0415 - only for a repository without a remote and without a configuration
+    """The oldest commit, read from the repository's files: Git is not run for a folder that nobody has trusted yet."""
+    from commonplace.git.objects import first_commit  # noqa: PLC0415 - only without a remote and a configuration
 
-    command = ["git", "-C", root, "rev-list", "--max-parents=0", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(
-            f"the project's identity cannot be found, because git cannot be run: {error}", file=root
-        ) from error
-    commits = done.stdout.split()
-    return f"commit:{commits[-1]}" if done.returncode == 0 and commits else None
+    repository = repository_at(root)
+    found = first_commit(repository) if repository else None
+    return f"commit:{found}" if found else None

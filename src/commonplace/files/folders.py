@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,10 @@ from commonplace.model.ports import Clock, ProgressCallback, no_progress
 from commonplace.model.queries import Hit
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
+from commonplace.text.cleaning import plural
 
 if TYPE_CHECKING:
+    from commonplace.files.external import Judge
     from commonplace.files.foreign import ForeignFolder
     from commonplace.files.sync import Syncer, SyncReport
 
@@ -57,13 +59,14 @@ class Folders:
 
     def __init__(
         self, store: MirroredStore, binding: Binding, *, clock: Clock, secret: Callable[[], bytes], marks: str,
-        label: Callable[[Scope], str], on_change: Callable[[], object],
+        label: Callable[[Scope], str], on_change: Callable[[], object], judge_of: Callable[[Scope], Judge],
         foreign: Mapping[Scope, str] = MappingProxyType({}), further: Collection[Scope] = (),
     ) -> None:  # fmt: skip
         """``marks`` is a folder for marks; ``label`` names a scope; a sync that changed records calls ``on_change``.
 
-        ``foreign`` are folders that are read as data from outside and never written to.  The folder of a scope in
-        ``further`` is another clone or worktree of its project: files that are missing there archive nothing.
+        ``judge_of`` gives what finds out where the files of a scope come from.  ``foreign`` are folders that are read
+        as data from outside and never written to.  The folder of a scope in ``further`` is another clone or worktree of
+        its project: files that are missing there archive nothing.
         """
         self._further = further
         self._foreign = foreign
@@ -74,6 +77,7 @@ class Folders:
         self._secret = secret
         self._label = label
         self._on_change = on_change
+        self._judge_of = judge_of
 
     @property
     def scopes(self) -> list[Scope]:
@@ -159,6 +163,7 @@ class Folders:
                 f"{shown}{more}: you have erased what this says, so it was not revived; the file was left as it is."
                 " `commonplace forget --allow ID` lets it come back"
             )
+        yield from external_notes(report)
         for path, finding in report.redactions:
             found = os.path.join(folder, path)
             yield from (f"{found}: {note}" for note in redaction_notes([finding]))
@@ -174,8 +179,9 @@ class Folders:
         from commonplace.files.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
         return Syncer(
-            self.store, scope, self.binding, clock=self._clock, secret=self._secret, archives=scope not in self._further
-        )
+            self.store, scope, self.binding, clock=self._clock, secret=self._secret, judge=self._judge_of(scope),
+            archives=scope not in self._further,
+        )  # fmt: skip
 
     # Checks
 
@@ -235,6 +241,27 @@ class Folders:
         """Named after the folder's place on disk: a folder that is made anew is newer than any mark."""
         place = os.stat(self.store.folders[scope])
         return os.path.join(self.marks, f"{place.st_dev:x}-{place.st_ino:x}")
+
+
+def external_notes(report: SyncReport) -> Iterator[str]:
+    """What came by Git and is not the user's word, as sentences."""
+    if report.external:
+        yield (
+            f"{_named(report.external)} came by Git and is not your own; recall shows it as external "
+            "until you approve it: `commonplace review`"
+        )
+    if report.proposed:
+        yield (
+            f"{_named(report.proposed)} was changed by Git and not by you; your text stays and the change waits "
+            "until you approve it: `commonplace review`"
+        )
+    yield from report.notes
+
+
+def _named(paths: Sequence[str]) -> str:
+    """The first path, and how many there are besides it."""
+    rest = len(paths) - 1
+    return f"{paths[0]} (and {plural(rest, 'other file')})" if rest else paths[0]
 
 
 def _ids(recall: Recall) -> list[str]:

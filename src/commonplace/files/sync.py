@@ -7,14 +7,15 @@ folder is an error, and many files missing at once are reported and left: neithe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from hashlib import sha256
 
 from commonplace.engine.admission import Admitted, admit
 from commonplace.engine.tombstones import find_erased, text_digest
 from commonplace.files import disk as files
-from commonplace.files.codec import FILE_BYTES, FileTrouble, ParsedFile, apply_file, decode
+from commonplace.files.codec import FILE_BYTES, FileTrouble, ParsedFile, apply_file, decode, matches_record
+from commonplace.files.external import Judge, apply_external, is_proposed, proposal_of, without_claims
 from commonplace.files.mirror import MirroredStore
 from commonplace.files.plan import (
     Action,
@@ -30,6 +31,7 @@ from commonplace.files.plan import (
     Write,
     plan,
 )
+from commonplace.git.provenance import FileOrigin
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Archive, Change, DropFiles, Load, Put, PutFiles, Restore
 from commonplace.model.documents import FileState
@@ -63,6 +65,9 @@ class SyncReport(Value):
     missing: tuple[str, ...] = ()  #: paths that vanished together; nothing was done about them
     erased: tuple[str, ...] = ()  #: paths of files that hold what a person has erased; they were left as they are
     troubles: tuple[Trouble, ...] = ()  #: files that could not be read
+    external: tuple[str, ...] = ()  #: paths whose records are external: they came by Git, from others
+    proposed: tuple[str, ...] = ()  #: paths whose change waits for review, because it came by Git, from others
+    notes: tuple[str, ...] = ()  #: why Git could not be asked, as sentences
     redactions: tuple[tuple[str, Finding], ...] = ()  #: secrets taken out, by path
 
     @property
@@ -103,9 +108,13 @@ class Syncer:
         *,
         clock: Callable[[], datetime],
         secret: Callable[[], bytes],
+        judge: Judge,
         archives: bool = True,
     ) -> None:
-        """``archives``: whether a missing file archives its record; it does in one folder of each project."""
+        """``judge`` finds out which files are the user's word.
+
+        ``archives``: whether a missing file archives its record; it does in one folder of each project.
+        """
         self.archives = archives
         self.store = store
         self.scope = scope
@@ -113,7 +122,11 @@ class Syncer:
         self.binding = binding.replace(channel=Channel.FILE, also_writes=frozenset({scope}))
         self.clock = clock
         self.secret = secret
+        self.judge = judge
         self.report = SyncReport()
+        self._records: dict[str, Record] = {}
+        self._read: dict[str, tuple[bytes, FoundFile]] = {}  # the files that were read, by path
+        self._origins: dict[str, FileOrigin] = {}  # of the files that are new or changed, by path
         self.overtaken = False  # a record was changed between the read and the commit: read again
 
     def make_plan(self, *, accept_missing: bool = False) -> list[Action]:
@@ -121,13 +134,15 @@ class Syncer:
         self._require_folder()
         self.store.settle()
         known = self.store.files(self.folder)
+        self._records, self._read = self._load_records(), {}
         actions = plan(
             seen=self._find_files(known),
             known=known,
-            records=self._records(),
+            records=self._records,
             history=self._history,
             erased=self._is_erased,
         )
+        self._origins = self._find_origins([action for action in actions if isinstance(action, Add | Update)])
         return actions if accept_missing else self._without_mass_deletion(actions, len(known))
 
     def preview(self) -> tuple[SyncReport, int]:
@@ -195,10 +210,12 @@ class Syncer:
             return None
         digest = sha256(data).hexdigest()
         try:
-            return FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=decode(data, path=path))
+            found = FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=decode(data, path=path))
         except FileTrouble as error:
             trouble = Trouble(path=path, line=error.line, reason=error.reason)
             return FoundFile(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
+        self._read[path] = data, found
+        return found
 
     def _is_torn(self, path: str, state: FileState | None) -> bool:
         """Whether an empty file was being written when the power failed, and was not emptied by a person."""
@@ -209,7 +226,24 @@ class Syncer:
         where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, prefix=short)
         return len(short) == SHORT and is_prefix(short) and bool(self.store.find(where, order=Order.ID, limit=1))
 
-    def _records(self) -> dict[str, Record]:
+    def _find_origins(self, actions: Sequence[Add | Update]) -> dict[str, FileOrigin]:
+        """Where new and changed files come from; what a record already was is trusted as it was then."""
+        found: dict[str, FileOrigin] = {}
+        for action in actions:
+            trusts = self._trusts_of(action) if isinstance(action, Update) else []
+            if trusts:
+                found[action.path] = FileOrigin(trust=max(trusts))
+        unknown = {action.path: self._read[action.path][0] for action in actions if action.path not in found}
+        found |= self.judge(unknown) if unknown else {}
+        self._report_each(notes={origin.reason for origin in found.values() if origin.reason})
+        return found
+
+    def _trusts_of(self, action: Update) -> list[Trust]:
+        """How far the versions of the record that say what the file says were trusted."""
+        versions = self._history(action.record.id)
+        return [version.trust for version in versions if matches_record(action.parsed, version)]
+
+    def _load_records(self) -> dict[str, Record]:
         where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE)
         return {record.id: record for record in self.store.find(where, order=Order.ID, limit=EVERYTHING)}
 
@@ -305,34 +339,46 @@ class Syncer:
 
     def _add(self, action: Add, changes: list[Change], writes: list[_File]) -> None:
         """Make a record of a new file, with the dates and the version in its frontmatter."""
-        parsed, now = action.parsed, self.clock()
+        origin, now = self._origins[action.path], self.clock()
+        is_external = origin.trust is Trust.EXTERNAL
+        parsed = without_claims(action.parsed, action.path, origin, now=now) if is_external else action.parsed
+        from_file = apply_file(self._fresh(parsed, action.path, now), parsed)
+        admitted = self._admit(from_file, action.path)
+        if admitted is None:
+            return
+        record = admitted.record.replace(
+            version=from_file.version, updated_at=from_file.updated_at, source=from_file.source, trust=from_file.trust
+        )
+        changes.append(Load(versions=(record,), terms=(admitted.terms,)))
+        if is_external:
+            changes.append(self._leave_file(action.path, record))
+            self._report(external=action.path)
+        else:
+            writes.append(_File(record=record.id, at=action.path, to=action.home))
+        self._report(added=action.path)
+
+    def _fresh(self, parsed: ParsedFile, path: str, now: datetime) -> Record:
+        """The record that a new file begins as."""
         free = parsed.id and is_id(parsed.id) and self.store.get(parsed.id) is None
         created = parsed.created_at or now
-        fresh = Record(
+        return Record(
             id=parsed.id if parsed.id and free else new_id(now),
             scope=self.scope,
             kind=parsed.kind or CATEGORIES.get(parsed.category or "", Kind.SEMANTIC),
             content=parsed.content,
-            source=parsed.source or Source(channel=Channel.FILE, ref=action.path),
+            source=parsed.source or Source(channel=Channel.FILE, ref=path),
             trust=Trust.USER if parsed.trust is None else parsed.trust,
             version=max(1, parsed.version or 1),
             created_at=created,
             updated_at=parsed.updated_at or created,
         )
-        from_file = apply_file(fresh, parsed)
-        admitted = self._admit(from_file, action.path)
-        if admitted is None:
-            return
-        record = admitted.record.replace(
-            version=fresh.version, updated_at=fresh.updated_at, source=from_file.source, trust=from_file.trust
-        )
-        changes.append(Load(versions=(record,), terms=(admitted.terms,)))
-        writes.append(_File(record=record.id, at=action.path, to=action.home))
-        self._report(added=action.path)
 
     def _update(self, action: Update, changes: list[Change], writes: list[_File]) -> None:
         """Make a changed file the next version of its record."""
-        before = action.record
+        before, trust = action.record, self._origins[action.path].trust
+        if trust is Trust.EXTERNAL:
+            self._update_external(action, changes)
+            return
         admitted = self._admit(apply_file(before, action.parsed), action.path)
         if admitted is None:
             return
@@ -340,10 +386,47 @@ class Syncer:
         if after.content == before.content and after.value == before.value:
             after = after.replace(source=before.source, trust=before.trust)
         else:
-            after = after.replace(source=Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents))
+            source = Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents)
+            after = after.replace(source=source, trust=min(trust, after.trust))
         changes.append(Put(record=after, terms=admitted.terms, expect=before.version))
         writes.append(_File(record=before.id, at=action.path, to=action.home))
         self._report(changed=action.path)
+
+    def _update_external(self, action: Update, changes: list[Change]) -> None:
+        """Take in a file that is not the user's word: it changes an external record, and proposes to change others."""
+        before, path, now = action.record, action.path, self.clock()
+        origin = self._origins[path]
+        if before.trust is not Trust.EXTERNAL:
+            self._propose(proposal_of(before, action.parsed, path, origin, id=new_id(now), now=now), action, changes)
+            return
+        after = apply_external(before, action.parsed, path, origin)
+        admitted = None if after == before else self._admit(after, path)
+        if admitted is None:
+            changes.append(self._leave_file(path, before))
+            return
+        record = admitted.record.replace(source=after.source, trust=Trust.EXTERNAL)
+        changes.append(Put(record=record, terms=admitted.terms, expect=before.version))
+        changes.append(self._leave_file(path, before.replace(version=before.version + 1)))
+        self._report(changed=path, external=path)
+
+    def _propose(self, wanted: Record, action: Update, changes: list[Change]) -> None:
+        """Store a proposal once, however often its file comes and goes."""
+        before = action.record
+        admitted = self._admit(wanted, action.path)
+        if admitted is not None:
+            record = admitted.record.replace(source=wanted.source, trust=wanted.trust)
+            if not is_proposed(record, [before, *self._records.values()]):
+                changes.append(Put(record=record, terms=admitted.terms))
+                self._report(proposed=action.path)
+        changes.append(self._leave_file(action.path, before))
+
+    def _leave_file(self, path: str, record: Record) -> PutFiles:
+        """Note a file as it is, so that it is neither read again nor written."""
+        found = self._read[path][1]
+        state = FileState(
+            path=path, record=record.id, version=record.version, digest=found.digest, stamp=found.stamp
+        )  # fmt: skip
+        return PutFiles(folder=self.folder, files=(state,))
 
     def _admit(self, from_file: Record, path: str) -> Admitted | None:
         """Admit a record from a file; what the gate does not judge stays as in the file."""
@@ -365,6 +448,11 @@ class Syncer:
 
     def _drop(self, path: str) -> DropFiles:
         return DropFiles(folder=self.folder, paths=frozenset({path}))
+
+    def _report_each(self, **what: Collection[object]) -> None:
+        for field, values in what.items():
+            for value in values:
+                self._report(**{field: value})
 
     def _report(self, **what: object) -> None:
         self.report = self.report.replace(

@@ -16,6 +16,7 @@ from commonplace.model.values import QUOTED, Value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 EMPTY: Mapping[str, Json] = MappingProxyType({})
+PROPOSED = "git:"  # begins the reference of what a file says that came by Git, and is not the user's word
 
 
 class Kind(StrEnum):
@@ -131,6 +132,12 @@ class Record(Value):
     def keywords(self) -> tuple[str, ...]:
         """Further words by which it is found."""
         return _words(self.metadata.get("keywords"))
+
+    @property
+    def is_file_proposal(self) -> bool:
+        """Whether it waits for review in place of a change that a file made: that file is another record's."""
+        came_by_git = self.source.channel is Channel.FILE and (self.source.ref or "").startswith(PROPOSED)
+        return self.held and came_by_git and self.trust is Trust.EXTERNAL and bool(self.source.parents)
 
     def state(self, at: datetime) -> State:
         """Return its state at that moment: the one rule of what is live (``rows.state_sql`` is the same in SQL)."""
