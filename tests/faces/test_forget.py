@@ -389,3 +389,15 @@ def test_an_erasure_over_mcp_reaches_the_backups_too(cli, pnpm):
     done = cli.start("mcp", stdin=json.dumps(call) + "\n")
     assert pnpm["id"] in done.out
     assert left(cli, "pnpm") == []
+
+
+def test_a_record_that_a_person_has_rewritten_keeps_their_words_alone(learned):
+    """The session goes, and with it the earlier version that it told; the person's version is the record."""
+    [id_] = ids(learned, "zebrafish")
+    learned.ok("record", "update", id_, "The database is chosen per team")
+    learned.ok("session", "delete", "0b1c", "--yes")
+    record = learned.get(id_)
+    assert [one["content"] for one in record["versions"]] == ["The database is chosen per team"]
+    assert learned.recall("database per team") == ["The database is chosen per team"]
+    assert left(learned, "zebrafish", "0b1c") == []
+    assert learned.ok("doctor").code == 0

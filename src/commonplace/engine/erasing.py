@@ -74,7 +74,8 @@ def select(store: Store, target: Target, scopes: Collection[Scope], now: datetim
     documents, turns = sought.documents(), sought.turns()
     led = _Origins(documents, turns)
     records, rewritten = sought.records(led)
-    texts = tuple(chunk.text for chunk in (*sought.chunks_of(documents), *(c for one in turns for c in one.chunks)))
+    chunks = (*sought.chunks_of(documents), *(chunk for one in turns for chunk in one.chunks))
+    texts = (*(chunk.text for chunk in chunks), *sought.lost)
     return Removal(
         records=tuple(records), rewritten=tuple(rewritten), documents=tuple(documents), turns=tuple(turns),
         texts=texts, subjects=target.subjects,
@@ -105,6 +106,7 @@ class _Selection:
         indexed = DocumentFilter(scopes=scopes, kinds=frozenset(kind.value for kind in INDEXED))
         self._indexed = store.documents(indexed, limit=EVERYTHING)
         self._whole: list[Document] = []
+        self.lost: list[str] = []  #: texts of versions that go while their record stays
 
     # Sessions and tickets
 
@@ -194,6 +196,7 @@ class _Selection:
         if led.led_to(present.source.ref) and all(map(led.led_to, refs)) and not elsewhere:
             return None
         kept = [one for one in versions if self._stays(one, present, led)]
+        self.lost += [one.content for one in versions if one not in kept]
         cleaned = tuple(_without_origins(one, led) for one in kept)
         if cleaned == versions:
             return versions

@@ -88,7 +88,7 @@ class Removal(Value):
     rewritten: tuple[tuple[Record, ...], ...] = ()  #: records that stay, each with the versions that it has then
     documents: tuple[Document, ...] = ()  #: sessions and tickets that go whole
     turns: tuple[RemovedTurns, ...] = ()
-    texts: tuple[str, ...] = ()  #: what these sessions and turns say
+    texts: tuple[str, ...] = ()  #: what these sessions and turns say, and versions that rewritten records lose
     subjects: tuple[frozenset[str], ...] = ()
 
     @property
@@ -243,7 +243,9 @@ def _erasure(
     if not found:
         return Erasure.of(ids).replace(gone=gone, subjects=removal.subjects)
     erased = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING) if ids else []
-    others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
+    after = {versions[-1].id: versions[-1] for versions in removal.rewritten}
+    present = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
+    others = (after.get(one.id, one) for one in present)
     sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _record_ids(one))
     words = words_only_in([*map(_record_text, erased), *removal.texts], map(_record_text, others))
     if removal.texts:

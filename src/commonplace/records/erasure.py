@@ -8,7 +8,7 @@ as well.  What cannot be rewritten is named, and so is what is not ours: an agen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from commonplace.app import App
@@ -24,14 +24,14 @@ from commonplace.engine.forgetting import Removal
 from commonplace.engine.memory import Memory
 from commonplace.engine.tombstones import INDEXED, owners_named, text_digest
 from commonplace.files import disk
-from commonplace.files.codec import FILE_BYTES
+from commonplace.files.codec import FILE_BYTES, file_name
 from commonplace.hosts import forget_session_files
 from commonplace.learning import forget_prepared
 from commonplace.model.changes import DropFiles, LiftTombstones
 from commonplace.model.documents import Document, FileState
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.ports import ProgressCallback, no_progress
-from commonplace.model.queries import DocumentFilter, Hit
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Hit, Order
 from commonplace.model.records import Channel, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -139,9 +139,11 @@ def forget(app: App, memory: Memory, target: Target, *, progress: ProgressCallba
         raise NotFound("nothing that is stored here is meant by that; nothing was erased")
     texts = erased_texts(app.store, removal, app.clock())
     scopes = frozenset({*memory.binding.reads, *removal.scopes})
+    names = _file_names(app, removal)
     receipt, erasure = eraser_of(app.memory, by=_who(app)).carry_out(removal, sources=_lasting_sources(app, target))
     app.memory.erased(erasure)
     if removal.rewritten:
+        _rename_files(app, names)
         app.catch_up()
     app.store.settle()
     sessions = removal.sessions
@@ -205,6 +207,26 @@ def _elsewhere(removal: Removal) -> Iterator[str]:
         file = document.metadata.get("file")
         if isinstance(file, str) and os.path.exists(file):
             yield file
+
+
+def _file_names(app: App, removal: Removal) -> dict[str, set[str]]:
+    """Return the names that files of records which stay were given by us, of any version."""
+    ids = frozenset(versions[-1].id for versions in removal.rewritten)
+    where = Filter(scopes=removal.scopes, at=app.clock(), states=ANY_STATE, ids=ids, versions=True)
+    found: dict[str, set[str]] = {}
+    for version in app.store.find(where, order=Order.ID, limit=EVERYTHING) if ids else ():
+        found.setdefault(version.id, set()).add(os.path.basename(file_name(version)))
+    return found
+
+
+def _rename_files(app: App, names: Mapping[str, set[str]]) -> None:
+    """Name files anew whose names are the words of a version that went; what a person has called otherwise stays."""
+    paths = app.store.references(names)
+    for id_, path in paths.items():
+        record = app.store.get(id_)
+        folder = app.store.folders.get(record.scope) if record else None
+        if record and folder and os.path.basename(path) in names[id_] - {os.path.basename(file_name(record))}:
+            app.store.write(folder, id_, at=os.path.relpath(path, folder), to=file_name(record))
 
 
 def _remove_elsewhere(app: App, ids: frozenset[str]) -> list[str]:
