@@ -45,6 +45,17 @@ def _remember_harmless(name: str, text: str) -> None:
     _HARMLESS.add((name, text))
 
 
+def check_name(name: str, what: str) -> str:
+    """Return a name that a caller chose; raise ``InvalidInput``, which does not repeat it, if it holds a secret."""
+    if ("", name) in _HARMLESS:
+        return name
+    if found := redact(name).findings or redact(name.replace("-", " ")).findings:
+        raise InvalidInput(f"the name of {what} holds a secret ({found[0].kind}); choose a name without one")
+    if len(name) <= WORD_CHARS:
+        _remember_harmless("", name)
+    return name
+
+
 class Admitted(Value):
     """A record that may be stored."""
 
@@ -169,6 +180,7 @@ def search_terms(record: Record) -> Terms:
 
 
 def _category(draft: Draft, binding: Binding) -> tuple[str, Kind]:
+    check_name(draft.category or "", "a category")  # as it was given: its slug would hide a secret
     if binding.categories is None:
         return slug(draft.category or ""), draft.kind or Kind.SEMANTIC
     known = ", ".join(binding.categories)
@@ -185,6 +197,13 @@ def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
         raise Forbidden(f"{kind} memory is not enabled here")
     if not binding.may_write(scope):
         raise Forbidden(f"this binding may not write to {scope}")
+    return check_scope(scope)
+
+
+def check_scope(scope: Scope) -> Scope:
+    """Return a scope; raise ``InvalidInput`` if one of its names holds a secret."""
+    for kind, name in scope.segments:
+        check_name(name, f"{'an' if kind == 'agent' else 'a'} {kind}")
     return scope
 
 

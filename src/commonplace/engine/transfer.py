@@ -18,7 +18,7 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeAlias, TypeVar
 
-from commonplace.engine.admission import Gate, check_fits_file, search_terms, secret_name
+from commonplace.engine.admission import Gate, check_fits_file, check_scope, search_terms, secret_name
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
@@ -39,7 +39,7 @@ from commonplace.model.records import Draft, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.cleaning import one_line
+from commonplace.text.cleaning import one_line, slug
 
 ALL = -1
 BATCH = 500  # records read or written at a time
@@ -223,7 +223,8 @@ class _Intake:
         if not content:
             raise InvalidInput("the content is blank")
         passed = record.replace(
-            scope=scope,
+            scope=check_scope(scope),
+            category=self._category(record.category),
             content=content,
             key=None if key is None else one_line(gate.text(key, what="the key")) or None,
             value=gate.json(record.value, what="the value", name=secret_name(key, record.value)),
@@ -233,6 +234,11 @@ class _Intake:
         )
         check_fits_file(passed)
         return passed
+
+    def _category(self, category: str) -> str:
+        """Return a category; one that holds a secret becomes the slug of what is left."""
+        kept = self._gate.text(category, what="the category")
+        return category if kept == category else slug(kept)
 
 
 def _embed(memory: Memory, progress: ProgressCallback) -> str | None:

@@ -53,13 +53,20 @@ def redact(text: str, *, key: bytes = b"") -> Redacted:
 
 def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
     """Redact a text that is the value of a name, as in JSON: the name may be all that shows that it is a secret."""
-    alone, label = redact(text, key=key), f"{name}:"
-    if alone.findings or not any(names_in(label, _lower(label))):
+    alone = redact(text, key=key)
+    if alone.findings or not names_secret(name):
         return alone
+    label = f"{name}:"
     before, plain = f'{label} "', text.replace('"', "_")
     found = redact(f'{before}{plain}"').findings
     hits = [(one.start - len(before), min(one.end - len(before), len(text)), one.kind) for one in found]
     return _without(text, [hit for hit in hits if hit[0] >= 0], key)
+
+
+def names_secret(name: str) -> bool:
+    """Return whether a name announces a secret: `apiKey` does, `token_count` does not."""
+    label = f"{name}:"
+    return any(names_in(label, _lower(label)))
 
 
 def _without(text: str, hits: list[Hit], key: bytes) -> Redacted:

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime
 
-from commonplace.engine.admission import admit
+from commonplace.engine.admission import admit, check_name, check_scope
 from commonplace.engine.memory import Memory, now_utc
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Put
@@ -56,8 +56,9 @@ class Keys:
         """Make a key; its secret is returned here and never again."""
         if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
             raise InvalidInput(f"{name[:NAME_CHARS]!r} cannot name a key: use 1 to {NAME_CHARS} printable characters")
+        check_name(name, "a key")
         if agent is not None:
-            Scope.of(("agent", agent))  # raises for an invalid name
+            check_scope(Scope.of(("agent", agent)))  # raises for an invalid name
         row = "".join(secrets.choice(ALPHABET) for _ in range(ID_CHARS))
         token = f"{PREFIX}{row}_{secrets.token_urlsafe(SECRET_BYTES)}"
         value: Json = {"name": name, "agent": agent, "digest": digest(token)}
