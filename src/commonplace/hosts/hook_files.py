@@ -149,6 +149,14 @@ def _is_plain(session: str) -> bool:
     return session.replace("-", "").isalnum() and len(session) <= NAME_CHARS and not redact(session).findings
 
 
+def saved_files(home: str) -> list[str]:
+    """Return the files with text that hooks have written: the transcripts and the log."""
+    folder = os.path.join(home, TRANSCRIPTS)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    paths = [*(os.path.join(folder, name) for name in names), log_path(home)]
+    return [path for path in paths if os.path.isfile(path) and not os.path.islink(path)]
+
+
 def write_message(home: str, session: str, role: str, text: str, *, cwd: str, secret: Callable[[], bytes]) -> None:
     """Add one message to the transcript of a session, redacted; raises ``OSError``."""
     import json  # noqa: PLC0415 - see note_shown
