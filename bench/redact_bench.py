@@ -28,6 +28,7 @@ from redact_classes import (
     TABLE_TUNED,
 )
 
+from commonplace.redact.personal import find_personal
 from commonplace.redact.redaction import redact
 from commonplace.redact.vendors import PREFIXES
 
@@ -659,6 +660,50 @@ def report_near_misses(rng: random.Random, *, show: bool) -> None:
         print(f"  alarm {line!r} -> {redact(line).text!r}")
 
 
+# Where numbers are found that may be a card: named, in groups, and as part of something else.
+CARD_PLACES = ["my card is {g}", "Visa {p}, 12/29", "pay with {g}.", '{{"card": "{p}"}}', "credit card no. {p}"]
+OTHER_PLACES = [
+    "order {g}", "id={p}", "https://example.com/{p}?card=1", "sku_{p}_x", "0x{p}", "item {p}", "at {p} ns", "{p}a1b2",
+    "tracking {p}", "commit {p}abcdef", "[{p}]", "line {p}: ok",
+]  # fmt: skip
+
+
+def with_luhn(digits: str) -> str:
+    """Return digits with the check digit of a card number."""
+    doubled = [int(one) * (2 - place % 2) for place, one in enumerate(reversed(digits))]
+    return digits + str(-sum(one // 10 + one % 10 for one in doubled) % 10)
+
+
+def with_mod97(country: str, account: str) -> str:
+    """Return an account with the check digits of an IBAN."""
+    number = int("".join(str(int(letter, 36)) for letter in f"{account}{country}00"))
+    return f"{country}{98 - number % 97:02}{account}"
+
+
+def grouped(number: str) -> str:
+    """Return a number in groups of four."""
+    return " ".join(number[at : at + 4] for at in range(0, len(number), 4))
+
+
+def report_personal(rng: random.Random) -> None:
+    """Print how many numbers with a right check digit are recognised, and how many others."""
+    right = wrong = elsewhere = 0
+    for _ in range(CASES_PER_CLASS):
+        card = with_luhn(rng.choice("45") + str(rng.randint(1, 5)) + run(rng, string.digits, 13))
+        false = card[:-1] + str((int(card[-1]) + rng.randint(1, 9)) % 10)
+        iban = with_mod97("DE", run(rng, string.digits, 18))
+        off = f"DE{(int(iban[2:4]) % 97) + 1:02}{iban[4:]}"
+        place = rng.choice(CARD_PLACES)
+        right += bool(find_personal(place.format(p=card, g=grouped(card))))
+        right += bool(find_personal(f"wire it to {rng.choice([iban, grouped(iban)])}, please"))
+        wrong += bool(find_personal(place.format(p=false, g=grouped(false))))
+        wrong += bool(find_personal(f"wire it to {off}, please"))
+        elsewhere += bool(find_personal(rng.choice(OTHER_PLACES).format(p=card, g=grouped(card))))
+    cases = 2 * CASES_PER_CLASS
+    print(f"personal data: {right / cases:.1%} of {cases} cards and IBANs recognised; tagged by mistake: {wrong} of")
+    print(f"  {cases} with a wrong check digit, {elsewhere} of {cases // 2} with a right one that are no card")
+
+
 def best_of(work: Callable[[], object], times: int = 7) -> float:
     """Return the processor time of the fastest run."""
     spent = []
@@ -685,6 +730,7 @@ def main() -> None:
     report_recall(rng, show=show)
     report_forms(rng, show=show)
     report_near_misses(rng, show=show)
+    report_personal(rng)
     report_speed(rng)
 
 

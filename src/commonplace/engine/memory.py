@@ -221,11 +221,11 @@ class Memory:
         target = scope or next(iter(sorted(self.binding.transcripts, key=str)), None)
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
-        from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
+        from commonplace.engine.admission import Gate, transcript_policy  # noqa: PLC0415 - see above
         from commonplace.engine.transcripts import chunk_turns, digest_of  # noqa: PLC0415 - see above
         from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
 
-        gate = Gate(self.secret())
+        gate = Gate(self.secret(), personal=transcript_policy(self.binding, target))
         name = one_line(gate.text(name, what="the name"))
         pieces = chunk_turns(target, kind, name, turns, gate)
         now = self.clock()

@@ -18,7 +18,7 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeAlias, TypeVar
 
-from commonplace.engine.admission import Gate, check_fits_file, check_scope, search_terms, secret_name
+from commonplace.engine.admission import Gate, check_fits_file, check_scope, search_terms, secret_name, tag_personal
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
@@ -217,7 +217,8 @@ class _Intake:
 
     def _admit_version(self, record: Record, scope: Scope) -> Record:
         """Return a version as the gate lets it through; one that was clean when it was exported stays as it is."""
-        gate, source, key = self._gate, record.source, record.key
+        gate = Gate(self._memory.secret(), personal=self._memory.binding.personal.get(scope, "allow"))
+        source, key = record.source, record.key
         metadata = gate.json(dict(record.metadata), what="the metadata")
         content = gate.text(record.content, what="the content", name=secret_name(key, record.content))
         if not content:
@@ -232,7 +233,9 @@ class _Intake:
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
         )
+        passed = tag_personal(passed, gate.personal)
         check_fits_file(passed)
+        self._gate.findings += gate.findings
         return passed
 
     def _category(self, category: str) -> str:

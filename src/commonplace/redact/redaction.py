@@ -11,7 +11,7 @@ use, because this module is imported on the start-up path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from commonplace.model.values import Value
@@ -65,6 +65,11 @@ def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
     found = redact(f'{before}{plain}"').findings
     hits = [(one.start - len(before), min(one.end - len(before), len(text)), one.kind) for one in found]
     return _without(text, [hit for hit in hits if hit[0] >= 0], key)
+
+
+def mask(text: str, hits: Iterable[Hit], *, key: bytes = b"") -> Redacted:
+    """Replace what was found otherwise, such as personal data, by marks of the same form."""
+    return _without(text, list(hits), key)
 
 
 def names_secret(name: str) -> bool:
