@@ -139,6 +139,9 @@ HARMLESS = [
     "&lt;password&gt;&lt;/password&gt;",
     "\\u0070lain text",
     "deadbeef" * 8,
+    "std::tie(ResultPass, LocalChanged) = Resolver;",
+    "names = [\n    'pwd',\n    'qr',\n    'read4b',\n]",
+    "Union[\n    rsa.RSAPrivateKey,\n    dsa.DSAPrivateKey,\n    ed25519.Ed25519PrivateKey,\n]",
 ]
 
 

@@ -176,7 +176,8 @@ def _candidates(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How
     value = value_at(text, gap.end()) if gap else None
     if gap and value:
         adjacent: How = "flag" if text.startswith("--", place.start) else "direct"
-        yield value, adjacent if gap[0][0] in " \t" else "far"
+        after_comma = value._replace(closed=False)  # where two words written as one are a name of a program
+        yield (value, adjacent) if gap[0][0] in " \t" else (after_comma, "far")
     yield from _values_before_name(text, place)
     yield from _values_nearby(text, place)
 

@@ -286,7 +286,7 @@ def _rows(text: str) -> Iterator[Hit]:
         count, columns = line[0].count(separator) if separator else 0, {}
         if count:
             names = [name.strip(" \t\"'*`_\r") for name in line[0].split(separator)]
-            if all(rx(r"[A-Za-z][\w .#-]{0,30}|").fullmatch(name) for name in names):
+            if sum(map(bool, names)) > 1 and all(rx(r"[A-Za-z][\w .#-]{0,30}|").fullmatch(name) for name in names):
                 columns = {i: noun for i, name in enumerate(names) if (noun := noun_of(name, ""))}
 
 
