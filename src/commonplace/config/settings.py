@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from commonplace.files import disk
-from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_LIMIT
+from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_LIMIT, PERSONAL
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 
@@ -152,6 +152,10 @@ MODELS = SettingGroup(
     ),
 )  # fmt: skip
 
+PERSONAL_DATA = Setting(
+    name="personal_data", default="allow", kind=str, choices=PERSONAL,
+    help="card numbers, IBANs and national ids: allow (and tag the record), mask, or block (refuse the record)",
+)  # fmt: skip
 PROJECT: Schema = (
     Setting(
         name="project", default=None, kind=str,
@@ -170,6 +174,7 @@ PROJECT: Schema = (
         name="recall_budget", default=None, kind=int, least=1, most=1_000_000,
         help="maximum number of tokens per recall; if empty, only recall_limit applies",
     ),
+    PERSONAL_DATA,
     MEMORIES,
     MODELS,
 )  # fmt: skip
@@ -199,6 +204,7 @@ USER: Schema = (
         name="embedder_dimensions", default=None, kind=int, least=1, most=65_536,
         help="length of its vectors, where the model lets you choose; if empty, the model's default",
     ),
+    PERSONAL_DATA,
 )  # fmt: skip
 
 

@@ -234,7 +234,7 @@ class Memory:
         target = scope or next(iter(sorted(self.binding.transcripts, key=str)), None)
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
-        from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
+        from commonplace.engine.admission import Gate, transcript_policy  # noqa: PLC0415 - see above
         from commonplace.engine.tombstones import (  # noqa: PLC0415 - see above
             document_erased,
             refusal_notes,
@@ -243,7 +243,7 @@ class Memory:
         from commonplace.engine.transcripts import chunk_turns, digest_of  # noqa: PLC0415 - see above
         from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
 
-        gate = Gate(self.secret())
+        gate = Gate(self.secret(), personal=transcript_policy(self.binding, target))
         name = one_line(gate.text(name, what="the name"))
         if erased := document_erased(self.store, (target, name), self.secret()):
             return IndexResult(redactions=tuple(gate.findings), notes=refusal_notes([erased], kind))

@@ -18,7 +18,7 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeAlias, TypeVar
 
-from commonplace.engine.admission import Gate, check_fits_file, search_terms, secret_name
+from commonplace.engine.admission import Gate, check_fits_file, check_scope, search_terms, secret_name, tag_personal
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
 from commonplace.engine.tombstones import refusal_notes, without_erased_records
@@ -41,7 +41,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.tombstones import Tombstone
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.cleaning import one_line
+from commonplace.text.cleaning import one_line, slug
 
 ALL = -1
 BATCH = 500  # records read or written at a time
@@ -225,13 +225,15 @@ class _Intake:
 
     def _admit_version(self, record: Record, scope: Scope) -> Record:
         """Return a version as the gate lets it through; one that was clean when it was exported stays as it is."""
-        gate, source, key = self._gate, record.source, record.key
+        gate = Gate(self._memory.secret(), personal=self._memory.binding.personal.get(scope, "allow"))
+        source, key = record.source, record.key
         metadata = gate.json(dict(record.metadata), what="the metadata")
         content = gate.text(record.content, what="the content", name=secret_name(key, record.content))
         if not content:
             raise InvalidInput("the content is blank")
         passed = record.replace(
-            scope=scope,
+            scope=check_scope(scope),
+            category=self._category(record.category),
             content=content,
             key=None if key is None else one_line(gate.text(key, what="the key")) or None,
             value=gate.json(record.value, what="the value", name=secret_name(key, record.value)),
@@ -239,8 +241,15 @@ class _Intake:
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
         )
+        passed = tag_personal(passed, gate.personal)
         check_fits_file(passed)
+        self._gate.findings += gate.findings
         return passed
+
+    def _category(self, category: str) -> str:
+        """Return a category; one that holds a secret becomes the slug of what is left."""
+        kept = self._gate.text(category, what="the category")
+        return category if kept == category else slug(kept)
 
 
 def _embed(memory: Memory, progress: ProgressCallback) -> str | None:

@@ -227,3 +227,12 @@ def _inside(folder: str) -> list[os.DirEntry[str]]:
 def _stamp(status: os.stat_result) -> int:
     """Size, time and inode in one number: equal stamps are taken for equal bytes."""
     return (status.st_mtime_ns * 1_000_003 + status.st_ino * 8191 + status.st_size) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def free_path(folder: str, path: str) -> str:
+    """The path, or one like it that is free: no file overwrites another record's, which a person may have edited."""
+    stem, number, candidate = path.removesuffix(".md"), 1, path
+    while os.path.lexists(os.path.join(folder, candidate)):
+        number += 1
+        candidate = f"{stem}-{number}.md"
+    return candidate

@@ -96,7 +96,7 @@ class MirroredStore(_Port):
         target = to or _target_path(at, record)
         # If the file is there already, another process has moved it meanwhile.
         moved = target != at and not _is_file_of(folder, target, record.id)
-        target = _free_path(folder, target) if moved else target
+        target = files.free_path(folder, target) if moved else target
         text = _text(folder, at if moved else target)
         data = encode(record, previous=text)
         if moved and at is not None:
@@ -189,15 +189,6 @@ def _target_path(before: str | None, record: Record) -> str:
     from commonplace.files.codec import file_name  # noqa: PLC0415 - see _write
 
     return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
-
-
-def _free_path(folder: str, path: str) -> str:
-    """The path, or one like it that is free: no file overwrites another record's, which a person may have edited."""
-    stem, number, candidate = path.removesuffix(".md"), 1, path
-    while os.path.lexists(os.path.join(folder, candidate)):
-        number += 1
-        candidate = f"{stem}-{number}.md"
-    return candidate
 
 
 def _exists(folder: str, path: str | None) -> bool:

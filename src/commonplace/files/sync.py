@@ -11,10 +11,19 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from hashlib import sha256
 
-from commonplace.engine.admission import Admitted, admit
+from commonplace.engine.admission import Admitted, Gate, admit
 from commonplace.engine.tombstones import find_erased, text_digest
 from commonplace.files import disk as files
-from commonplace.files.codec import FILE_BYTES, FileTrouble, ParsedFile, apply_file, decode, matches_record
+from commonplace.files.codec import (
+    FILE_BYTES,
+    FileTrouble,
+    ParsedFile,
+    apply_file,
+    clean_path,
+    decode,
+    matches_record,
+    redact_comments,
+)
 from commonplace.files.external import Judge, apply_external, is_proposed, proposal_of, without_claims
 from commonplace.files.mirror import MirroredStore
 from commonplace.files.plan import (
@@ -84,6 +93,15 @@ class _File(Value):
     to: str  #: where it belongs
 
 
+class _UncleanFile(Value):
+    """A file with secrets in its comments or its name."""
+
+    path: str
+    to: str  #: its name without them
+    data: bytes  #: without those in comments
+    findings: tuple[Finding, ...]
+
+
 def rewrite_files(store: MirroredStore, scope: Scope, before: Sequence[FileState], *, now: datetime) -> None:
     """Rewrite the files of a scope to match its records, after a backup was restored; ``before`` are the old states."""
     folder = store.folders[scope]
@@ -127,6 +145,7 @@ class Syncer:
         self._records: dict[str, Record] = {}
         self._read: dict[str, tuple[bytes, FoundFile]] = {}  # the files that were read, by path
         self._origins: dict[str, FileOrigin] = {}  # of the files that are new or changed, by path
+        self._unclean: list[_UncleanFile] = []  # files that name secrets where no record is made of it
         self.overtaken = False  # a record was changed between the read and the commit: read again
 
     def make_plan(self, *, accept_missing: bool = False) -> list[Action]:
@@ -172,6 +191,8 @@ class Syncer:
 
     def _once(self, *, accept_missing: bool, progress: ProgressCallback) -> None:
         actions = self.make_plan(accept_missing=accept_missing)
+        if self._clean_files():
+            actions = self.make_plan(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
             progress(start, len(actions))
             self._do(actions[start : start + GROUP])
@@ -210,12 +231,34 @@ class Syncer:
             return None
         digest = sha256(data).hexdigest()
         try:
-            found = FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=decode(data, path=path))
+            parsed = decode(data, path=path)
+            self._note_unclean(path, data, known=state is not None)
+            found = FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=parsed)
         except FileTrouble as error:
             trouble = Trouble(path=path, line=error.line, reason=error.reason)
             return FoundFile(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
         self._read[path] = data, found
         return found
+
+    def _note_unclean(self, path: str, data: bytes, *, known: bool) -> None:
+        """Note a file whose comments hold secrets, or whose name does; a known name has passed before."""
+        gate = Gate(self.secret())
+        cleaned = redact_comments(data, lambda text: gate.text(text, what="a comment"))
+        to = path if known else clean_path(path, lambda name: gate.text(name, what="the name of a file"))
+        if gate.findings:
+            self._unclean.append(_UncleanFile(path=path, to=to, data=cleaned, findings=tuple(gate.findings)))
+
+    def _clean_files(self) -> bool:
+        """Rewrite and rename the files that were noted; return whether there were any."""
+        noted, self._unclean = self._unclean, []
+        for file in noted:
+            to = file.to if file.to == file.path else files.free_path(self.folder, file.to)
+            if to != file.path:
+                files.move(self.folder, file.path, to)
+            files.replace(self.folder, to, file.data)
+            for finding in file.findings:
+                self._report(redactions=(to, finding))
+        return bool(noted)
 
     def _is_torn(self, path: str, state: FileState | None) -> bool:
         """Whether an empty file was being written when the power failed, and was not emptied by a person."""
@@ -343,12 +386,14 @@ class Syncer:
         is_external = origin.trust is Trust.EXTERNAL
         parsed = without_claims(action.parsed, action.path, origin, now=now) if is_external else action.parsed
         from_file = apply_file(self._fresh(parsed, action.path, now), parsed)
-        admitted = self._admit(from_file, action.path)
+        admitted = self._admit(from_file, action.path, ref=from_file.source.ref)
         if admitted is None:
             return
+        ref = from_file.source.ref and admitted.record.source.ref
         record = admitted.record.replace(
-            version=from_file.version, updated_at=from_file.updated_at, source=from_file.source, trust=from_file.trust
-        )
+            version=from_file.version, updated_at=from_file.updated_at, source=from_file.source.replace(ref=ref),
+            trust=from_file.trust,
+        )  # fmt: skip
         changes.append(Load(versions=(record,), terms=(admitted.terms,)))
         if is_external:
             changes.append(self._leave_file(action.path, record))
@@ -428,9 +473,10 @@ class Syncer:
         )  # fmt: skip
         return PutFiles(folder=self.folder, files=(state,))
 
-    def _admit(self, from_file: Record, path: str) -> Admitted | None:
+    def _admit(self, from_file: Record, path: str, *, ref: str | None = None) -> Admitted | None:
         """Admit a record from a file; what the gate does not judge stays as in the file."""
-        draft = Draft(**{name: getattr(from_file, name) for name in Draft.fields if name in Record.fields}, ref=path)
+        fields = {name: getattr(from_file, name) for name in Draft.fields if name in Record.fields}
+        draft = Draft(**fields, ref=ref or path)
         try:
             admitted = admit(draft, binding=self.binding, id=from_file.id, now=self.clock(), secret=self.secret())
         except InvalidInput as error:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, Any, Protocol
 
-from commonplace.engine.admission import Gate
+from commonplace.engine.admission import Gate, transcript_policy
 from commonplace.engine.rendering import remove_fenced
 from commonplace.engine.tombstones import document_erased, refusal_notes, without_erased_turns
 from commonplace.engine.transcripts import Turn, chunk_turns
@@ -233,6 +233,10 @@ class _Indexing:
                 continue
         return self._session(log, lines)
 
+    def _gate(self) -> Gate:
+        binding = self.place.bind(Channel.CAPTURE)
+        return Gate(self.place.secret(), personal=transcript_policy(binding, self.place.scope))
+
     # Tickets
 
     def _ticket(self, path: str, file: IO[bytes]) -> Indexed:
@@ -240,7 +244,7 @@ class _Indexing:
         if len(data) > TICKET_BYTES:
             raise InvalidInput(f"is longer than {TICKET_BYTES} bytes, which no ticket is")
         ticket = tickets.read(data, path=path)
-        gate = Gate(self.place.secret())
+        gate = self._gate()
         name = self._name(ticket.id, gate)
         turns = [Turn(ref=ref, text=text) for ref, text in ticket.parts]
         if self._is_erased(name, DocumentKind.TICKET):
@@ -266,7 +270,7 @@ class _Indexing:
         file.seek(0)
         header = _header(file.readline(LINE_BYTES))
         stem = os.path.splitext(os.path.basename(path))[0]
-        name = self._name(log.session or header.session or stem, Gate(self.place.secret()))
+        name = self._name(log.session or header.session or stem, self._gate())
         if self._is_erased(name, DocumentKind.SESSION):
             return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="erased")
         held = self._find_document(DocumentKind.SESSION, name)
@@ -294,7 +298,7 @@ class _Indexing:
     def _batches(self, path: str, name: str, reader: _Reader) -> Iterator[tuple[list[Chunk], Gate]]:
         """What a transcript says from here on; the last batch may be empty, and says how far it was read."""
         batch: list[Chunk] = []
-        gate = Gate(self.place.secret())
+        gate = self._gate()
         began = reader.position.offset
         for message in reader.messages(self.troubles, path):
             self._messages += 1
@@ -308,7 +312,7 @@ class _Indexing:
             reader.position = reader.position.replace(chunks=reader.position.chunks + len(pieces))
             if len(batch) >= BATCH_CHUNKS:
                 yield batch, gate
-                batch, gate, began = [], Gate(self.place.secret()), reader.position.offset
+                batch, gate, began = [], self._gate(), reader.position.offset
         if batch or reader.position.offset != began or reader.is_new:
             yield batch, gate
 

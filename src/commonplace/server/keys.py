@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from commonplace.engine.admission import admit
+from commonplace.engine.admission import admit, check_name, check_scope
 from commonplace.engine.memory import Memory, now_utc
 from commonplace.engine.recall import count_use
 from commonplace.engine.rendering import iso
@@ -69,8 +69,9 @@ class Keys:
         """Make a key; its secret is returned here and never again."""
         if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
             raise InvalidInput(f"{name[:NAME_CHARS]!r} cannot name a key: use 1 to {NAME_CHARS} printable characters")
+        check_name(name, "a key")
         if agent is not None:
-            Scope.of(("agent", agent))  # raises for an invalid name
+            check_scope(Scope.of(("agent", agent)))  # raises for an invalid name
         now = self._clock()
         if expires_at is not None and expires_at <= now:
             raise InvalidInput(f"a key cannot expire in the past; {iso(expires_at)} is over")

@@ -146,6 +146,10 @@ class LanceStore(SqliteStore):
         self.trouble = None
         return rows
 
+    def scrub(self) -> bool:
+        """See ``SqliteStore``: the index goes as well, and is built anew when it is next wanted."""
+        return self.withdraw() and super().scrub() if self._count_gone() else super().scrub()
+
     def withdraw(self) -> bool:
         """Do without an index until it is built anew; False if bytes of it could not be erased."""
         with self.writing(durable=True) as db:

@@ -52,6 +52,13 @@ class SqlStore(ABC):
     def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:
         """Replace whatever has the same key as one of these items, and erase others, in a transaction."""
 
+    def mark_erasing(self, db: Any) -> None:  # noqa: B027 - a database that cleans up by itself has nothing to note
+        """Note, in a transaction, that bytes of what it overwrites have to vanish."""
+
+    def scrub(self) -> bool:
+        """Remove erased bytes from every file; False while a reader needs the old ones."""
+        return True
+
     @property
     def name(self) -> str:
         """What tells it from every other store."""

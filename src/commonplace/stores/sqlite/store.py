@@ -101,6 +101,10 @@ class SqliteStore(SqlStore):
         with self.writing(durable=True) as db:
             return jobs.claim(db, job, lease=lease, now=now)
 
+    def mark_erasing(self, db: SqliteDb) -> None:
+        """See ``SqlStore``: an upkeep or the next erasure finishes it if this process dies."""
+        db.execute("insert or replace into meta values ('erasing', 1)")
+
     def scrub(self) -> bool:
         """Remove erased bytes from every file; False while a reader needs the old ones."""
         if self._lock is None:
