@@ -22,7 +22,7 @@ from commonplace.engine.admission import Gate, check_fits_file, search_terms, se
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
-from commonplace.model.changes import Change, Load, Put
+from commonplace.model.changes import Audit, Change, Load, Put
 from commonplace.model.errors import (
     Conflict,
     DimensionMismatch,
@@ -144,7 +144,7 @@ def import_items(
         waiting = (pickle.load(spool) for _ in range(intake.read))  # noqa: S301 - our own values, from our own file
         done = 0
         for batch in batches(waiting, BATCH):
-            intake.present += sum(outcome.deduped for outcome in writer.apply(batch).outcomes)
+            intake.present += sum(one.deduped for one in writer.apply([*batch, Audit(verb="import")]).outcomes)
             done += len(batch)
             progress(done, intake.read)
     now, written = memory.clock(), memory.binding.writes.items()
@@ -230,6 +230,7 @@ class _Intake:
             tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
+            approved_at=None,  # a person's yes is given here, not in a file
         )
         check_fits_file(passed)
         return passed

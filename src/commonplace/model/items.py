@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from commonplace.model.values import Value
 
 #: The sorts of items, in the order in which they are copied: owners come before what they own.
-SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed")
+SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed", "audit")
 Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: the position of an item in that order
 
 

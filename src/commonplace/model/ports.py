@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
+    from commonplace.model.audit import AuditEntry
     from commonplace.model.changes import Change, Outcome
     from commonplace.model.documents import Chunk, Document, FileState
     from commonplace.model.events import Event
@@ -165,6 +166,12 @@ class Store(Protocol):
         """Return the newest event number of any scope; block until it is above ``after`` or the time is over.
 
         Events of other processes count.  The number is 0 before the first, and may fall when events are erased.
+        """
+
+    def audit_log(self, *, after: int = 0, record: str | None = None, limit: int) -> list[AuditEntry]:
+        """Return entries of the audit log after that number, in order; of one record only, if one is given.
+
+        A store writes its log with each ``apply``, in the same transaction, if it was given an auditor.
         """
 
     def embedder(self) -> EmbedderIdentity | None:

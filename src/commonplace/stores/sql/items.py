@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.model.items import Item
 from commonplace.stores.rows import CHUNK_FIELDS, FILE, SHARED_COLUMNS, columns_sql
 from commonplace.stores.scoring import CHUNK, RECORD, VERSION
-from commonplace.stores.sql import events
+from commonplace.stores.sql import audit, events
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.search import vectors_sql
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
@@ -34,7 +34,7 @@ JOB = (
 EVENT = ("scope", *events.FIELDS)
 
 MAX_TERM_BYTES = 500  # bytes: an index of PostgreSQL holds no long ones
-_COUNTED = ("scope", "record", "document", "file", "job", "event")
+_COUNTED = ("scope", "record", "document", "file", "job", "event", "audit")
 
 
 def indexed_term(term: str) -> str:
@@ -109,6 +109,7 @@ def items(db: Db, own: str = "") -> Iterator[Item]:
         yield Item(sort="job", key=row[:3], data=row[3:])
     yield from _events(db)
     yield from _floor(db)
+    yield from _audit(db)
 
 
 def _embedders(db: Db) -> Iterator[Item]:
@@ -178,6 +179,14 @@ def _events(db: Db) -> Iterator[Item]:
         after = page[-1][0]
 
 
+def _audit(db: Db) -> Iterator[Item]:
+    sql = f"select {', '.join(audit.FIELDS)} from audit where {db.own_events} and seq > ? order by seq limit ?"
+    after = 0
+    while page := db.every(sql, [after, 10 * PAGE]):
+        yield from (Item(sort="audit", key=row[:1], data=row[1:]) for row in page)
+        after = page[-1][0]
+
+
 def _floor(db: Db) -> Iterator[Item]:
     if last := events.floor(db):
         yield Item(sort="trimmed", key=("event",), data=(last,))
@@ -197,8 +206,8 @@ def erase(db: Db, items: Iterable[Item], own: str = "") -> None:
                 db.run("delete from scope where path = ?", item.key)
             case "record":
                 db.run("delete from record where id = ?", item.key)
-            case "event":
-                db.run("delete from event where seq = ?", item.key)
+            case "event" | "audit":
+                db.run(f"delete from {item.sort} where seq = ?", item.key)
             case "file":
                 db.run("delete from file where folder = ? and path = ?", [own_folder(item.key[0], own), item.key[1]])
             case "document" | "job":

@@ -9,6 +9,7 @@ from typing import Any
 from commonplace.model.items import Item
 from commonplace.stores.rows import FILE, from_json, insert_sql, scope_at
 from commonplace.stores.scoring import CHUNK, VERSION
+from commonplace.stores.sql.audit import FIELDS as AUDIT
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.events import FLOOR
 from commonplace.stores.sql.filters import scope_row
@@ -35,7 +36,7 @@ def load(db: SqliteDb, given: Sequence[Item], *, gone: Collection[Item] = ()) ->
         _load(db, item)
 
 
-def _load(db: SqliteDb, item: Item) -> None:
+def _load(db: SqliteDb, item: Item) -> None:  # noqa: C901 - one case for each sort
     match item.sort:
         case "embedder":
             for key, value in zip(EMBEDDERS[item.key[0]], item.data, strict=True):
@@ -54,6 +55,8 @@ def _load(db: SqliteDb, item: Item) -> None:
         case "event":
             row = (*item.key, scope_row(db, scope_at(item.data[0])), *item.data[1:])
             db.run(insert_sql("event", ("seq", *EVENT)), row)
+        case "audit":
+            db.run(insert_sql("audit", AUDIT), (*item.key, *item.data))
         case "trimmed":
             _raise_floor(db, *item.data)
         case _:
