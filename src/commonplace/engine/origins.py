@@ -7,26 +7,42 @@ from collections.abc import Sequence
 from commonplace.engine.memory import Memory
 from commonplace.model.documents import Chunk
 from commonplace.model.errors import NotFound
-from commonplace.model.origins import AuditedAct, Origin, OriginStep, QuotedTurn
+from commonplace.model.origins import AuditedAct, Origin, OriginRecord, OriginStep, QuotedTurn
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Record
 
-DEEPEST = 20  # generations of parents: deeper ones are named only
+DEEPEST = 20  # generations of parents
 ALL = -1
 _INDEXED = ("session", "ticket")
 
 
-def trace_origin(memory: Memory, id: str, *, deepest: int = DEEPEST) -> Origin:
-    """Return the chain of a record's origin; raise ``NotFound`` if there is no such record."""
-    versions = memory.history(id)
+def trace_origin(memory: Memory, id: str) -> Origin:
+    """Return the chain of a record's origin, each record once; raise ``NotFound`` if there is no such record."""
+    first = _trace(memory, memory.history(id), 0)
+    chain, level = {first.id: first}, [first]
+    for depth in range(1, DEEPEST + 1):
+        names = dict.fromkeys(name for one in level for name in one.parents if name not in chain)
+        level = [_parent(memory, name, depth) for name in names]
+        chain |= {one.id: one for one in level}
+    return Origin(record=first.id, chain=tuple(chain.values()))
+
+
+def _trace(memory: Memory, versions: Sequence[Record], depth: int) -> OriginRecord:
     record = versions[0]
-    parents, gone = _parents(memory, versions, deepest)
     quote = record.metadata.get("quote")
-    return Origin(
-        record=record.id, steps=tuple(_step(version) for version in versions),
+    parents = dict.fromkeys(parent for version in versions for parent in version.source.parents)
+    return OriginRecord(
+        id=record.id, depth=depth, steps=tuple(_step(version) for version in versions),
         quote=quote if isinstance(quote, str) else None, turns=tuple(_turn(memory, ref) for ref in _refs(versions)),
-        parents=parents, gone=gone, acts=tuple(_acts(memory, record)),
+        parents=tuple(parents), acts=tuple(_acts(memory, record)),
     )  # fmt: skip
+
+
+def _parent(memory: Memory, id: str, depth: int) -> OriginRecord:
+    try:
+        return _trace(memory, memory.history(id), depth)
+    except NotFound:
+        return OriginRecord(id=id, depth=depth, erased=True)
 
 
 def _step(version: Record) -> OriginStep:
@@ -35,18 +51,6 @@ def _step(version: Record) -> OriginStep:
         ref=version.source.ref, trust=version.trust, approved_at=version.approved_at,
         superseded_by=version.superseded_by,
     )  # fmt: skip
-
-
-def _parents(memory: Memory, versions: Sequence[Record], deepest: int) -> tuple[tuple[Origin, ...], tuple[str, ...]]:
-    """Return the origins of the parents of any version, and the ids of those that were erased."""
-    found: list[Origin] = []
-    gone: list[str] = []
-    for name in dict.fromkeys(parent for version in versions for parent in version.source.parents):
-        try:
-            found.append(trace_origin(memory, name, deepest=deepest - 1) if deepest else Origin(record=name, steps=()))
-        except NotFound:
-            gone.append(name)
-    return tuple(found), tuple(gone)
 
 
 def _refs(versions: Sequence[Record]) -> list[str]:

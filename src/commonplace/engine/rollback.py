@@ -46,7 +46,7 @@ def plan_rollback(memory: Memory, *, origin: str | None = None, since: datetime 
     found = [undo for scope in memory.binding.reads for undo in _plan_scope(memory, scope, meant)]
     replaced = {undo.record.id for undo in found if undo.action == ARCHIVE}
     if since is None:
-        found += [undo for scope in memory.binding.reads for undo in _restored(memory, scope, replaced)]
+        found += [undo for scope in memory.binding.reads for undo in _restored(memory, scope, replaced, meant)]
     return Rollback(
         undone=tuple(undo for undo in found if undo.action != LEAVE),
         left=tuple(undo for undo in found if undo.action == LEAVE),
@@ -122,13 +122,13 @@ def _says_the_same(one: Record, other: Record) -> bool:
     return all(getattr(one, field) == getattr(other, field) for field in Record.fields if field not in ignored)
 
 
-def _restored(memory: Memory, scope: Scope, replaced: set[str]) -> list[Undo]:
-    """Bring back what records that go had replaced."""
+def _restored(memory: Memory, scope: Scope, replaced: set[str], meant: Callable[[Record], bool]) -> list[Undo]:
+    """Bring back what records that go had replaced, unless it goes as well."""
     found = [one for one in _every(memory, scope, versions=False) if one.superseded_by in replaced]
     return [
         Undo(action=REVERT, record=one, to=one.replace(archived_at=None, superseded_by=None))
         for one in found
-        if one.id not in replaced
+        if not meant(one)
     ]
 
 

@@ -41,13 +41,21 @@ class AuditedAct(Value):
     version: int | None = None
 
 
-class Origin(Value):
-    """The chain of a record's origin."""
+class OriginRecord(Value):
+    """One record of a chain: its versions, what it rests on, and what became of it."""
 
-    record: str
-    steps: tuple[OriginStep, ...]  #: of its versions, newest first
+    id: str
+    depth: int  #: 0: the record asked about; 1: its parents; and so on
+    erased: bool = False  #: then nothing else is known
+    steps: tuple[OriginStep, ...] = ()  #: of its versions, newest first
     quote: Annotated[str | None, QUOTED] = None  #: the words that it was extracted from
     turns: tuple[QuotedTurn, ...] = ()  #: what it rests on
-    parents: tuple[Origin, ...] = ()  #: of the records that it was derived from
-    gone: tuple[str, ...] = ()  #: ids of parents that were erased
+    parents: tuple[str, ...] = ()  #: ids of the records that it was derived from
     acts: tuple[AuditedAct, ...] = ()  #: what the audit log says about it, oldest first
+
+
+class Origin(Value):
+    """The chain of a record's origin, the record first."""
+
+    record: str
+    chain: tuple[OriginRecord, ...]

@@ -21,7 +21,9 @@ LINE_LETTERS = 80  # of a content in a preview
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @scope_option
 @json_option
-def rollback(origin: str | None, since: str | None, dry_run: bool, yes: bool, scope: str | None, as_json: bool) -> int:
+def rollback(
+    *, origin: str | None, since: str | None, dry_run: bool, yes: bool, scope: str | None, as_json: bool
+) -> int:
     """Undo what came from one origin, or since a time.
 
     New records are archived, changed ones go back to the version before, replaced and archived ones come back.  What

@@ -11,7 +11,7 @@ from commonplace.cli.session import json_option, open_session, to_seconds
 from commonplace.engine.origins import trace_origin
 from commonplace.engine.rendering import iso
 from commonplace.model.ids import SHORT
-from commonplace.model.origins import Origin, OriginStep, QuotedTurn
+from commonplace.model.origins import Origin, OriginRecord, OriginStep, QuotedTurn
 from commonplace.text.cleaning import one_line
 from commonplace.wire import encode
 
@@ -35,22 +35,23 @@ def why(id: str, as_json: bool) -> None:
         session.answer("\n".join(_lines(origin)), encode(origin))
 
 
-def _lines(origin: Origin, indent: str = "") -> Iterator[str]:
-    yield f"{indent}record {origin.record}"
-    for step in origin.steps:
-        yield f"{indent}  {_step(step)}"
-    if origin.quote:
-        yield f"{indent}  quote: {one_line(origin.quote)}"
-    for turn in origin.turns:
-        yield f"{indent}  {_turn(turn)}"
-    for act in origin.acts:
-        if act.verb in DECIDED:
-            yield f"{indent}  {act.verb} {to_seconds(iso(act.at) or '')} by {act.actor}"
-    for parent in origin.parents:
-        yield f"{indent}  derived from"
-        yield from _lines(parent, f"{indent}    ")
-    for gone in origin.gone:
-        yield f"{indent}  derived from record {gone[:SHORT]}, which was erased"
+def _lines(origin: Origin) -> Iterator[str]:
+    for record in origin.chain:
+        indent = "    " * record.depth
+        if record.depth:
+            yield f"{indent[4:]}  derived from"
+        yield from (f"{indent}{line}" for line in _record_lines(record))
+
+
+def _record_lines(record: OriginRecord) -> Iterator[str]:
+    yield f"record {record.id}" + (", which was erased" if record.erased else "")
+    yield from (f"  {_step(step)}" for step in record.steps)
+    if record.quote:
+        yield f"  quote: {one_line(record.quote)}"
+    yield from (f"  {_turn(turn)}" for turn in record.turns)
+    yield from (
+        f"  {act.verb} {to_seconds(iso(act.at) or '')} by {act.actor}" for act in record.acts if act.verb in DECIDED
+    )
 
 
 def _step(step: OriginStep) -> str:

@@ -88,7 +88,8 @@ def _verb_of(change: Change, outcome: Outcome) -> str | None:
     """Return what a change did to the records of its outcome; None: nothing."""
     if isinstance(change, Put):
         [record] = outcome.records
-        if outcome.deduped and record.updated_at != change.record.updated_at:
+        merged = record.version > 1 and record.updated_at == change.record.updated_at  # the tags of a duplicate
+        if outcome.deduped and not merged:
             return None
         return "put" if record.version == 1 else "update"
     return None if outcome.deduped else _CHANGING.get(type(change))
