@@ -7,9 +7,11 @@ import pytest
 from commonplace.engine.origins import trace_origin
 from commonplace.engine.review import find_waiting, list_waiting
 from commonplace.engine.rollback import plan_rollback, roll_back
+from commonplace.engine.transcripts import Turn
+from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.queries import State
-from commonplace.model.records import Channel, Trust
+from commonplace.model.records import Channel, Source, Trust
 from stands import rows
 
 
@@ -69,10 +71,8 @@ def test_an_agents_change_of_a_persons_record_waits(memory, agent, fact):
     done = agent.update(fact.id, content="Deploys happen on Mondays")
 
     assert (done.held_for, done.record.held, memory.get(fact.id)) == (fact.id, True, fact)
-    assert done.notes == (
-        f"record {fact.short} is trusted more than agent, so this waits for review as {done.record.short}"
-        " and nothing has changed yet",
-    )
+    waits = f"so this waits for review as {done.record.short} and nothing has changed yet"
+    assert done.notes == (f"record {fact.short} is trusted more than agent, {waits}",)
 
 
 def test_the_same_change_waits_once(agent, memory, fact):
@@ -179,8 +179,6 @@ def test_what_waits_is_held_proposed_or_an_instruction(memory, agent, through, f
 
 def test_a_file_from_elsewhere_waits(memory, store, make, project):
     """A record of a file that is trusted as external, whatever it says."""
-    from commonplace.model.records import Source  # noqa: PLC0415 - for this test alone
-
     came = make("It says so", scope=project, category="decisions", trust=Trust.EXTERNAL)
     store.apply([make.put(came.replace(source=Source(channel=Channel.FILE, ref="decisions/it.md")))])
 
@@ -227,9 +225,6 @@ def test_an_archived_record_is_not_approved(memory, agent):
 
 def test_a_record_is_traced_to_its_parents_and_turns(memory, agent):
     """Each record of the chain once, with the words of the turn that it rests on."""
-    from commonplace.engine.transcripts import Turn  # noqa: PLC0415 - for this test alone
-    from commonplace.model.documents import DocumentKind  # noqa: PLC0415 - likewise
-
     memory.index(DocumentKind.SESSION, "0b1c", [Turn(ref="4", text="We deploy on Fridays", speaker="user")])
     parent = agent.remember("Deploys on Fridays", category="decisions", ref="session:0b1c#4").record
     child = memory.remember("No deploys on Mondays", category="principles", parents=[parent.id]).record

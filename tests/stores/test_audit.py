@@ -1,4 +1,4 @@
-"""The audit log: every change with ids and never a word, in one transaction with it, in a chain that shows tampering."""
+"""The audit log: every change with ids and never a word, in its transaction, in a chain that shows tampering."""
 
 from __future__ import annotations
 
@@ -140,9 +140,7 @@ def test_a_log_under_another_key_is_not_ours(audited, make):
     """Who does not have the key cannot write one that passes."""
     audited.apply([make.put(make("one"))])
     note = audited.auditor_of_test.read()
-    report = verify_log(
-        audited.audit_log(limit=-1), b"another key", noted=note.seq, noted_digest=note.digest, lost=0
-    )
+    report = verify_log(audited.audit_log(limit=-1), b"another key", noted=note.seq, noted_digest=note.digest, lost=0)
     assert report.problems == ("entry 1 was changed, or one was put in or moved before it",)
 
 

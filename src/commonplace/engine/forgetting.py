@@ -19,7 +19,7 @@ from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.ids import SHORT
 from commonplace.model.ports import Store
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
-from commonplace.model.records import CATEGORIES, Json, Record
+from commonplace.model.records import CATEGORIES, Channel, Json, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.text.blocks import INTRO, Block, blocks, join_blocks, references, strip_reference, without_empty
@@ -72,7 +72,10 @@ def erase(
         pairs = [(one, clean_document(one, erasure)) for one in found]
         try:
             outcome, *_ = store.apply(
-                [Delete(where=only), *(change for pair in pairs for change in _rewrite_changes(*pair))]
+                [
+                    Delete(where=only.replace(ids=erasure.ids)),
+                    *(change for pair in pairs for change in _rewrite_changes(*pair)),
+                ]
             )
             break
         except (Conflict, NotFound):  # another process has rewritten one of them: read again
@@ -120,10 +123,18 @@ def _erasure(
     if not found:
         return Erasure.of(ids)
     erased = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
-    others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
+    rest = [one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids]
+    others = (one for one in rest if not _is_proposed_skill(one))
     sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _record_ids(one))
     words = words_only_in(map(_record_text, erased), map(_record_text, others))
-    return Erasure.of(ids, words=words, sessions=sessions)
+    erasure = Erasure.of(ids, words=words, sessions=sessions)
+    repeating = {one.id for one in rest if _is_proposed_skill(one) and erasure.is_in(one.content)}
+    return Erasure.of(ids | repeating, words=words, sessions=sessions)
+
+
+def _is_proposed_skill(record: Record) -> bool:
+    """Whether a model made it of what it read, and it still waits: such text repeats records and is nobody's word."""
+    return record.held and record.source.channel is Channel.CONSOLIDATION
 
 
 def _with_derived(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:

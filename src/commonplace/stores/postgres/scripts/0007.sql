@@ -1,6 +1,6 @@
 -- When a person approved the words of a record; and who changed what, in a chain that notices what is altered.
-alter table record add column approved_at bigint;
-alter table version add column approved_at bigint;
+alter table record add column if not exists approved_at bigint;
+alter table version add column if not exists approved_at bigint;
 
 create table audit (
   seq     bigint not null,
