@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from commonplace.config.paths import CONFIG, DATABASE, home, is_address
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from commonplace.engine.forgetting import Erasure
     from commonplace.files.external import Judge
     from commonplace.model.items import ItemCopier
+    from commonplace.stores.auditor import Auditor
     from commonplace.stores.postgres.store import PostgresStore
 
     Database: TypeAlias = SqliteStore | PostgresStore
@@ -52,6 +53,8 @@ class App:
         self.embedder = embedder
         self.secret = redaction_key_in(where.home)
         self.database = open_store(where.database, env=env, machine=lambda: machine_name(where.home))
+        self._channel = channel
+        self.database.make_auditor = lambda: self.auditor
         for scope, folder in where.folders.items():
             if scope == where.assistant:
                 os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -66,8 +69,9 @@ class App:
             erased=self._erase_in_artifacts,
         )
         self.folders = Folders(
-            self.store, self.binding, clock=clock, secret=self.secret, marks=os.path.join(where.home, _marks(where)),
-            label=where.label, on_change=self.catch_up, judge_of=self._judge_of, foreign=where.foreign,
+            self.store, self.binding, clock=clock, secret=self.secret, label=where.label,
+            marks=os.path.join(where.home, _of_store(where, "looked")),
+            on_change=self.catch_up, judge_of=self._judge_of, foreign=where.foreign,
             further=where.further,
         )  # fmt: skip
 
@@ -79,6 +83,14 @@ class App:
             old = Scope.of(("project", identity))
             adopt(self.database, old, self.where.project, self.where.place.folder, self.clock)
             self.catch_up()
+
+    @cached_property
+    def auditor(self) -> Auditor:
+        """Who writes the audit log of the store."""
+        from commonplace.stores.auditor import Auditor  # noqa: PLC0415 - only writes need it
+
+        path = os.path.join(self.where.home, _of_store(self.where, "audit"))
+        return Auditor(actor=self._channel.value, key=self.secret, clock=self.clock, path=path)
 
     def memory_of(self, scope: Scope) -> Memory:
         """The same memory, limited to one scope."""
@@ -151,6 +163,10 @@ class App:
         before = {scope: self.store.files(folder) for scope, folder in self.store.folders.items()}
         erasures = read_erasures(self.database)
         count = self.maintenance.restore(path)
+        from commonplace.model.changes import Audit  # noqa: PLC0415 - likewise
+
+        self.auditor.forget()  # the log is as long as that of the backup
+        self.store.apply([Audit(verb="restore-backup")])
         gone, erasure, notes = keep_erased(self.database, erasures, secret=self.secret(), now=self.clock())
         for scope, states in before.items():
             rewrite_files(self.store, scope, states, now=self.clock())
@@ -333,13 +349,13 @@ def machine_name(folder: str) -> str:
         raise StoreError(f"{path!r} cannot be used: {error.strerror}") from error
 
 
-def _marks(where: Context) -> str:
-    """The folder of marks of checked files; each store has its own."""
+def _of_store(where: Context, name: str) -> str:
+    """What a file or folder of the data folder is called that each store has its own of."""
     if where.database == os.path.join(where.home, DATABASE):
-        return "looked"
+        return name
     from hashlib import sha256  # noqa: PLC0415 - the usual store must open without
 
-    return f"looked-{sha256(where.database.encode()).hexdigest()[:16]}"
+    return f"{name}-{sha256(where.database.encode()).hexdigest()[:16]}"
 
 
 def set_damaged_aside(where: Context) -> str:

@@ -249,12 +249,16 @@ def test_only_a_person_releases_what_waits_for_a_person(memory, through, way):
     assert memory.get(record.id).held
 
 
-def test_an_agent_may_bring_back_a_version_of_what_is_not_held(memory, through):
-    """Only a release needs a person."""
-    record = memory.remember("one", category="decisions").record
-    memory.update(record.id, content="two")
+def test_an_agent_may_bring_back_a_version_of_its_own(memory, through):
+    """Only a release, and what a person wrote, needs a person."""
+    agent = through(Channel.AGENT)
+    own = agent.remember("one", category="decisions").record
+    agent.update(own.id, content="two")
+    record = memory.remember("a person's", category="decisions").record
 
-    assert through(Channel.AGENT).restore(record.id, version=1).content == "one"
+    assert agent.restore(own.id, version=1).content == "one"
+    with pytest.raises(Forbidden, match="is a person's"):
+        agent.restore(record.id, version=1)
 
 
 def test_new_words_have_to_be_consolidated_anew(memory, store, clock):

@@ -65,9 +65,7 @@ def test_the_note_says_what_was_not_replaced(through):
 @rows(
     "first, second, trust",
     [
-        (Channel.USER, Channel.AGENT, Trust.AGENT),
         (Channel.IMPORT, Channel.AGENT, Trust.EXTERNAL),
-        (Channel.AGENT, Channel.IMPORT, Trust.EXTERNAL),
         (Channel.IMPORT, Channel.USER, Trust.USER),
         (Channel.AGENT, Channel.USER, Trust.USER),
     ],
@@ -93,13 +91,14 @@ def test_whoever_changes_anything_else_is_not(through, change):
 
 @pytest.mark.parametrize("weaker", [Channel.AGENT, Channel.IMPORT])
 def test_a_key_does_not_let_the_weaker_speak_for_the_stronger(through, weaker):
-    """An upsert over what is trusted more lowers the trust; the words it replaced stay in the history as they were."""
+    """An upsert over what is trusted more is held for review, and the record of the key stays as it is."""
     memory = through()
     record = memory.remember("port 3000", category="decisions", key="port").record
-    after = through(weaker).remember("port 6666", category="decisions", key="port").record
+    done = through(weaker).remember("port 6666", category="decisions", key="port")
 
-    assert after.trust is CEILING[weaker]
-    assert [(past.content, past.trust) for past in memory.history(record.id)][1] == ("port 3000", Trust.USER)
+    assert (done.held_for, done.record.held, done.record.trust) == (record.id, True, CEILING[weaker])
+    assert memory.get(record.id) == record
+    assert memory.approve(done.record.id).record.content == "port 6666"
 
 
 def test_parents_survive_an_edit(through):

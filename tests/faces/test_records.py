@@ -342,13 +342,16 @@ def test_several_ids_are_done_together_or_not_at_all(cli, pnpm, verb):
 
 
 def test_deleting_leaves_no_byte(cli, pnpm):
-    """R36: row, versions, full text and file are gone, and so is every byte of them."""
+    """R36: row, versions, full text and file are gone, and so is every byte of them; the id stays in the audit log."""
     cli.ok("record", "update", pnpm["id"], "Use quokkamanager, not wombatinstaller")
     cli.ok("recall", "quokkamanager")
     assert holds(cli.folder, "quokkamanager")
     assert cli.ok("record", "delete", pnpm["id"], "--yes", "--json").json["erased"] == [pnpm["id"]]
     for words in ("quokkamanager", "wombatinstaller", "pnpm"):
         assert not holds(cli.folder, words), words
+    assert [one["verb"] for one in cli.ok("audit", "list", "--record", pnpm["id"], "--json").json["entries"]] == [
+        "put", "update", "erase",
+    ]  # fmt: skip
     assert cli("record", "get", pnpm["id"]).code == 1
 
 

@@ -47,7 +47,8 @@ def test_the_small_model_is_asked_and_its_answer_is_kept(make_shop):
     skill |= {"templates": [{"path": "t.md", "content": "T"}], "examples": [{"path": "a/b.txt", "content": "B"}]}
     shop = make_shop("")
     record = shop.keep("Use pnpm, not npm")
-    shop.model.answers = [reply(told(record), "Use pnpm.", [skill])]
+    steps = shop.keep("Ship: do it, with an echo of T and B")
+    shop.model.answers = [reply(told(record, steps), "Use pnpm.", [skill])]
     report = shop.run()
 
     assert (report.status, report.model, report.tokens_in, report.tokens_out) == (
@@ -55,7 +56,7 @@ def test_the_small_model_is_asked_and_its_answer_is_kept(make_shop):
     )  # fmt: skip
     assert shop.role_asked == "smol"
     assert f"- Use pnpm, not npm (record {record.short})" in shop.text()
-    assert shop.text("memory_summary.md") == "Use pnpm.\n"
+    assert shop.text("memory_summary.md") == "Use pnpm. (trust agent)\n"
     assert sorted(name for name in shop.files if name.startswith("skills/")) == [
         "skills/ship-it/SKILL.md", "skills/ship-it/examples/a/b.txt", "skills/ship-it/scripts/go.sh",
         "skills/ship-it/templates/t.md",

@@ -111,7 +111,7 @@ def test_the_next_consolidation_does_not_bring_it_back(shop, tmp_path):
 
 
 def test_a_model_s_own_words_go_where_they_repeat_what_was_erased(tmp_path, clock):
-    """A line, a summary and a skill that name no record go by the words that only the erased one has told."""
+    """A line, a summary and a held skill that name no record go by the words that only the erased one has told."""
     memory = f"- Beware of the {TOKEN}.\n- The build needs 8 GB.\n- We use pnpm (record {{}})"
     skill = {"name": "dig", "content": f"Dig at the {TOKEN}"}
     shop = Shop(tmp_path, clock, model=Scripted(""))
@@ -120,7 +120,7 @@ def test_a_model_s_own_words_go_where_they_repeat_what_was_erased(tmp_path, cloc
     dropped = [{"fact": f"record {record.short}", "reason": f"nobody needs the {TOKEN}"}]
     shop.model.answers = [reply(memory.format(other.short), summary, [skill], dropped=dropped)]
     shop.run()
-    assert len(left(tmp_path)) >= 4
+    assert len(left(tmp_path)) >= 3
     memory_of(shop).forget(record.id)
 
     assert left(tmp_path) == []

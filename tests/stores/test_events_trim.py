@@ -19,7 +19,7 @@ from commonplace.stores.postgres import migrations as postgres_migrations
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.sqlite.store import SqliteStore
 from household import whole
-from stands import postgres
+from stands import give_later_columns, postgres
 
 DAY = timedelta(days=1)
 
@@ -237,6 +237,7 @@ def test_an_older_schema_has_its_events_looked_after(make, emit, monkeypatch):
     with monkeypatch.context() as before:
         before.setattr(postgres_migrations, "NEWEST", 5)
         older = postgres(None)
+        give_later_columns(older)
         emit(older, "ab")
         older.close()
     store = PostgresStore(older._connections._url, schema=older.schema, clock="caller")

@@ -15,7 +15,7 @@ from commonplace.stores.postgres.search import places_of
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.postgres.upkeep import PostgresMaintenance
 from household import furnish
-from stands import POSTGRES, Clock, Maker, postgres
+from stands import POSTGRES, Clock, Maker, give_later_columns, postgres
 
 pytestmark = pytest.mark.postgres
 
@@ -99,6 +99,7 @@ def test_an_older_schema_is_counted_when_it_is_opened(new_postgres, make, query,
     with monkeypatch.context() as before:
         before.setattr(postgres_migrations, "NEWEST", 4)
         older = postgres(None)
+        give_later_columns(older)
         furnish(older, make)
         older.close()
     address = older._connections._url

@@ -16,6 +16,7 @@ from commonplace.stores.postgres import migrations as postgres_migrations
 from commonplace.stores.postgres.store import PostgresStore
 from commonplace.stores.sqlite.store import SqliteStore
 from household import furnish, whole
+from stands import give_later_columns
 
 pytestmark = pytest.mark.postgres
 
@@ -186,6 +187,7 @@ def test_tenants_of_an_older_schema_are_counted_each_for_itself(hosted, make, qu
         before.setattr(postgres_migrations, "NEWEST", 4)
         for tenant, texts in {"acme": ["one two", "three"], "umbrella": ["one"]}.items():
             older = PostgresStore(address, schema=schema, tenant=tenant)
+            give_later_columns(older)
             older.apply([make.put(text) for text in texts])
             older.close()
     for tenant, expected in {"acme": 1, "umbrella": 1, "nobody": 0}.items():

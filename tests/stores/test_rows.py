@@ -16,7 +16,7 @@ FULL = Record(
     source=Source(channel=Channel.IMPORT, ref="r", parents=("p", "o")), trust=Trust.EXTERNAL, pinned=True, version=7,
     created_at=NOW, updated_at=NOW + timedelta(1), occurred_at=NOW + timedelta(2), expires_at=NOW + timedelta(3),
     archived_at=NOW + timedelta(4), superseded_by="1kjq6psg4rmr4rd8vhhw", held=True,
-    consolidated_at=NOW + timedelta(5), usage=Usage(recalls=3, last_recalled_at=NOW),
+    consolidated_at=NOW + timedelta(5), approved_at=NOW + timedelta(6), usage=Usage(recalls=3, last_recalled_at=NOW),
 )  # fmt: skip
 
 
@@ -37,7 +37,8 @@ def test_a_row_is_hashed_with_the_path_of_its_scope():
     """Where a database happens to number a scope changes no hash; the hash is the one that old stores hold."""
     stored = dict(zip(SHARED_COLUMNS, stored_row(FULL, 1, valid_from=NOW), strict=True))
     assert stored["hash"] == row_hash(fields_of(FULL)) == stored_row(FULL, 2, valid_from=NOW)[-1]
-    assert stored["hash"] == "4d1f8a4051a07d0a36a383eba7b7cfe114293515430e247b72ae736e7dab1adb"
+    old = row_hash(fields_of(FULL.replace(approved_at=None)))  # which knew of no approval
+    assert old == "4d1f8a4051a07d0a36a383eba7b7cfe114293515430e247b72ae736e7dab1adb" != stored["hash"]
 
 
 def test_a_damaged_row_among_others_is_named():

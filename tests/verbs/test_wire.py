@@ -218,6 +218,7 @@ def test_what_a_record_has_not_is_null():
     assert list(sent) == list(Record.fields)
     assert {name for name, value in sent.items() if value is None} == {
         *("key", "value", "occurred_at", "expires_at", "archived_at", "superseded_by", "consolidated_at"),
+        "approved_at",
     }
 
 

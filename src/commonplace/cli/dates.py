@@ -25,6 +25,12 @@ def since(text: str, now: datetime) -> datetime:
     return moment + timedelta(days=1, microseconds=-1) if len(text.strip()) == _DATE_LETTERS else moment
 
 
+def start(text: str, now: datetime) -> datetime:
+    """A moment of the past from which on something counts: a date means its first second; or a time ago."""
+    ago = _duration(text)
+    return _moment(text) if ago is None else _shift(now, -ago, text)
+
+
 def on(text: str, _now: datetime) -> datetime:
     """A moment: a date, or a date and a time; without a zone in UTC, as in the files."""
     return _moment(text)

@@ -19,6 +19,7 @@ from commonplace.engine import transfer
 from commonplace.engine.export_format import export_lines, read_export
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files.user_files import STDIN, read_lines, replacing
+from commonplace.model.changes import Audit
 from commonplace.model.errors import Conflict, InvalidInput, StoreError
 from commonplace.model.records import CATEGORIES
 from commonplace.text.cleaning import plural
@@ -39,16 +40,18 @@ LANCE = "lance"
     show_default=True,
     help="Everything as JSON Lines, or what another tool reads.",
 )
+@click.option("--with-assistant", is_flag=True, help="With --to: write your own records too, not only the project's.")
 @scope_option
-def export(file: str | None, to: str, scope: str | None) -> None:
+def export(file: str | None, to: str, scope: str | None, *, with_assistant: bool) -> None:
     """Write every record, with its versions, dates, sources and use, as JSON Lines.
 
     Without FILE, or with `-`, writes to standard output.  A FILE is replaced whole or not at all.
 
     --to agents-md writes the live records into FILE (AGENTS.md), between two marks; the rest of the file stays.
     --to claude-memory writes a note into FILE, the memory folder of Claude Code, and adds it to the index there.
-    --to skills links the learned skills into FILE (.claude/skills).  agents-md and claude-memory leave out what came
-    from outside: there it would be read as an instruction.
+    --to skills links the learned skills into FILE (.claude/skills).  agents-md and claude-memory hold only what you
+    wrote or approved, because it is read as instructions there, and only the project's records unless
+    --with-assistant is given, because such files get committed.
 
     Examples:
       commonplace export memory.jsonl
@@ -58,8 +61,10 @@ def export(file: str | None, to: str, scope: str | None) -> None:
     if to != "jsonl":
         from commonplace.records import export_foreign  # noqa: PLC0415 - an export of records needs none of it
 
-        export_foreign(to, file, scope=scope)
+        export_foreign(to, file, scope=scope, with_assistant=with_assistant)
         return
+    if with_assistant:
+        raise InvalidInput("--with-assistant goes with --to; a plain export has every record, or those of --scope")
     with open_session(scope) as session, show_progress("Exporting", streamed=file in (None, STDIN)) as progress:
         scopes = frozenset(session.memory.binding.reads)
         lines = _report_progress(export_lines(session.app.store, scopes, now=session.app.clock()), progress)
@@ -67,6 +72,7 @@ def export(file: str | None, to: str, scope: str | None) -> None:
             _write(sys.stdout.buffer, lines)
         else:
             print_note(f"Exported {plural(_write_file(file, lines), 'record')} to {short_path(os.path.abspath(file))}.")
+        session.app.store.apply([Audit(verb="export")])
 
 
 def _write_file(file: str, lines: Iterable[str]) -> int:

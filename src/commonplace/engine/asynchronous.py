@@ -35,6 +35,8 @@ class AsyncMemory:
     unpin = _in_thread(Memory.unpin)
     hold = _in_thread(Memory.hold)
     release = _in_thread(Memory.release)
+    approve = _in_thread(Memory.approve)
+    reject = _in_thread(Memory.reject)
     archive = _in_thread(Memory.archive)
     restore = _in_thread(Memory.restore)
     forget = _in_thread(Memory.forget)

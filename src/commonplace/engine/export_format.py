@@ -20,6 +20,7 @@ from commonplace.wire import decode, decode_known, encode
 
 FORMAT = "commonplace-records"
 FORMAT_VERSION = 1
+_LATER = frozenset({"approved_at"})
 MAX_COUNT = 2**53  # what every reader of JSON takes for the same number
 
 
@@ -27,8 +28,14 @@ def export_lines(store: Store, scopes: frozenset[Scope], *, now: datetime) -> It
     """Yield the lines of an export of some scopes."""
     yield json.dumps({"format": FORMAT, "version": FORMAT_VERSION, "scopes": sorted(map(str, scopes))})
     for *earlier, present in histories(store, scopes, now=now):
-        versions = {"versions": encode(earlier[::-1])} if earlier else {}
-        yield json.dumps(encode(present) | versions, ensure_ascii=False, sort_keys=True)
+        versions = {"versions": [_fields(version) for version in earlier[::-1]]} if earlier else {}
+        yield json.dumps(_fields(present) | versions, ensure_ascii=False, sort_keys=True)
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    """Return a version as JSON; fields that the first exports did not have are left out where they are null."""
+    encoded: dict[str, Any] = encode(record)
+    return {name: value for name, value in encoded.items() if value is not None or name not in _LATER}
 
 
 def read_export(lines: Iterable[str], name: str) -> Iterator[History]:

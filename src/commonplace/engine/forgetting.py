@@ -30,7 +30,7 @@ from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.ids import SHORT
 from commonplace.model.ports import Store
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order, Query, Word
-from commonplace.model.records import CATEGORIES, Json, Record
+from commonplace.model.records import CATEGORIES, Channel, Json, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.text.blocks import INTRO, Block, blocks, join_blocks, references, strip_reference, without_empty
@@ -108,10 +108,9 @@ class Removal(Value):
         documents = (*self.documents, *(one.document for one in self.turns))
         return frozenset({one.scope for one in records} | {one.scope for one in documents})
 
-    def changes(self, now: datetime) -> list[Change]:
-        """The changes that erase it, the records first."""
-        ids = frozenset(record.id for record in self.records)
-        where = Filter(scopes=self.scopes, at=now, states=ANY_STATE, ids=ids)
+    def changes(self, now: datetime, scopes: frozenset[Scope], ids: frozenset[str]) -> list[Change]:
+        """The changes that erase it, the records first: its own and the others with these ids."""
+        where = Filter(scopes=scopes, at=now, states=ANY_STATE, ids=ids)
         gone: list[Change] = [Delete(where=where)] if ids else []
         gone += [_delete_change(one) for one in self.documents]
         gone += [DeleteJobs(scope=one.scope, keys=frozenset({one.name})) for one in self.documents]
@@ -146,10 +145,13 @@ def erase(
     scopes = frozenset().union(*(_repeating_scopes(store, scope) for scope in removal.scopes))
     for left in reversed(range(TRIES)):
         erasure, pairs = _look(store, removal, scopes, reads, now)
-        gone, others = removal.changes(now), [change for pair in pairs for change in _rewrite_changes(*pair)]
+        gone, others = (
+            removal.changes(now, scopes, erasure.ids),
+            [change for pair in pairs for change in _rewrite_changes(*pair)],
+        )
         try:
             outcomes = store.apply([*gone, *others, *bury(erasure)])
-            outcome = _joined(outcomes, records=bool(removal.records))
+            outcome = _joined(outcomes, records=bool(erasure.ids))
             break
         except (Conflict, NotFound):  # another process has rewritten one of them: read again
             if not left:
@@ -244,14 +246,21 @@ def _erasure(
         return Erasure.of(ids).replace(gone=gone, subjects=removal.subjects)
     erased = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING) if ids else []
     after = {versions[-1].id: versions[-1] for versions in removal.rewritten}
-    present = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
-    others = (after.get(one.id, one) for one in present)
+    rest = [one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids]
+    others = (after.get(one.id, one) for one in rest if not _is_proposed_skill(one))
     sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _record_ids(one))
     words = words_only_in([*map(_record_text, erased), *removal.texts], map(_record_text, others))
     if removal.texts:
         words = _not_said_elsewhere(store, words, removal, found, where)
-    named = Erasure.of(ids, words=words, sessions=sessions | removal.sessions)
+    erasure = Erasure.of(ids, words=words, sessions=sessions | removal.sessions)
+    repeating = {one.id for one in rest if _is_proposed_skill(one) and erasure.is_in(one.content)}
+    named = Erasure.of(ids | repeating, words=words, sessions=sessions | removal.sessions)
     return named.replace(gone=gone, subjects=removal.subjects)
+
+
+def _is_proposed_skill(record: Record) -> bool:
+    """Whether a model made it of what it read, and it still waits: such text repeats records and is nobody's word."""
+    return record.held and record.source.channel is Channel.CONSOLIDATION
 
 
 def _not_said_elsewhere(

@@ -16,7 +16,7 @@ from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_us
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Archive, Change, Outcome, Restore, Supersede
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Forbidden, InvalidInput, NotFound
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.ids import is_prefix
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
@@ -29,6 +29,7 @@ from commonplace.text.question import Profile
 if TYPE_CHECKING:  # writing is half of the start-up, and no recall writes
     from commonplace.engine.admission import Admitted
     from commonplace.engine.forgetting import Erasure
+    from commonplace.engine.review import ReviewResult
     from commonplace.engine.transcripts import Turn
     from commonplace.engine.writer import Writer
     from commonplace.redact.redaction import Finding
@@ -44,6 +45,7 @@ class WriteResult(Value):
     redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
     notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
     superseded: Record | None = None  #: the record whose validity was closed
+    held_for: str | None = None  #: the id of the record that would be changed: ``record`` is a proposal for review
 
 
 class IndexResult(Value):
@@ -59,6 +61,8 @@ class ForgetResult(Value):
     ids: tuple[str, ...]  #: the record, and what was derived from it alone
     pending: bool = False  #: gone from every answer, but a reader still holds old bytes of the file; tried again later
     receipt: str | None = None  #: the receipt, where a tombstone was left
+    held: Record | None = None  #: the proposal that waits for review; then nothing was erased
+    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
 def now_utc() -> datetime:
@@ -146,7 +150,8 @@ class Memory:
     ) -> WriteResult:
         """Change the named fields of a record; its former version stays in the history.
 
-        ``expect`` makes it conditional: if the record is at another version, ``Conflict`` says which.
+        ``expect`` makes it conditional: if the record is at another version, ``Conflict`` says which.  A change of a
+        record that is trusted more than the caller is held for review (``held_for``).
         """
         named = {
             "content": content, "tags": tags, "metadata": metadata, "value": value, "occurred_at": occurred_at,
@@ -155,7 +160,12 @@ class Memory:
         changes: dict[str, Any] = {field: change for field, change in named.items() if change is not UNSET}
         if "tags" in changes:
             changes["tags"] = frozenset(changes["tags"])
-        return self._rewrite(id, lambda before: self._readmit(self._edit(before, changes), before), expect=expect)
+        from commonplace.engine.edits import edit_record, outranks, readmit  # noqa: PLC0415 - no recall edits
+
+        before = self._writable(id)
+        if outranks(before, self):
+            return self._propose(before, edit_record(self, before, changes), changes, expect=expect)
+        return self._rewrite(id, lambda before: readmit(self, edit_record(self, before, changes), before), expect)
 
     def reclassify(self, id: str, category: str, *, expect: int | None = None) -> WriteResult:
         """Move a record to another category; its id stays."""
@@ -174,18 +184,40 @@ class Memory:
         return self.update(id, held=True).record
 
     def release(self, id: str) -> Record:
-        """Let a held record be recalled."""
-        return self.update(id, held=False).record
+        """Let a held record be recalled, or make the change that it proposes: the same as ``approve``."""
+        from commonplace.engine import review  # noqa: PLC0415 - no recall decides
+
+        return review.release(self, self._writable(id))
+
+    def approve(self, id: str) -> ReviewResult:
+        """Make a record a person's word: release it, approve its words, or make the change that it proposes."""
+        from commonplace.engine import review  # noqa: PLC0415 - no recall decides
+
+        return review.approve(self, self._writable(id))
+
+    def reject(self, id: str) -> Record:
+        """Archive what waits for review; a change that it proposes is not made."""
+        from commonplace.engine import review  # noqa: PLC0415 - no recall decides
+
+        return review.reject(self, self._writable(id))
 
     def archive(self, id: str) -> Record:
-        """Remove a record from recall without erasing it."""
+        """Remove a record from recall without erasing it; of a more trusted record, propose it (held for review)."""
+        from commonplace.engine import edits, review  # noqa: PLC0415 - no recall archives
+
         record = self._writable(id)
+        if edits.outranks(record, self):
+            return review.propose_end(self, record, review.ARCHIVE).record
         self.store.apply([Archive(where=self._only(record), at=self.clock())])
         return self.get(record.id)
 
     def restore(self, id: str, *, version: int | None = None) -> Record:
         """Bring an archived record back, or an earlier version of a record."""
+        from commonplace.engine.edits import outranks  # noqa: PLC0415 - no recall restores
+
         record = self._writable(id)
+        if outranks(record, self):
+            raise Forbidden(f"record {record.id!r} is a person's; {self.binding.channel} may not restore it")
         if version is not None:
             earlier = next((past for past in self.history(record.id) if past.version == version), None)
             if earlier is None:
@@ -198,11 +230,17 @@ class Memory:
         """Erase a record with its history, the records derived from it alone, and what memory has written of it.
 
         ``for_good`` leaves a tombstone, so that no agent, import, file or old session brings the text back, and a
-        receipt; by default where a person erases.
+        receipt; by default where a person erases.  Of a record that is trusted more than the caller nothing is erased:
+        the wish is held for review.
         """
+        from commonplace.engine import edits, review  # noqa: PLC0415 - no recall erases
         from commonplace.engine.forgetting import Removal, erase  # noqa: PLC0415 - no recall erases
 
-        removal = Removal(records=(self._writable(id),))
+        record = self._writable(id)
+        if edits.outranks(record, self):
+            held = review.propose_end(self, record, review.FORGET)
+            return ForgetResult(ids=(), held=held.record, notes=held.notes)
+        removal = Removal(records=(record,))
         if self.binding.channel is Channel.USER if for_good is None else for_good:
             from commonplace.engine.erasing import Eraser  # noqa: PLC0415 - see above
 
@@ -365,9 +403,13 @@ class Memory:
 
     def _remember_key(self, admitted: Admitted) -> WriteResult:
         """Create the record of a key, or write its next version if the key is taken."""
+        from commonplace.engine.edits import outranks  # noqa: PLC0415 - see above
 
         def plan() -> tuple[Sequence[Change], WriteResult | None]:
             holder = self._holder(admitted.record)
+            if holder is not None and outranks(holder, self):
+                fields = ("content", "value", "tags", "metadata", "category")
+                return [], self._propose(holder, admitted.record, fields, expect=None, ref=admitted.record.source.ref)
             return (self._puts(admitted, expect=0), None) if holder is None else self._next_version(holder, admitted)
 
         written, same = self.writer.retry(
@@ -382,7 +424,20 @@ class Memory:
         )  # fmt: skip
         return next(iter(self.store.find(where, order=Order.NEWEST, limit=1)), None)
 
-    def _rewrite(self, id: str, change: Callable[[Record], Admitted], *, expect: int | None) -> WriteResult:
+    def _propose(
+        self, before: Record, after: Record, fields: Iterable[str], *, expect: int | None, ref: str | None = None
+    ) -> WriteResult:
+        """Hold a change of a more trusted record for review."""
+        from commonplace.engine import edits, review  # noqa: PLC0415 - see above
+
+        if expect not in (None, before.version):
+            message = f"record {before.id!r} is at version {before.version}, not {expect}: it was changed meanwhile"
+            raise Conflict(message, current=before.version, holder=before.id)
+        if edits.is_same(after, before):
+            return WriteResult(record=before, deduped=True)
+        return review.propose_update(self, before, after, fields, ref=ref)
+
+    def _rewrite(self, id: str, change: Callable[[Record], Admitted], expect: int | None) -> WriteResult:
         """Put the next version of a record; without ``expect``, on the current one."""
 
         def plan() -> tuple[Sequence[Change], tuple[WriteResult | None, Admitted]]:
@@ -401,46 +456,20 @@ class Memory:
         self, before: Record, admitted: Admitted, *, expect: int | None = None
     ) -> tuple[Sequence[Change], WriteResult | None]:
         """The changes that make a record the next version of another; none, and what is there, if it is the same."""
+        from commonplace.engine.edits import is_same  # noqa: PLC0415 - see above
+
         after = admitted.record.replace(id=before.id, created_at=before.created_at)
-        if _same(after, before) and expect in (None, before.version):
+        if is_same(after, before) and expect in (None, before.version):
             return [], WriteResult(record=before, deduped=True, redactions=admitted.redactions, notes=admitted.notes)
         return self._puts(admitted.replace(record=after), expect=before.version if expect is None else expect), None
-
-    def _edit(self, before: Record, changes: Mapping[str, Any]) -> Record:
-        after = before.replace(**changes)
-        if before.held and not after.held:
-            self._may_release(before)
-        if "value" in changes and "content" not in changes and _only_renders(before) and after.value is not None:
-            after = after.replace(content="")  # admission renders the new value
-        if "category" in changes and self.binding.categories is not None:
-            kinds = self.binding.categories
-            known = ", ".join(kinds)
-            if after.category not in kinds:
-                raise InvalidInput(f"{after.category!r} is not a category; use one of {known}")
-            after = after.replace(kind=kinds[after.category])
-        return after
-
-    def _readmit(self, after: Record, before: Record) -> Admitted:
-        """Pass an edited record through the gate like a new one; keep what an edit cannot change."""
-        draft = Draft(
-            content=after.content, category=after.category, kind=after.kind, scope=after.scope, key=after.key,
-            value=after.value, tags=after.tags, metadata=after.metadata, pinned=after.pinned, held=after.held,
-            occurred_at=after.occurred_at, expires_at=after.expires_at,
-        )  # fmt: skip
-        admitted = self._admit(draft)
-        source, trust = _author(admitted.record, before)
-        record = admitted.record.replace(
-            source=source, trust=trust, archived_at=before.archived_at, superseded_by=before.superseded_by,
-            consolidated_at=before.consolidated_at if admitted.record.content == before.content else None,
-        )  # fmt: skip
-        return admitted.replace(record=record)
 
     def _revert(self, record: Record, earlier: Record) -> Record:
         """Restore an earlier version as a new one; nothing of the history is lost."""
         from commonplace.engine.admission import Admitted, search_terms  # noqa: PLC0415 - see above
+        from commonplace.engine.edits import require_person  # noqa: PLC0415 - see above
 
         if record.held and not earlier.held:
-            self._may_release(record)
+            require_person(self, record)
         now = self.clock()
         after = earlier.replace(
             version=record.version, updated_at=now, archived_at=None, superseded_by=None, usage=record.usage
@@ -452,10 +481,14 @@ class Memory:
         """Replace a fact, unless the new one is trusted less: then it is held for review and the old one stays."""
         self._may_write(old.scope)
         new = admitted.record
-        if new.held or new.trust < old.trust:
+        if new.held or new.authority < old.authority:
+            from commonplace.engine.review import SUPERSEDE, HeldChange  # noqa: PLC0415 - see above
+
             why = "" if new.held else f"it is trusted less than {old.short}, so "
             note = f"{why}it is held for review and replaces nothing yet"
-            return self._put(admitted.replace(record=new.replace(held=True), notes=(*admitted.notes, note)))
+            change = HeldChange(action=SUPERSEDE, target=old.id, version=old.version)
+            held = new.replace(held=True, metadata=change.metadata(new.metadata))
+            return self._put(admitted.replace(record=held, notes=(*admitted.notes, note)))
         close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=new.created_at)
         changes = [close, *self._puts(admitted, expect=0)]  # closed first: the new one may take over its key
         written = self.writer.apply(changes)
@@ -466,11 +499,6 @@ class Memory:
         record = self.get(id)
         self._may_write(record.scope)
         return record
-
-    def _may_release(self, record: Record) -> None:
-        """Refuse to release a record that waits for review, unless a person does it."""
-        if CEILING[self.binding.channel] < Trust.USER:
-            raise Forbidden(f"record {record.id!r} waits for a person; {self.binding.channel} may not release it")
 
     def _may_write(self, scope: Scope) -> None:
         if not self.binding.may_write(scope):
@@ -512,26 +540,6 @@ def _result(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> Wri
         record=outcome.records[0], deduped=outcome.deduped, redactions=admitted.redactions,
         notes=(*admitted.notes, *notes),
     )  # fmt: skip
-
-
-def _same(after: Record, before: Record) -> bool:
-    """Return whether an edit changes anything but dates and the names of who edits."""
-    unedited = {"version", "updated_at", "created_at", "usage", "source", "trust", "id"}
-    return all(getattr(after, field) == getattr(before, field) for field in Record.fields if field not in unedited)
-
-
-def _only_renders(record: Record) -> bool:
-    from commonplace.engine.admission import render_value  # noqa: PLC0415 - see above
-
-    return record.value is not None and record.content == render_value(record.value)
-
-
-def _author(after: Record, before: Record) -> tuple[Source, Trust]:
-    """Return the source and the trust of an edited record: an editor who is no person never raises its trust."""
-    if after.content == before.content and after.value == before.value:
-        return before.source, before.trust
-    source = after.source.replace(parents=before.source.parents)
-    return source, after.trust if after.trust is Trust.USER else min(after.trust, before.trust)
 
 
 def _searches_chunks(where: Filter) -> bool:

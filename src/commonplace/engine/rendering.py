@@ -172,7 +172,7 @@ def _place(kind: str) -> str:
 
 def _by(hit: Hit) -> str:
     if hit.record:
-        return f"from {hit.record.source.channel}, trust {hit.record.trust.name.lower()}"
+        return f"from {hit.record.source.channel}, {hit.record.trust_mark}"
     return f"trust {hit.chunk.trust.name.lower()}" if hit.chunk else ""
 
 

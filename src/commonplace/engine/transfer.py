@@ -23,7 +23,7 @@ from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
 from commonplace.engine.tombstones import refusal_notes, without_erased_records
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
-from commonplace.model.changes import Load, Put
+from commonplace.model.changes import Audit, Load, Put
 from commonplace.model.errors import (
     Conflict,
     DimensionMismatch,
@@ -150,7 +150,7 @@ def import_items(
         for batch in batches(waiting, BATCH):
             wanted, refused = without_erased_records(memory.store, batch, memory.secret())
             intake.erased += refused
-            intake.present += sum(outcome.deduped for outcome in writer.apply(wanted).outcomes)
+            intake.present += sum(outcome.deduped for outcome in writer.apply([*wanted, Audit(verb="import")]).outcomes)
             done += len(batch)
             progress(done, intake.read)
     now, written = memory.clock(), memory.binding.writes.items()
@@ -240,6 +240,7 @@ class _Intake:
             tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
+            approved_at=None,  # a person's yes is given here, not in a file
         )
         passed = tag_personal(passed, gate.personal)
         check_fits_file(passed)

@@ -429,7 +429,8 @@ class Syncer:
             return
         after = admitted.record
         if after.content == before.content and after.value == before.value:
-            after = after.replace(source=before.source, trust=before.trust)
+            approved = before.approved_at if after.category == before.category else None
+            after = after.replace(source=before.source, trust=before.trust, approved_at=approved)
         else:
             source = Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents)
             after = after.replace(source=source, trust=min(trust, after.trust))

@@ -118,10 +118,10 @@ def _is_of(hit: Hit, session: str | None) -> bool:
 
 
 def _procedures(addresses: Addresses, hits: Sequence[Hit]) -> list[Record]:
-    """The newest procedures but those that were recalled, and none from outside."""
+    """The newest procedures that a person wrote or approved, but those that were recalled."""
     recalled = {hit.id for hit in hits}
     newest = addresses.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES * DEEPER)
-    known = [record for record in newest if record.trust > Trust.EXTERNAL and record.id not in recalled]
+    known = [record for record in newest if record.has_authority and record.id not in recalled]
     return known[:PROCEDURES]
 
 

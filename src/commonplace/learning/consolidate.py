@@ -23,6 +23,8 @@ from commonplace.learning.consolidate_checks import (
     check_proposal,
     cut_summary,
     fact_blocks,
+    founded_skills,
+    mark_summary,
     parse_proposal,
 )
 from commonplace.learning.consolidate_model import (
@@ -47,17 +49,18 @@ from commonplace.learning.consolidate_rules import (
     raw_memories_md,
     rollout_summaries,
     skills_of,
+    subject,
     summary_md,
 )
 from commonplace.learning.hand_edits import Edits, block_digest, content_digest, merge_edits
 from commonplace.learning.workspace import Workspace
-from commonplace.model.changes import Change, Enqueue, Finish, MarkConsolidated, PutDocument, Supersede
+from commonplace.model.changes import Change, Enqueue, Finish, MarkConsolidated, Put, PutDocument, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import ConfigError, Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Reason, Skipped
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import State
-from commonplace.model.records import Channel, Json, Kind, Record, Trust
+from commonplace.model.records import Channel, Draft, Json, Kind, Record, Trust
 from commonplace.model.values import Value
 from commonplace.text.blocks import escape_tags, references
 from commonplace.text.cleaning import estimate_tokens
@@ -87,6 +90,7 @@ class ConsolidateReport(Value):
     dropped: tuple[Dropped, ...] = ()  #: facts that are no longer in MEMORY.md, each with its reason
     carried: int = 0  #: facts that a proposal forgot and code put back
     stale: tuple[str, ...] = ()  #: ids of records derived only from replaced ones
+    held_skills: tuple[str, ...] = ()  #: names of skills that wait for review: no person's word stands behind them
     edited: tuple[str, ...] = ()  #: artifacts whose hand edits were taken in
     left: tuple[str, ...] = ()  #: files that were changed while it ran; the next run takes them in
     redactions: tuple[str, ...] = ()  #: secrets taken out of hand edits, as sentences
@@ -121,6 +125,7 @@ class _Outcome(Value):
     replaced: Sequence[Supersession]
     report: ConsolidateReport
     trust: Trust
+    proposed: Sequence[Put] = ()  #: held records of skills that no person's word stands behind
 
 
 def consolidate_memory(
@@ -357,7 +362,9 @@ def _outcome(
     metadata: dict[str, Mapping[str, Json]] = {MEMORY: edits_json(edits), SUMMARY: edits_json(summary_edits)}
     if answer and (out := _now_left_out(inputs, lines, report.dropped)):
         metadata[MEMORY] = {**metadata[MEMORY], "left_out": out}
-    made = dict(answer.reply.skills) if answer else skills_of([line.records[0] for line in lines])
+    ours = skills_of([line.records[0] for line in lines])
+    made, unfounded = founded_skills(answer.reply.skills if answer else {}, lines)
+    made = ours | made
     theirs = {name: one for name, one in inputs.held.items() if one.whole and name.startswith(f"{SKILLS}/")}
     texts |= {name: text for name, text in made.items() if name not in theirs}
     texts |= {name: one.text for name, one in theirs.items()}
@@ -371,14 +378,27 @@ def _outcome(
     least = min([line.records[0].trust for line in lines], default=Trust.AGENT)
     return _Outcome(
         texts=texts, metadata=metadata, removed=tuple(sorted(known - texts.keys())), replaced=report.superseded,
-        report=report, trust=min(least, Trust.AGENT),
+        report=report, trust=min(least, Trust.AGENT), proposed=_proposed_skills(place, inputs, unfounded),
     )  # fmt: skip
+
+
+def _proposed_skills(place: Workspace, inputs: _Inputs, skills: Mapping[str, str]) -> list[Put]:
+    """Hold skills that a model made of no person's words: approved, they are procedures, and made into skills."""
+    made = [one for one in inputs.every.values() if one.source.channel is Channel.CONSOLIDATION]
+    known = {subject(record) for record in made}  # it waits, or a person has decided about it
+    binding = place.bind(Channel.CONSOLIDATION)
+    drafts = [
+        Draft(content=text, category="procedures", scope=place.scope, metadata={"subject": name}, held=True)
+        for name, text in sorted(skills.items())
+        if name not in known
+    ]
+    return [place.writer.admit(draft, binding).put() for draft in drafts]
 
 
 def _summary(place: Workspace, lines: Sequence[Line], answer: ModelProposal | None, edits: Edits) -> str:
     """The summary with a person's own lines in it, which are never cut; ours take the room that they leave."""
     room = place.learning.summary_injection_token_limit - sum(estimate_tokens(text) + 1 for text in edits.texts)
-    made = escape_tags(answer.reply.summary) if answer else summary_md(lines, most=max(0, room))
+    made = mark_summary(escape_tags(answer.reply.summary), lines) if answer else summary_md(lines, most=max(0, room))
     return merge_edits(cut_summary(made, most=max(1, room)) if made and room > 0 else "", edits)
 
 
@@ -416,11 +436,16 @@ def _changes(
     fresh = tuple(one.id for one in inputs.records if one.consolidated_at is None and one.id not in closed)
     changes += [MarkConsolidated(ids=fresh, at=now)] if fresh else []
     changes += puts
+    changes += outcome.proposed
     changes += [ledger.delete_artifacts(place, outcome.removed)] if outcome.removed else []
     changes += note_edits(place, inputs.held.values())
     quiet = not (names or outcome.removed or outcome.replaced)
     report = outcome.report.replace(
-        status="unchanged" if quiet else "consolidated", written=names, removed=outcome.removed, seconds=seconds
+        status="unchanged" if quiet else "consolidated",
+        written=names,
+        removed=outcome.removed,
+        seconds=seconds,
+        held_skills=tuple(str(subject(put.record)) for put in outcome.proposed),
     )
     # Of what was read, not of what is there by now: a record that came meanwhile is for the next run.
     details = _receipt(report) | {"fingerprint": ledger.fingerprint(inputs.records, inputs.extractions, without=closed)}
@@ -489,7 +514,7 @@ def describe(report: ConsolidateReport) -> str:
         "artifacts written": len(report.written), "removed": len(report.removed),
         "records superseded": len(report.superseded), "facts dropped": len(report.dropped),
         "facts put back": report.carried, "stale": len(report.stale),
-        "contradictions left for review": len(report.disputed),
+        "contradictions left for review": len(report.disputed), "skills held for review": len(report.held_skills),
     }.items():  # fmt: skip
         text += f"; {what}: {count}" if count else ""
     return text

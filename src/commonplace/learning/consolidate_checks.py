@@ -12,7 +12,10 @@ from commonplace.learning.consolidate_rules import (
     Line,
     frontmatter,
     heading,
+    left_out_note,
+    limit_outside,
     line_text,
+    line_trust,
     same_bag,
     same_meaning,
     skill_name,
@@ -22,9 +25,18 @@ from commonplace.learning.model_prompts import BadReply, load_reply
 from commonplace.model.documents import Document
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import SHORT
-from commonplace.model.records import Record
+from commonplace.model.records import Record, Trust
 from commonplace.model.values import Value
-from commonplace.text.blocks import INTRO, Block, OwnedBlock, blocks, escape_tags, references, strip_reference
+from commonplace.text.blocks import (
+    INTRO,
+    Block,
+    OwnedBlock,
+    blocks,
+    escape_tags,
+    join_blocks,
+    references,
+    strip_reference,
+)
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.words import terms
 
@@ -36,6 +48,9 @@ REQUIRED = {"memory_md", "memory_summary", "skills"}
 OPTIONAL = {"dropped", "superseded"}
 _SKILL_KEYS = {"name", "content", "scripts", "templates", "examples"}
 _ERASED = "a fact whose record was erased"
+FOUNDED_SHARE = 0.75  # of the words of a line of a skill that one record of a person has to have
+_HARD = re.compile(r"\S*[^\w\s,.:;!?()'\"-]\S*|\S*\w[.:/]\w\S*")  # a command, a path, an address
+_TRUST_CLAIM = re.compile(r"[;,]?\s*\(?\btrust (?:user|agent|external)(?:, approved)?\b\)?")  # a model may not say so
 _CUT = "[the rest is in MEMORY.md]"
 
 
@@ -163,6 +178,72 @@ def with_frontmatter(name: str, content: str) -> str:
     found = re.search(r"^description:[ \t]*(.+)$", head[1], re.MULTILINE) if head else None
     description = found[1].strip().strip("\"'") if found else body.lstrip("# ").split("\n")[0]
     return f"{frontmatter(name, description)}\n{body}".rstrip()
+
+
+def founded_skills(skills: Mapping[str, str], lines: Sequence[Line]) -> tuple[dict[str, str], dict[str, str]]:
+    """Divide skills: those of which every line says what a person wrote or approved, and the text of each other one.
+
+    A skill is an instruction, so what only a model or a page says may not slip in among a person's steps.
+    """
+    founded = [record.content for line in lines for record in line.records if record.has_authority]
+    named: dict[str, dict[str, str]] = {}
+    for path, text in skills.items():
+        named.setdefault(path.split("/")[1], {})[path] = text
+    taken: dict[str, str] = {}
+    left: dict[str, str] = {}
+    for name, files in named.items():
+        if all(_is_founded(text, founded) for text in files.values()):
+            taken |= files
+        else:
+            left[name] = _without_head(files.get(f"skills/{name}/SKILL.md", ""))
+    return taken, {name: text for name, text in left.items() if text}
+
+
+def _is_founded(text: str, founded: Sequence[str]) -> bool:
+    """Whether each line of a text is in the words of one of these records, and its commands and addresses verbatim."""
+    bags = [(own, frozenset(terms(own))) for own in founded]
+    for line in text.splitlines():
+        if line.startswith("name: ") or not (words := frozenset(terms(line.removeprefix("description: ")))):
+            continue
+        hard = [token for token in _HARD.findall(line.strip("#->* ")) if terms(token)]
+        if not any(
+            len(words & bag) >= FOUNDED_SHARE * len(words) and all(token in own for token in hard) for own, bag in bags
+        ):
+            return False
+    return True
+
+
+def _without_head(text: str) -> str:
+    head = re.match(r"---\s*\n.*?\n---\s*(?:\n|\Z)", text, re.DOTALL)
+    return (text[head.end() :] if head else text).strip()
+
+
+def mark_summary(text: str, lines: Sequence[Line]) -> str:
+    """Mark each block of a model's summary with its trust; at most a third of them may come from outside.
+
+    A block is trusted as the least of the records that it names, else as the line that says most of it; a model's
+    words are nobody else's, so no block is trusted more than an agent.
+    """
+    items: list[tuple[str, bool]] = []
+    for block in blocks(_TRUST_CLAIM.sub("", text)):
+        trust = Trust.AGENT if block.level else min(Trust.AGENT, _trust_of(block.text, lines))
+        mark = "" if block.level else f" (trust {trust.name.lower()})"
+        items.append((f"{block.text}{mark}", trust is Trust.EXTERNAL))
+    shown = limit_outside([item for item in items if not item[0].startswith("#")])
+    kept = [text for text, _ in items if text in shown or text.startswith("#")]
+    passed = len(items) - len(kept)
+    whole = [Block(path=(), text=text) for text in [*kept, *([left_out_note(passed)] if passed else [])]]
+    return join_blocks(whole)
+
+
+def _trust_of(text: str, lines: Sequence[Line]) -> Trust:
+    by_name = {record.short: record for line in lines for record in line.records}
+    if named := [by_name[name] for name in references(text) if name in by_name]:
+        return min(record.authority for record in named)
+    words = frozenset(terms(strip_reference(text)))
+    shares = [(len(words & frozenset(terms(line.records[0].content))), line_trust(line)) for line in lines]
+    best = max((share for share, _ in shares), default=0)
+    return min((trust for share, trust in shares if share == best and share), default=Trust.AGENT)
 
 
 # Nothing vanishes

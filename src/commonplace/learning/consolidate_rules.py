@@ -14,11 +14,11 @@ from datetime import datetime
 from commonplace.engine.rendering import iso
 from commonplace.model.documents import Document
 from commonplace.model.ids import SHORT
-from commonplace.model.records import Kind, Record
+from commonplace.model.records import Kind, Record, Trust
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
 from commonplace.text.blocks import INTRO, escape_tags
-from commonplace.text.cleaning import estimate_tokens, one_line, plain_line
+from commonplace.text.cleaning import estimate_tokens, one_line, plain_line, plural
 from commonplace.text.words import terms
 
 NEAR = 0.8  # Jaccard of terms from which on two records are linked as near duplicates
@@ -27,6 +27,7 @@ ORDER = ("decisions", "principles", "preferences", "procedures", "incidents")  #
 SUMMARY_CHARS = 400  # of one record in the summary; a cut is marked, and MEMORY.md has the whole
 SKILL_NAME_CHARS = 64  # as Agent Skills say
 SKILL_DESCRIPTION_CHARS = 1024
+OUTSIDE_PARTS = 3  # at most one line of the summary in so many may come from outside
 STEPS = 2  # of a procedure that is worth a skill
 SLUG_CHARS = 20
 SHOWN_EVIDENCE = 3  # references in a line; the record has all
@@ -66,7 +67,7 @@ class Line(Value):
 
 def decide_supersession(old: Record, new: Record) -> Supersession | None:
     """Whether the new record replaces the old one: same subject or key, later, and not trusted less."""
-    if not _about_the_same(old, new) or fact_date(new) <= fact_date(old) or new.trust < old.trust or old.pinned:
+    if not _about_the_same(old, new) or fact_date(new) <= fact_date(old) or new.authority < old.authority or old.pinned:
         return None
     what = "key" if old.key is not None and old.key == new.key else "subject"
     return Supersession(old=old, new=new, why=f"a later fact has the same {what}")
@@ -129,7 +130,7 @@ def find_supersessions(
             held = decided.get(old.id)
             if held is None or (fact_date(new), new.id) > (fact_date(held.new), held.new.id):
                 decided[old.id] = found
-        elif _about_the_same(old, new) and new.trust < old.trust:
+        elif _about_the_same(old, new) and new.authority < old.authority:
             disputed.append((old, new))
     return [decided[name] for name in sorted(decided)], disputed
 
@@ -229,7 +230,7 @@ def _line_notes(line: Line) -> Iterator[str]:
     evidence = [ref for record in line.records for ref in evidence_of(record)]
     yield from (escape_tags(one_line(ref).replace("(", "").replace(")", "")) for ref in evidence[:SHOWN_EVIDENCE])
     yield f"{fact_date(first):%Y-%m-%d}"
-    yield f"trust {first.trust.name.lower()}"
+    yield first.trust_mark
     if line.near:
         yield "nearly the same as " + ", ".join(f"{name}" for name in line.near)
     if line.disputed:
@@ -291,17 +292,51 @@ def _prose(extraction: Document) -> str:
 
 
 def summary_md(lines: Sequence[Line], *, most: int) -> str:
-    """The compact text: pinned first, then what was recalled most, then the newest; within the limit of tokens."""
-    ranked = sorted(lines, key=_worth)
-    shown = [SUMMARY_TITLE, ""]
-    left = most - estimate_tokens(f"{SUMMARY_TITLE}\n\n")
-    for line in ranked:
-        item = _summary_item(line.records[0])
+    """The compact text: pinned first, then what was recalled most, then the newest; within the limit of tokens.
+
+    Each line ends with the trust of its record, and at most a third of them come from outside; a last line counts the
+    others.
+    """
+    left = most - estimate_tokens(f"{SUMMARY_TITLE}\n\n{left_out_note(len(lines))}\n")
+    outside_left = left // OUTSIDE_PARTS  # or what was recalled most from outside would take the room of all else
+    fitting: list[tuple[str, bool]] = []
+    for line in sorted(lines, key=_worth):
+        item, outside = _summary_item(line), line_trust(line) is Trust.EXTERNAL
         cost = estimate_tokens(item + "\n")
-        if cost <= left:
-            shown.append(item)
+        if cost <= (min(left, outside_left) if outside else left):
+            fitting.append((item, outside))
             left -= cost
-    return "\n".join(shown) if len(shown) > 2 else ""  # noqa: PLR2004 - the title and the line under it
+            outside_left -= cost if outside else 0
+    items = limit_outside(fitting)
+    shown = sum(item in items for item, outside in fitting if outside)
+    passed = sum(line_trust(line) is Trust.EXTERNAL for line in lines) - shown
+    noted = [*items, *([left_out_note(passed)] if passed else [])]
+    return "\n".join([SUMMARY_TITLE, "", *noted]) if noted else ""
+
+
+def limit_outside(items: Sequence[tuple[str, bool]]) -> list[str]:
+    """Return the lines, of which at most a third come from outside; the last ones of those are left out.
+
+    An item is a line, and whether it comes from outside.
+    """
+    inside = sum(not outside for _, outside in items)
+    room = inside // (OUTSIDE_PARTS - 1)
+    shown: list[str] = []
+    for item, outside in items:
+        if not outside or room > 0:
+            shown.append(item)
+            room -= outside
+    return shown
+
+
+def line_trust(line: Line) -> Trust:
+    """Return whose word a line counts as: that of the most trusted record that says it."""
+    return max(record.authority for record in line.records)
+
+
+def left_out_note(count: int) -> str:
+    """Return the line of a summary that counts what was left out of it."""
+    return f"- {plural(count, 'note')} from outside left out; MEMORY.md has them"
 
 
 def _worth(line: Line) -> tuple[bool, int, float, str]:
@@ -311,17 +346,18 @@ def _worth(line: Line) -> tuple[bool, int, float, str]:
     return not pinned, -used, -fact_date(newest).timestamp(), newest.id
 
 
-def _summary_item(record: Record) -> str:
+def _summary_item(line: Line) -> str:
+    record = max(line.records, key=lambda one: one.authority)
     text = escape_tags(plain_line(record.content))
     cut = text if len(text) <= SUMMARY_CHARS else f"{text[:SUMMARY_CHARS].rstrip()} [cut; MEMORY.md has the whole]"
-    return f"- {record.category}: {cut} (record {record.short})"
+    return f"- {record.category}: {cut} (record {record.short}; {record.trust_mark})"
 
 
 def skills_of(records: Sequence[Record]) -> dict[str, str]:
-    """A playbook for each procedure that has steps, by its path."""
+    """A playbook for each procedure that has steps and a person's authority, by its path."""
     found: dict[str, str] = {}
     for record in sorted(records, key=lambda one: one.id):
-        if record.kind is Kind.PROCEDURAL and steps(record.content) >= STEPS:
+        if record.kind is Kind.PROCEDURAL and record.has_authority and steps(record.content) >= STEPS:
             name = _free_name(skill_name(record.key or subject(record) or _first_words(record.content)), found)
             found[f"skills/{name}/SKILL.md"] = _skill(name, record)
     return found

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from commonplace.engine.admission import Admitted
 from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
+from commonplace.engine.review import SUPERSEDE, HeldChange
 from commonplace.engine.tombstones import normal_form, record_erased
 from commonplace.learning.rules import Proposal
 from commonplace.learning.workspace import Workspace
@@ -19,7 +20,7 @@ from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, State
-from commonplace.model.records import Channel, Draft, Json, Record, Trust
+from commonplace.model.records import INSTRUCTIVE, Channel, Draft, Json, Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
@@ -31,7 +32,6 @@ LOOKED_UP = 16  # records that are read at first to find one that says the same:
 LIVE = frozenset({State.LIVE})
 QUOTE_CHARS = 1000  # of a quote that is stored with a record
 EVENTS = frozenset({"incidents"})  # what happened does not replace what happened before
-INSTRUCTIVE = frozenset({"procedures", "principles", "preferences"})  # they tell agents what to do
 _EMPTY_WORDS = frozenset(
     """a an the is are was were be it this that these those i you we they he she do does did done to of in on at for
     and or but not no yes ok okay please thanks thank so just very really will would can could should there here
@@ -188,10 +188,12 @@ class _Decider:
             "keywords": [subject.replace("_", " ")] if subject else [],  # so that it is found by what it is about
         }
         untrusted = proposal.trust is Trust.EXTERNAL and proposal.category in INSTRUCTIVE
+        scope = self._scope(proposal)
+        unquoted = scope == self._place.personal and not proposal.by_user  # it would hold everywhere
         return Draft(
-            content=proposal.content, category=proposal.category, scope=self._scope(proposal),
+            content=proposal.content, category=proposal.category, scope=scope,
             metadata={name: value for name, value in about.items() if value}, ref=str((evidence or [None])[0] or ""),
-            occurred_at=proposal.occurred_at, held=untrusted,
+            occurred_at=proposal.occurred_at, held=untrusted or unquoted,
         )  # fmt: skip
 
     def _scope(self, proposal: Proposal) -> Scope:
@@ -203,8 +205,10 @@ class _Decider:
         """Put a record, and close whichever of it and its rival is the older one."""
         record = admitted.record
         rival = None if record.held else self._known.rival(record)
-        if rival and record.trust < rival.trust:
-            record, rival = record.replace(held=True), None  # both stay until a person has decided
+        if rival and record.authority < rival.authority:
+            change = HeldChange(action=SUPERSEDE, target=rival.id, version=rival.version)
+            held = record.replace(held=True, metadata=change.metadata(record.metadata))
+            record, rival = held, None  # both stay until a person has decided
         put = admitted.replace(record=record).put(dedupe=True)
         self.records.append(record)
         if rival is None or _since(record) == _since(rival):

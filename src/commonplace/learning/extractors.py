@@ -216,7 +216,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
         content=record["content"], category=record["category"], scope=record.get("scope", "project"),
         quote=quote if source else "", refs=tuple(turn.ref for turn in evidence), subject=record.get("subject"),
         occurred_at=max((t.occurred_at for t in evidence if t.occurred_at), default=transcript.last),
-        trust=CEILING[Channel.EXTRACTION] if vouched or not outside else Trust.EXTERNAL,
+        trust=CEILING[Channel.EXTRACTION] if vouched or not outside else Trust.EXTERNAL, by_user=vouched,
     )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ class Proposal(Value):
     subject: str | None  #: a slug of what it is about, if clear: a later fact about the same can replace it
     occurred_at: datetime | None
     trust: Trust  #: at most what extraction can give
+    by_user: bool = True  #: it rests on the user's own words
 
 
 class _Found(Value):
@@ -163,7 +164,7 @@ def _to_proposal(
     proposal = Proposal(
         content=_sentence(quote), category=reading.category, scope=reading.scope, quote=quote,
         refs=(turn.ref, confirmed) if confirmed else (turn.ref,), subject=reading.subject,
-        occurred_at=turn.occurred_at, trust=trust,
+        occurred_at=turn.occurred_at, trust=trust, by_user=turn.speaker == "user" or confirmed is not None,
     )  # fmt: skip
     yield _Found(turn=number, user_turn=user_turn, proposal=proposal)
 

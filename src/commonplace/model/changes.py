@@ -128,6 +128,15 @@ class Emit(Value):
     event: Event
 
 
+class Audit(Value):
+    """Name the act that this transaction is in the audit log: every record it changes is noted under this verb.
+
+    Without records there is one entry: an export changes nothing.
+    """
+
+    verb: str
+
+
 class TrimEvents(Value):
     """Erase events from before a moment, earliest first, at most ``limit`` at once; archives stay.
 
@@ -297,6 +306,7 @@ Change: TypeAlias = (
     | Trim
     | Cap
     | Emit
+    | Audit
     | TrimEvents
     | DropScope
     | SetVectors

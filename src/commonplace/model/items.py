@@ -16,7 +16,7 @@ from commonplace.model.records import Json
 from commonplace.model.values import Value
 
 #: The sorts of items, in the order in which they are copied: owners come before what they own.
-SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed", "tombstone")
+SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed", "tombstone", "audit")
 Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: the position of an item in that order
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
+    from commonplace.model.audit import AuditEntry
     from commonplace.model.changes import Change, Outcome
     from commonplace.model.documents import Chunk, Document, FileState
     from commonplace.model.events import Event
@@ -173,6 +174,12 @@ class Store(Protocol):
 
     def tombstones(self, digests: Collection[str] | None = None) -> list[Tombstone]:
         """Return the tombstones with these digests, or all of them; by digest, then in the order of the erasures."""
+
+    def audit_log(self, *, after: int = 0, record: str | None = None, limit: int) -> list[AuditEntry]:
+        """Return entries of the audit log after that number, in order; of one record only, if one is given.
+
+        A store writes its log with each ``apply``, in the same transaction, if it was given an auditor.
+        """
 
     def embedder(self) -> EmbedderIdentity | None:
         """Return the embedder of the vectors; None before the first."""

@@ -40,6 +40,10 @@ CATEGORIES: Mapping[str, Kind] = MappingProxyType(
 )
 
 
+#: The categories that tell an agent what to do: a record of these is an instruction only with a person's authority.
+INSTRUCTIVE = frozenset({"procedures", "principles", "preferences"})
+
+
 class Trust(IntEnum):
     """How far to trust a record; a derived record is never trusted more than its least trusted parent."""
 
@@ -116,7 +120,28 @@ class Record(Value):
     superseded_by: str | None = None  #: implies archived
     held: bool = False  #: waits for a person's review; not live
     consolidated_at: datetime | None = None
+    approved_at: datetime | None = None  #: when a person approved these words; gone when somebody else changes them
     usage: Usage = UNUSED
+
+    @property
+    def authority(self) -> Trust:
+        """Whose word it counts as: what a person has approved counts as theirs."""
+        return self.trust if self.approved_at is None else Trust.USER
+
+    @property
+    def has_authority(self) -> bool:
+        """Whether it may be shown as an instruction: a person wrote it, or approved these very words."""
+        return self.authority is Trust.USER
+
+    @property
+    def is_instruction(self) -> bool:
+        """Whether it tells an agent what to do."""
+        return self.kind is Kind.PROCEDURAL or self.category in INSTRUCTIVE
+
+    @property
+    def trust_mark(self) -> str:
+        """Its trust as lines of memory show it."""
+        return f"trust {self.trust.name.lower()}" + (", approved" if self.approved_at is not None else "")
 
     @property
     def short(self) -> str:
@@ -155,7 +180,7 @@ class Record(Value):
         if self.superseded_by is not None and self.archived_at is None:
             raise InvalidInput(f"record {self.id!r} is superseded but not archived")
         moments = (self.created_at, self.updated_at, self.occurred_at, self.expires_at, self.archived_at)
-        for moment in (*moments, self.consolidated_at):
+        for moment in (*moments, self.consolidated_at, self.approved_at):
             if moment is not None and moment.tzinfo is None:
                 raise InvalidInput(f"record {self.id!r} has a date without a time zone")
 

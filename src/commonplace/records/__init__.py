@@ -26,6 +26,10 @@ COMMANDS = {
     "record": ("commands.record:record", "Add, change, list and delete records."),
     "session": ("commands.session:session", "List, show and delete indexed sessions."),
     "forget": ("commands.forget:forget", "Erase records, sessions, sources or subjects for good, with a receipt."),
+    "review": ("commands.review:review", "Decide about what waits for you: held records, proposals, instructions."),
+    "why": ("commands.why:why", "Show where a record comes from, back to the turn, file or call."),
+    "rollback": ("commands.rollback:rollback", "Undo what came from one origin, or since a time."),
+    "audit": ("commands.audit:audit", "List the audit log, and verify that nothing in it was altered."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does
 

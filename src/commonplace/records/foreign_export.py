@@ -1,7 +1,7 @@
 """Records as other tools read them: a block between two marks in AGENTS.md, a note in Claude Code's folder.  Pure.
 
-Only the text between our marks is ours; the rest of the file is never changed.  Only live records are exported, and
-nothing that came from outside: there it would be read as an instruction.
+Only the text between our marks is ours; the rest of the file is never changed.  Only live records are exported that a
+person wrote or approved: there they are read as instructions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commonplace.model.errors import InvalidInput
-from commonplace.model.records import CATEGORIES, Record, Trust
+from commonplace.model.records import CATEGORIES, Record
 from commonplace.records.foreign import BEGIN, END
 from commonplace.text.blocks import escape_tags
 from commonplace.text.cleaning import plain_line
@@ -20,8 +20,8 @@ _OPENING = f"{BEGIN} (written by `commonplace export`; edit the records, not the
 
 
 def section(records: Sequence[Record], *, level: int = 2) -> str:
-    """Return records as Markdown, by category, newest first."""
-    fit = [record for record in records if record.trust > Trust.EXTERNAL]
+    """Return the records with a person's authority as Markdown, by category, newest first."""
+    fit = [record for record in records if record.has_authority]
     lines = [f"{'#' * level} {TITLE}"]
     for category in sorted({record.category for record in fit}, key=_place):
         lines += ["", f"{'#' * (level + 1)} {category.capitalize()}", ""]

@@ -82,16 +82,22 @@ def render_session(caller: MemoryAccess, result: ShownSession) -> str:
 
 def render_saved(caller: MemoryAccess, result: Saved) -> str:
     """Render what came of a new record."""
+    if result.held_for is not None:
+        return render_updated(caller, result)
     return _render_write(caller, "Already saved" if result.deduped else "Saved", result)
 
 
 def render_updated(caller: MemoryAccess, result: Saved) -> str:
     """Render what came of a change."""
+    if result.held_for is not None:
+        return _block(caller, [], result.file_notes, f"Held for review: {'. '.join(result.notes)}.")
     return _render_write(caller, "Nothing changed in" if result.deduped else "Updated", result)
 
 
 def render_erased(_caller: MemoryAccess, result: Erased) -> str:
     """Render what was erased."""
+    if result.held is not None:
+        return f"Held for review: {'. '.join(result.notes)}."
     others = f", and {len(result.erased) - 1} derived from it alone" if len(result.erased) > 1 else ""
     return f"Erased {result.erased[0]}{others}."
 

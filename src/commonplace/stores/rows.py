@@ -114,6 +114,7 @@ _RECORD: tuple[tuple[str, Callable[[Record], Any], Callable[[Any], Any] | None],
     ("superseded_by", attrgetter("superseded_by"), None),
     _flag_of("held"),
     _moment_of("consolidated_at"),
+    _moment_of("approved_at"),
 )  # fmt: skip
 _ALWAYS_HASHED = 23  # columns of the first schema; later ones are hashed where not null: earlier rows still verify
 

@@ -15,7 +15,7 @@ from commonplace.files.artifacts import SKILLS
 from commonplace.files.user_files import read_lines, replacing
 from commonplace.learning import addresses_of
 from commonplace.model.errors import InvalidInput
-from commonplace.model.records import Channel
+from commonplace.model.records import Channel, Record
 from commonplace.records.foreign import find_files, read_files
 from commonplace.records.foreign_export import NOTE, between_marks, index_line, section
 from commonplace.text.cleaning import plural
@@ -55,13 +55,13 @@ def _report(session: Session, done: ImportResult, files: int) -> None:
     session.answer(f"Imported {added} ({duplicates}) from {plural(files, 'file')}.", data)
 
 
-def export_foreign(to: str, path: str | None, *, scope: str | None) -> None:
-    """Write records where another tool reads them."""
+def export_foreign(to: str, path: str | None, *, scope: str | None, with_assistant: bool) -> None:
+    """Write records where another tool reads them; the user's own only if asked, because such files get committed."""
     with open_session(scope) as session:
         if to == "skills":
             _link_skills(session, path or os.path.join(".claude", "skills"))
             return
-        records = session.memory.list(limit=ALL)
+        records = _exportable(session, with_assistant=with_assistant or scope == ASSISTANT)
         if to == "agents-md":
             file = path or AGENTS_FILE
             _write({file: between_marks(_text(file), section(records), file=file)})
@@ -71,6 +71,19 @@ def export_foreign(to: str, path: str | None, *, scope: str | None) -> None:
         index = os.path.join(path, INDEX_FILE)
         text = between_marks(_text(index), index_line(), file=index)
         _write({os.path.join(path, NOTE): section(records, level=1), index: text})
+
+
+def _exportable(session: Session, *, with_assistant: bool) -> list[Record]:
+    """The live records that are exported; a note says how many others there are."""
+    records = session.memory.list(limit=ALL)
+    own = [record for record in records if record.scope == session.app.where.assistant and not with_assistant]
+    rest = [record for record in records if record not in own]
+    unapproved = sum(not record.has_authority for record in rest)
+    if own:
+        session.add_notes(f"left out {plural(len(own), 'record')} of your own memory; --with-assistant writes them too")
+    if unapproved:
+        session.add_notes(f"left out {plural(unapproved, 'record')} that nobody has approved; see `commonplace review`")
+    return [record for record in rest if record.has_authority]
 
 
 def _text(file: str) -> str:

@@ -14,6 +14,7 @@ from commonplace.model.items import Item
 from commonplace.stores.postgres.dialect import NOTES, PostgresDb, array_text
 from commonplace.stores.rows import CHUNK_FIELDS, FILE, from_json, insert_sql, scope_at
 from commonplace.stores.scoring import CHUNK, CLOSED, RECORD, VERSION
+from commonplace.stores.sql.audit import FIELDS as AUDIT
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.events import FLOOR
 from commonplace.stores.sql.filters import scope_row
@@ -54,6 +55,7 @@ _COLUMNS = {
     "job": ("scope", "kind", "key", *JOB),
     "event": ("seq", *EVENT),
     "tombstone": TOMBSTONE,
+    "audit": AUDIT,
 }
 _NUMBERED = ("event", "trimmed")
 _VECTORS = ("embedding", "beside")
@@ -77,7 +79,7 @@ def load(db: PostgresDb, given: Sequence[Item], own: str, *, gone: Collection[It
 
 def empty(db: PostgresDb) -> None:
     """Erase everything."""
-    for table in ("scope", "file", "tombstone"):
+    for table in ("scope", "file", "tombstone", "audit"):
         db.run(f"delete from {table}")
     db.run(f"delete from {NOTES} where key = any(?::text[])", [_KEYS])
 
@@ -146,6 +148,8 @@ def _rows(db: PostgresDb, given: Sequence[Item], own: str, scopes: dict[str, int
                 rows["event"].append((*item.key, scopes[item.data[0]], *item.data[1:]))
             case "tombstone":
                 rows["tombstone"].append((*item.key, *item.data))
+            case "audit":
+                rows["audit"].append((*item.key, *item.data))
             case "trimmed":
                 rows[NOTES].append((FLOOR, str(item.data[0])))
     return rows

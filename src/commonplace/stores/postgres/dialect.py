@@ -47,6 +47,10 @@ _INSERT_CHUNK = f"{insert_sql('chunk', ('document', 'scope', *CHUNK_FIELDS))} re
 #: The channel on which a store, and each tenant of it, notifies of events.
 CHANNEL = "'commonplace ' || md5(current_schema() || ' ' || current_setting('commonplace.tenant'))"
 _EVENTS_LOCK = "select pg_advisory_xact_lock(hashtextextended(current_schema() || ' events', 0))"
+_AUDIT_LOCK = (
+    "select pg_advisory_xact_lock(hashtextextended("
+    "current_schema() || ' audit ' || current_setting('commonplace.tenant'), 0))"
+)
 _TRIM_LOCK = (
     "select pg_try_advisory_xact_lock(hashtextextended("
     "current_schema() || ' trimming ' || current_setting('commonplace.tenant'), 0))"
@@ -206,6 +210,9 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
     def note(self, key: str, value: str | int) -> None:
         sql = f"insert into {NOTES} values (?, ?) on conflict (key, tenant) do update set value = excluded.value"
         self.run(sql, [key, str(value)])
+
+    def take_audit_turn(self) -> None:
+        self.run(_AUDIT_LOCK)
 
     # Events: a number is handed out before its transaction ends, so without a turn a later event could be seen first,
     # and who had read so far would never come back for the earlier one.  The turn is taken last, after those of the

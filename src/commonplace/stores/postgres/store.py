@@ -91,12 +91,15 @@ class PostgresStore(SqlStore):
             return []
         durable = not all(isinstance(change, NOT_DURABLE) for change in changes)
 
-        def make(db: PostgresDb) -> list[Outcome]:
+        def make(db: PostgresDb) -> tuple[list[Outcome], tuple[int, str] | None]:
             named = vectors.embedder(db) if any(isinstance(change, AdoptEmbedder) for change in changes) else None
             take_turns(db, changes, self._connections.turn, embedder=named)
-            return [rules.make(db, self._with_server_time(db, self._with_machine(change))) for change in changes]
+            outcomes = [rules.make(db, self._with_server_time(db, self._with_machine(change))) for change in changes]
+            return outcomes, self._append_audit(db, changes, outcomes, durable=durable)
 
-        return self._write(make, durable=durable)
+        outcomes, last = self._write(make, durable=durable)
+        self._note_audit(last)
+        return outcomes
 
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         def take(db: PostgresDb) -> Claim | Skipped:

@@ -11,6 +11,7 @@ from commonplace.model.changes import (
     AdoptEmbedder,
     AppendChunks,
     Archive,
+    Audit,
     Cap,
     Change,
     Delete,
@@ -112,6 +113,8 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
             return vectors.adopt(db, change.identity)
         case SwitchEmbedder():
             return vectors.switch(db, change.identity)
+        case Audit():  # of all changes together, once they are made: ``audit.append``
+            return Outcome()
         case _:
             return _make_other(db, change)
 

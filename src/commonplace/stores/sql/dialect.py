@@ -114,6 +114,11 @@ class Db(Protocol):
     def note(self, key: str, value: str | int) -> None:
         """Note something about the store."""
 
+    # The audit log
+
+    def take_audit_turn(self) -> None:
+        """Wait until no other transaction appends to the audit log; call it last, so no two wait for each other."""
+
     # Events
 
     def insert_events(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:

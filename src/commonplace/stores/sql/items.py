@@ -20,7 +20,7 @@ from commonplace.stores.rows import (
     to_json,
 )
 from commonplace.stores.scoring import CHUNK, RECORD, VERSION
-from commonplace.stores.sql import events
+from commonplace.stores.sql import audit, events
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.search import vectors_sql
 from commonplace.stores.sql.tombstones import TOMBSTONE
@@ -45,7 +45,7 @@ JOB = (
 EVENT = ("scope", *events.FIELDS)
 
 MAX_TERM_BYTES = 500  # bytes: an index of PostgreSQL holds no long ones
-_COUNTED = ("scope", "record", "document", "file", "job", "event", "tombstone")
+_COUNTED = ("scope", "record", "document", "file", "job", "event", "tombstone", "audit")
 
 
 def indexed_term(term: str) -> str:
@@ -174,6 +174,7 @@ def items(db: Db, own: str = "") -> Iterator[Item]:
     yield from _floor(db)
     for row in db.every(f"select {', '.join(TOMBSTONE)} from tombstone order by digest, erasure"):
         yield Item(sort="tombstone", key=row[:2], data=row[2:])
+    yield from _audit(db)
 
 
 def _jobs(db: Db, _only: Collection[tuple[Any, ...]] | None = None) -> Iterator[Item]:
@@ -253,6 +254,14 @@ def _events(db: Db, only: Collection[tuple[Any, ...]] | None = None) -> Iterator
         after = page[-1][0]
 
 
+def _audit(db: Db) -> Iterator[Item]:
+    sql = f"select {', '.join(audit.FIELDS)} from audit where {db.own_events} and seq > ? order by seq limit ?"
+    after = 0
+    while page := db.every(sql, [after, 10 * PAGE]):
+        yield from (Item(sort="audit", key=row[:1], data=row[1:]) for row in page)
+        after = page[-1][0]
+
+
 def _floor(db: Db) -> Iterator[Item]:
     if last := events.floor(db):
         yield Item(sort="trimmed", key=("event",), data=(last,))
@@ -272,10 +281,10 @@ def erase(db: Db, items: Iterable[Item], own: str = "") -> None:
                 db.run("delete from scope where path = ?", item.key)
             case "record":
                 db.run("delete from record where id = ?", item.key)
-            case "event":
-                db.run("delete from event where seq = ?", item.key)
             case "tombstone":
                 db.run("delete from tombstone where digest = ? and erasure = ?", item.key)
+            case "event" | "audit":
+                db.run(f"delete from {item.sort} where seq = ?", item.key)
             case "file":
                 db.run("delete from file where folder = ? and path = ?", [own_folder(item.key[0], own), item.key[1]])
             case "document" | "job":

@@ -20,9 +20,12 @@ from commonplace.stores.sql import changes, search, vectors
 from commonplace.stores.sql.filters import filter_sql, order_sql, rows_limit, rows_of, scopes_below
 
 if TYPE_CHECKING:
+    from commonplace.model.audit import AuditEntry
+    from commonplace.model.changes import Change, Outcome
     from commonplace.model.events import Event
     from commonplace.model.items import Item
     from commonplace.model.tombstones import Tombstone
+    from commonplace.stores.auditor import Auditor
     from commonplace.stores.sql.dialect import Db
 
 T = TypeVar("T")
@@ -35,6 +38,7 @@ class SqlStore(ABC):
     """The reads of a store.  A subclass lends connections and writes."""
 
     path: str  #: where it is
+    make_auditor: Callable[[], Auditor] | None = None  #: gives what its audit log is written with; None: it has no log
 
     @abstractmethod
     def using(self) -> AbstractContextManager[Db]:
@@ -154,6 +158,27 @@ class SqlStore(ABC):
         from commonplace.stores.sql import tombstones  # noqa: PLC0415 - no recall asks for them
 
         return self._ask(lambda db: tombstones.list_tombstones(db, digests))
+
+    def audit_log(self, *, after: int = 0, record: str | None = None, limit: int) -> list[AuditEntry]:
+        from commonplace.stores.sql import audit  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(lambda db: audit.list_entries(db, after=after, record=record, limit=limit))
+
+    def _append_audit(
+        self, db: Db, changes: Sequence[Change], outcomes: Sequence[Outcome], *, durable: bool
+    ) -> tuple[int, str] | None:
+        """Append to the audit log what these changes did; nothing if the store has no log."""
+        if self.make_auditor is None or not durable:
+            return None
+        from commonplace.stores.sql import audit  # noqa: PLC0415 - no recall writes it
+
+        return audit.append(db, self.make_auditor(), changes, outcomes)
+
+    def _note_audit(self, last: tuple[int, str] | None) -> None:
+        """Note outside of the database how far the log goes, after the commit."""
+        if self.make_auditor is not None and last is not None:
+            auditor = self.make_auditor()
+            auditor.note(*last, lost=auditor.read().lost)
 
     def embedder(self) -> EmbedderIdentity | None:
         return self._ask(vectors.embedder)

@@ -280,6 +280,9 @@ class SqliteDb(apsw.Connection):
     def note(self, key: str, value: str | int) -> None:
         self.execute("insert or replace into meta values (?, ?)", (key, value))
 
+    def take_audit_turn(self) -> None:
+        """See ``Db``; there is one writer at a time."""
+
     # Events: one writer at a time, so their numbers are in the order of the commits
 
     def insert_events(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:

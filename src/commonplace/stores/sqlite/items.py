@@ -9,6 +9,7 @@ from typing import Any
 from commonplace.model.items import Item
 from commonplace.stores.rows import FILE, from_json, insert_sql, scope_at
 from commonplace.stores.scoring import CHUNK, VERSION
+from commonplace.stores.sql.audit import FIELDS as AUDIT
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.events import FLOOR
 from commonplace.stores.sql.filters import scope_row
@@ -36,7 +37,7 @@ def load(db: SqliteDb, given: Sequence[Item], *, gone: Collection[Item] = ()) ->
         _load(db, item)
 
 
-def _load(db: SqliteDb, item: Item) -> None:  # noqa: C901 - one case per sort
+def _load(db: SqliteDb, item: Item) -> None:  # noqa: C901 - one case for each sort
     match item.sort:
         case "embedder":
             for key, value in zip(EMBEDDERS[item.key[0]], item.data, strict=True):
@@ -57,6 +58,8 @@ def _load(db: SqliteDb, item: Item) -> None:  # noqa: C901 - one case per sort
             db.run(insert_sql("event", ("seq", *EVENT)), row)
         case "tombstone":
             db.run(insert_sql("tombstone", TOMBSTONE), (*item.key, *item.data))
+        case "audit":
+            db.run(insert_sql("audit", AUDIT), (*item.key, *item.data))
         case "trimmed":
             _raise_floor(db, *item.data)
         case _:

@@ -78,12 +78,18 @@ class SqliteStore(SqlStore):
         if not changes:
             return []
         durable = not all(isinstance(change, NOT_DURABLE) for change in changes)
+
+        def make(db: SqliteDb) -> tuple[list[Outcome], list[bool], tuple[int, str] | None]:
+            outcomes, erased = _make(db, changes)
+            return outcomes, erased, self._append_audit(db, changes, outcomes, durable=durable)
+
         if self._lock is None:
             with self.writing(durable=durable) as db:
-                outcomes, erased = _make(db, changes)
+                outcomes, erased, last = make(db)
         else:
             with translate_errors(self.path):
-                outcomes, erased = self._commits.run(self.writing, lambda db: _make(db, changes), durable=durable)
+                outcomes, erased, last = self._commits.run(self.writing, make, durable=durable)
+        self._note_audit(last)
         if any(erased) and not self._try_scrub():
             outcomes = [outcome.replace(erasing=was) for outcome, was in zip(outcomes, erased, strict=True)]
         return outcomes
