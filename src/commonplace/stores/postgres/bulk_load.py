@@ -146,10 +146,8 @@ def _rows(db: PostgresDb, given: Sequence[Item], own: str, scopes: dict[str, int
                 rows["job"].append((scopes[item.key[0]], *item.key[1:], *item.data))
             case "event":
                 rows["event"].append((*item.key, scopes[item.data[0]], *item.data[1:]))
-            case "tombstone":
-                rows["tombstone"].append((*item.key, *item.data))
-            case "audit":
-                rows["audit"].append((*item.key, *item.data))
+            case "tombstone" | "audit":
+                rows[item.sort].append((*item.key, *item.data))
             case "trimmed":
                 rows[NOTES].append((FLOOR, str(item.data[0])))
     return rows
