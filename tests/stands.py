@@ -79,6 +79,14 @@ class Maker:
         return {"chunks": chunks, "terms": tuple(words(text) for text in texts)}
 
 
+def scripts_of_the_user(home):
+    """Set in a data folder that commands without a terminal are the user's own scripts, as a test is."""
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    with open(os.path.join(home, "config.yaml"), "w", encoding="utf-8") as file:
+        file.write("scripts_speak_as: user\n")
+    os.chmod(file.name, 0o600)
+
+
 def words(text):
     """Cut a text as plainly as can be: a store takes the terms it is given."""
     return tuple(text.lower().split())

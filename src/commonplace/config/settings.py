@@ -197,6 +197,10 @@ USER: Schema = (
         name="embedder_dimensions", default=None, kind=int, least=1, most=65_536,
         help="length of its vectors, where the model lets you choose; if empty, the model's default",
     ),
+    Setting(
+        name="scripts_speak_as", default="agent", kind=str, choices=("agent", "user"),
+        help="whose word a command without a terminal is: agent, or user if only your own scripts run such commands",
+    ),
 )  # fmt: skip
 
 

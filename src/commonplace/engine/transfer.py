@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
@@ -171,8 +171,25 @@ class _Intake:
 
     def changes(self, items: Iterable[Incoming]) -> Iterator[Change]:
         """Yield the change that writes each item, unless there is nothing to write."""
+        for batch in batches(items, BATCH):
+            held = self._find_held([item.versions[-1].id for item in batch if isinstance(item, History)])
+            yield from self._batch_changes(batch, held)
+
+    def _find_held(self, ids: Iterable[str]) -> dict[str, Record]:
+        """Return the records with these ids that are here already."""
+        scopes, known = frozenset(self._memory.binding.reads), frozenset(ids)
+        where = Filter(scopes=scopes, at=self._memory.clock(), states=ANY_STATE, ids=known)
+        found = self._memory.store.find(where, order=Order.ID, limit=ALL) if known else ()
+        return {record.id: record for record in found}
+
+    def _batch_changes(self, items: Iterable[Incoming], held: Mapping[str, Record]) -> Iterator[Change]:
         for item in items:
             if isinstance(item, History):
+                present = item.versions[-1]
+                here = held.get(present.id, present)
+                if present.trust < here.trust and present.version > here.version:
+                    self.left_out.append(f"{item.place}: record {present.short} is here, and is trusted more")
+                    continue
                 yield self._load(item)
             elif not item.draft.content.strip() and not self._lenient:
                 self.blank += 1
