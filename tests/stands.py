@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from commonplace.config.paths import find
+from commonplace.config.trust_registry import read_claim, trust_folder
 from commonplace.model.changes import Put
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.ids import new_id
@@ -18,6 +20,12 @@ from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
 
 ADA = Scope.of(("user", "ada"))
+
+
+def agree(folder, data=None):
+    """Say yes to a project's folder as it is now, as `commonplace trust` does; ``data`` is the data folder."""
+    data, place = str(data or os.environ["COMMONPLACE_HOME"]), find(str(folder))
+    return trust_folder(place, data, read_claim(place, data).identity or "local/tests")
 
 
 class Clock:

@@ -64,7 +64,7 @@ class App:
         )
         self.folders = Folders(
             self.store, self.binding, clock=clock, secret=self.secret, marks=os.path.join(where.home, _marks(where)),
-            label=where.label, on_change=self.catch_up,
+            label=where.label, on_change=self.catch_up, foreign=where.foreign,
         )  # fmt: skip
 
     def memory_of(self, scope: Scope) -> Memory:

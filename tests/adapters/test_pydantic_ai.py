@@ -12,6 +12,7 @@ from pydantic_ai.models.function import FunctionModel
 from commonplace.adapters.pydantic_ai import CommonplaceMemory, toolset
 from commonplace.app import open_app
 from commonplace.model.records import Channel
+from stands import agree
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def place(tmp_path):
     shop = tmp_path / "shop"
     (shop / ".commonplace").mkdir(parents=True)
     (shop / ".commonplace" / "config.yaml").write_text("project: github.com/acme/shop\n")
+    agree(shop, tmp_path / "home")
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada", "HOME": str(tmp_path)}
     with open_app(str(shop), env=env, channel=Channel.AGENT) as opened:
         yield opened

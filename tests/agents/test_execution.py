@@ -10,6 +10,7 @@ from commonplace.app import open_app
 from commonplace.cli.main import run
 from commonplace.learning.execution import Execution
 from commonplace.model.queries import DocumentFilter
+from stands import agree
 
 CONVENTION = "We use pnpm, not npm, in this repo."
 
@@ -25,6 +26,7 @@ def project(tmp_path, monkeypatch):
     assert run(["init"]) == 0
     config = tmp_path / ".commonplace" / "config.yaml"
     config.write_text(config.read_text().replace("  enabled: false", "  enabled: true"))
+    agree(tmp_path)
     return tmp_path
 
 
@@ -76,6 +78,7 @@ def test_learning_that_is_off_takes_the_session_in_only(project):
     """It is off by default."""
     config = project / ".commonplace" / "config.yaml"
     config.write_text(config.read_text().replace("  enabled: true", "  enabled: false", 1))
+    agree(project)
 
     assert executed("lint", CONVENTION, session="s1").records == ()
     assert sessions() == ["s1"]

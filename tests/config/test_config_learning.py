@@ -7,6 +7,7 @@ import pytest
 from commonplace.config import settings
 from commonplace.config.learning import Learning, Models
 from commonplace.config.project import context
+from stands import agree
 
 
 @pytest.fixture
@@ -16,6 +17,7 @@ def where(tmp_path):
     def where(text):
         (tmp_path / ".commonplace").mkdir(exist_ok=True)
         (tmp_path / ".commonplace" / "config.yaml").write_text(f"project: a\n{text}")
+        agree(tmp_path, tmp_path / "home")
         return context(str(tmp_path), {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada"})
 
     return where

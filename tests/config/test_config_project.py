@@ -12,6 +12,7 @@ from commonplace.model.binding import CONTENT_BYTES
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.records import CATEGORIES, Channel, Kind
 from commonplace.model.scopes import Scope
+from stands import agree
 
 
 @pytest.fixture
@@ -19,6 +20,8 @@ def around(tmp_path):
     """Look around from a folder, with a home of our own."""
 
     def around(folder, **env):
+        if (folder / ".commonplace").is_dir():
+            agree(folder, tmp_path / "home")
         return context(str(folder), {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada"} | env)
 
     return around
@@ -60,7 +63,6 @@ def test_a_configuration_overrides_the_identity(around, shop):
 def test_a_plain_folder_is_a_project_if_it_says_so(around, tmp_path):
     """Without a repository the configuration names the project."""
     (tmp_path / "notes" / ".commonplace").mkdir(parents=True)
-    assert around(tmp_path / "notes").project is None
     configure(tmp_path / "notes", "project: notes\n")
     assert around(tmp_path / "notes").project == Scope.of(("project", "notes"))
 
@@ -204,6 +206,7 @@ def test_nothing_outside_of_home_and_project_is_touched(tmp_path, shop):
     """The user's home stays as it was, and in the project only .commonplace/ changes."""
     (tmp_path / "ada").mkdir()
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path / "ada"), "USER": "ada"}
+    agree(shop, tmp_path / "home")
     before = everything(tmp_path)
     with open_app(str(shop), env=env) as opened:
         opened.memory.remember("Use pnpm, not npm", category="decisions")

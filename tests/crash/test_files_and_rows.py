@@ -14,6 +14,7 @@ import pytest
 from commonplace.app import open_app
 from commonplace.files.codec import decode, matches_record
 from commonplace.model.queries import State
+from stands import agree
 
 #: Says what it is about to do, does it, and says that it is done: one line each, straight to the pipe.
 WORKER = """
@@ -132,6 +133,7 @@ def shop(tmp_path, new_home):
     """A project's folder, and what a process knows that works there."""
     (tmp_path / "shop" / ".commonplace").mkdir(parents=True)
     (tmp_path / "shop" / ".commonplace" / "config.yaml").write_text("project: github.com/acme/shop\n")
+    agree(tmp_path / "shop", tmp_path / "home")
     env = {"COMMONPLACE_HOME": str(tmp_path / "home"), "USER": "ada", "HOME": str(tmp_path)}
     env |= {"COMMONPLACE_STORE": new_home()}
     return tmp_path / "shop", os.environ | env

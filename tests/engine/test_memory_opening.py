@@ -14,6 +14,7 @@ from commonplace.config.project import context
 from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel
 from commonplace.model.scopes import Scope
+from stands import agree
 
 
 def test_a_memory_of_ones_own_is_one_call(tmp_path):
@@ -51,6 +52,7 @@ def test_without_a_path_it_is_what_the_command_sees(tmp_path, monkeypatch):
     (tmp_path / "shop" / ".commonplace" / "config.yaml").write_text("project: shop\n")
     monkeypatch.setenv("COMMONPLACE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path / "shop")
+    agree(tmp_path / "shop")
     with commonplace.open() as memory:
         record = memory.remember("Use pnpm, not npm", category="decisions").record
 

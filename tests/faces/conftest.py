@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from commonplace.cli.main import run
-from stands import scripts_of_the_user
+from stands import agree, scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -74,6 +74,11 @@ class Cli:
         scripts_of_the_user(home)
         self.env(COMMONPLACE_HOME=home)
         return home
+
+    def configure(self, text):
+        """Write the settings of the project here, and say yes to them."""
+        Path(".commonplace", "config.yaml").write_text(text, encoding="utf-8")
+        agree(Path.cwd())
 
     def at(self, folder):
         """Go to a folder, making it if need be."""

@@ -17,7 +17,7 @@ ANSWER = {
 def learning(cli):
     """A project that learns, with one session."""
     config = cli.folder / "work" / ".commonplace" / "config.yaml"
-    config.write_text(config.read_text().replace("  enabled: false", "  enabled: true"))
+    cli.configure(config.read_text().replace("  enabled: false", "  enabled: true"))
     write(cli, "0b1c", PNPM)
     return cli
 

@@ -26,8 +26,7 @@ def asked(cli):
         (cli.folder / "0b1c.jsonl").write_text(json.dumps(SAID) + "\n")
         with LoopbackServer(answers=list(answers)) as server:
             models = f"models:\n  default: tiny\n  base_url: {server.base_url}\n  timeout_seconds: {timeout}\n"
-            config = cli.folder / "work" / ".commonplace" / "config.yaml"
-            config.write_text(f"project: a\nmemories:\n  enabled: true\n  mode: model\n{models}")
+            cli.configure(f"project: a\nmemories:\n  enabled: true\n  mode: model\n{models}")
             cli.ok("index", cli.folder / "0b1c.jsonl")
             done = cli("extract", "--session", "0b1c", "--json")
             return done, server.chats

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from stands import agree
+
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
 FOLDER = Path(".commonplace")
@@ -24,6 +26,7 @@ def switch(on=True, **more):
     lines = ["memories:", f"  enabled: {'true' if on else 'false'}", "  minRolloutIdleHours: 0"]
     lines += [f"  {name}: {value}" for name, value in more.items()]
     settings.write_text(text + "\n".join(lines) + "\n", encoding="utf-8")
+    agree(FOLDER.absolute().parent)
 
 
 @pytest.fixture

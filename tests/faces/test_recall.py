@@ -205,10 +205,10 @@ def test_the_settings_say_how_many(cli):
     for number in range(4):
         cli.add(f"Lesson {number}: measure the latency first")
     config = cli.folder / "work/.commonplace/config.yaml"
-    config.write_text(config.read_text().replace("recall_limit: 10", "recall_limit: 2"))
+    cli.configure(config.read_text().replace("recall_limit: 10", "recall_limit: 2"))
     assert len(cli.recall("latency")) == 2
     assert len(cli.recall("latency", "--limit", "3")) == 3
-    config.write_text(config.read_text().replace("recall_budget:", "recall_budget: 9"))
+    cli.configure(config.read_text().replace("recall_budget:", "recall_budget: 9"))
     assert len(cli.recall("latency", "--limit", "3")) == 1
 
 

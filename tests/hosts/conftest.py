@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from stands import agree
+
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 SAID = "Use pnpm, not npm, in this repo."  # what a session says, and the next one should know
 
@@ -61,6 +63,7 @@ class Person:
         config = self.work / ".commonplace" / "config.yaml"
         before, _, after = config.read_text().partition("memories:")
         config.write_text(f"{before}memories:{after.replace('enabled: false', 'enabled: true', 1)}")
+        agree(self.work, self.data)
         return self
 
     def hook(self, event, said, *options, **env):

@@ -13,6 +13,7 @@ from commonplace.config.learning import Learning
 from commonplace.learning import open_workspace
 from commonplace.learning.extract import extract_sessions
 from commonplace.records.index import index
+from stands import agree
 
 sys.path.insert(0, os.path.dirname(__file__))  # so that tests find ``learners`` by name
 
@@ -30,6 +31,7 @@ class MemoryAccess:
         made = self.root / name / ".commonplace"
         made.mkdir(parents=True)
         (made / "config.yaml").write_text(f"project: {project}\n")
+        agree(self.root / name, self.root / "home")
         return made
 
     @property

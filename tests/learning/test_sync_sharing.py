@@ -18,6 +18,7 @@ from commonplace.model.changes import Archive, Delete, Put
 from commonplace.model.errors import NotFound, StoreBusy
 from commonplace.model.queries import ANY_STATE, Filter, State
 from commonplace.model.records import Channel, Kind
+from stands import agree
 
 QUESTIONS = [
     "pnpm", "which package manager", "deploy", "deploy the server", "how do we deploy on Fridays?", "E1234",
@@ -350,6 +351,7 @@ def test_two_peoples_edits_merged_by_git_wait_for_a_person(desk, clock, edit):
     git(desk.root / "ada", "push", "-q", "origin", "HEAD:main")
     git(desk.root / "bo", "pull", "-q", "--no-rebase", "origin", "main", fails=True)
 
+    agree(desk.root / "bo/sub", desk.root / "home")
     bo = desk.open("bo/sub")
     [trouble] = bo.folders.sync(bo.where.project).troubles
     assert "git conflict markers" in trouble.reason

@@ -11,6 +11,7 @@ import pytest
 
 from commonplace.cli.main import run
 from commonplace.config.learning import Models
+from stands import agree
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from stands import scripts_of_the_user
@@ -39,6 +40,7 @@ def commonplace(tmp_path, capsys, monkeypatch):
 def settle(text):
     """Write the project's settings."""
     (FOLDER / "config.yaml").write_text(f"project: acme/shop\n{text}", encoding="utf-8")
+    agree(FOLDER.parent)
 
 
 def sessions(commonplace, **said):
@@ -142,5 +144,6 @@ def test_the_prompt_is_a_static_file_that_the_user_can_replace(commonplace):
     commonplace("record", "add", "Use pnpm, not npm", "--category", "decisions")
     (FOLDER / "prompts").mkdir()
     (FOLDER / "prompts" / "consolidation.md").write_text("Our own words.\n\n---\n\n{{memory_md}}\n", encoding="utf-8")
+    agree(FOLDER.parent)
     commonplace("consolidate", "--prepare", "work")
     assert Path("work/consolidate-1.md").read_text(encoding="utf-8").startswith("Our own words.")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commonplace.cli.main import run
+from stands import agree
 
 
 class Machine:
@@ -26,7 +27,7 @@ class Machine:
         (root / "shop").mkdir()
         monkeypatch.chdir(root / "shop")
         self("init")
-        self.config.write_text("project: github.com/acme/shop\n")
+        self.settings("")
 
     def __call__(self, *arguments, code=0):
         """Run the command; returns what it says."""
@@ -39,6 +40,7 @@ class Machine:
     def settings(self, text):
         """Paste YAML into the configuration."""
         self.config.write_text(f"project: github.com/acme/shop\n{text}")
+        agree(self.root / "shop")
 
     def session(self, name, *texts, hours=24.0):
         """A session that ended so many hours ago."""
@@ -107,10 +109,10 @@ def test_each_session_that_has_changed_since_it_was_last_processed(machine):
 
 
 def test_unknown_settings_are_refused_with_file_and_path(machine):
-    """A misspelt name is an error, not a default."""
-    machine.settings("memories:\n  enabeld: true\n")
+    """A misspelt name is an error, not a default: nobody can agree to it."""
+    machine.config.write_text("project: github.com/acme/shop\nmemories:\n  enabeld: true\n")
 
-    assert "config.yaml: memories.enabeld: unknown setting" in machine("extract", code=5)
+    assert "config.yaml: memories.enabeld: unknown setting" in machine("trust", "--yes", code=5)
 
 
 def test_prompts_can_be_replaced_by_the_user(machine):
@@ -120,6 +122,7 @@ def test_prompts_can_be_replaced_by_the_user(machine):
     prompts = machine.config.parent / "prompts"
     prompts.mkdir()
     (prompts / "stage_one_system.md").write_text("Write down what the gardener said.")
+    agree(machine.root / "shop")
     machine("extract", "--prepare", "todo")
     [prompt] = (machine.root / "shop" / "todo").glob("a-*/prompt.md")
 

@@ -21,7 +21,7 @@ from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Forbidden
 from commonplace.model.records import Channel
-from stands import scripts_of_the_user
+from stands import agree, scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 FIVE = ["decisions", "procedures", "principles", "incidents", "preferences"]
@@ -41,6 +41,8 @@ class Person:
         """Make a project of a folder."""
         folder = self.root / name
         folder.mkdir(exist_ok=True)
+        if (folder / ".commonplace").is_dir():  # it came from somebody else
+            agree(folder, self.env["COMMONPLACE_HOME"])
         self.run("init", at=name)
         return folder
 
@@ -121,6 +123,7 @@ def learner(ada):
     """Ada, whose project learns from its sessions."""
     config = ada.root / "shop" / ".commonplace" / "config.yaml"
     config.write_text(config.read_text().replace("memories:\n  enabled: false", "memories:\n  enabled: true"))
+    agree(ada.root / "shop", ada.env["COMMONPLACE_HOME"])
     return ada
 
 

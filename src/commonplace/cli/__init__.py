@@ -2,6 +2,7 @@
 
 COMMANDS = {
     "init": ("project:init", "Make this repository or folder a project with its own memory."),
+    "trust": ("trust:trust", "Trust a folder, list trusted folders, or take a yes back."),
     "sync": ("project:sync", "Sync the Markdown files and the records."),
     "status": ("upkeep:status", "Show what is stored where, and problems."),
     "doctor": ("upkeep:doctor", "Check the database, its index and the files; --fix repairs."),

@@ -14,8 +14,11 @@ from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_text, short_path
-from commonplace.config.paths import FOLDER, find
+from commonplace.cli.trust import agree, find_project
+from commonplace.config.paths import FOLDER, Place, find, home
 from commonplace.config.project import ASSISTANT, PROJECT, context
+from commonplace.config.trust import trust_of
+from commonplace.config.trust_registry import keep_trust, read_claim, require_unchanged, trust_new_project
 from commonplace.config.writing import make_project, switch_memory
 from commonplace.files.sync import SyncReport
 from commonplace.model.errors import InvalidInput
@@ -29,12 +32,16 @@ _scope = click.option("--scope", type=click.Choice([PROJECT, ASSISTANT]), requir
 @click.option("--name", help="With --template: the name of the agent.")
 @click.option("--template", metavar="TEMPLATE", help="Write a role.yaml for an agent instead: memory.")
 @click.option("--model", metavar="PROVIDER:NAME", help=f"With --template: its model.  [default: {ROLE_MODEL}]")
+@click.option("--yes", is_flag=True, help="Do not ask whether to trust a folder that came with a .commonplace/.")
 @json_option
-def init(name: str | None, template: str | None, model: str | None, as_json: bool) -> None:
+def init(name: str | None, template: str | None, model: str | None, yes: bool, as_json: bool) -> int:
     """Make this repository, or this folder, a project with its own memory.
 
     Creates .commonplace/ with a commented config.yaml and a README; the files of the records are written there too.
-    Clones and worktrees of one repository share one memory.
+    Clones and worktrees of one repository share one memory, each after a yes of its own.
+
+    This is also your yes to the folder: if it came with a .commonplace/, or shares the memory of another folder, init
+    shows what it claims and asks, as `commonplace trust` does.
 
     --template creates no project: it writes a role.yaml for an agent that remembers.
 
@@ -44,18 +51,31 @@ def init(name: str | None, template: str | None, model: str | None, as_json: boo
     """
     if name is not None or template is not None or model is not None:
         init_role(name, template, model, as_json=as_json)
-        return
-    place = find(os.getcwd())
+        return OK
+    place, data = find(os.getcwd()), home(os.environ)
     root = place.root if place else os.getcwd()
     folder = (place.folder if place else None) or os.path.join(root, FOLDER)
+    is_new = not os.path.isdir(folder)
+    if not is_new and not _is_agreed(find_project(root), data, yes=yes):
+        return ATTENTION
+    if is_new and place and read_claim(place, data).others and agree(place, data, yes=yes) is None:
+        return ATTENTION
     made = make_project(folder, place)
+    if is_new:
+        trust_new_project(find_project(root), data, shared=True)
     where = context(os.getcwd(), os.environ)
-    data = {"folder": folder, "project": where.project.name if where.project else None, "made": made}
-    text = f"Made {short_path(folder)}" if made else f"{short_path(folder)} exists already"
+    project = where.project.name if where.project else None
     if as_json:
-        print_json(data)
+        print_json({"folder": folder, "project": project, "made": made})
     else:
-        print_text(f"{text}; the project is called {data['project']}")
+        text = f"Made {short_path(folder)}" if made else f"{short_path(folder)} exists already"
+        print_text(f"{text}; the project is called {project}")
+    return OK
+
+
+def _is_agreed(place: Place, data: str, *, yes: bool) -> bool:
+    """Whether the user trusts a folder that has a .commonplace/ already; asks where it is not trusted yet."""
+    return trust_of(place, data).is_trusted or agree(place, data, yes=yes) is not None
 
 
 @click.command(cls=Command)
@@ -133,8 +153,14 @@ def disable(scope: str, as_json: bool) -> None:
 
 
 def _switch(scope: str, *, on: bool, as_json: bool) -> None:
-    path = context(os.getcwd(), os.environ).settings_file(scope)
+    where = context(os.getcwd(), os.environ)
+    path = where.settings_file(scope)
+    mine = where.place if scope == PROJECT else None
+    if mine:
+        require_unchanged(mine, where.home)
     switch_memory(path, scope, on=on)
+    if mine:
+        keep_trust(mine, where.home)
     if as_json:
         print_json({"scope": scope, "enabled": on, "settings": path})
     else:

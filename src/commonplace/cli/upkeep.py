@@ -78,6 +78,9 @@ def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[StoreProblem]
     folder = app.store.folders.get(scope)
     described: dict[str, Any] = {"name": name, "called": scope.name, "scope": str(scope)}
     described |= {"enabled": app.where.is_enabled(name), "folder": folder}
+    if name == PROJECT:
+        described["trusted"] = app.where.is_trusted
+        described["foreign"] = app.where.foreign.get(scope)
     if folder:
         last = app.folders.checked_at(scope)
         described |= {"files": len(app.store.files(folder)), "in_sync": not checks[_FILES.format(name)]}
@@ -109,6 +112,8 @@ def _scope_line(scope: Mapping[str, Any]) -> str:
     head = f"{scope['name']} ({scope['called']}): "
     if not scope["enabled"]:
         return head + "switched off"
+    if scope.get("foreign"):
+        return head + f"{short_path(scope['foreign'])} is not trusted, so it is read as data from outside"
     if not scope["folder"]:
         return head + "no files here; `commonplace init` creates .commonplace/"
     step = "in sync" if scope["in_sync"] else "not in sync; run `commonplace sync`"

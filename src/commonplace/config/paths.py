@@ -27,6 +27,7 @@ class Place(Value):
     root: str  #: the repository's top folder, or the one that holds .commonplace/
     folder: str | None  #: its .commonplace/, if it has one
     git: str | None  #: the folder of the repository's own data, shared by its worktrees
+    link: str | None = None  #: a .commonplace that is a symbolic link, and is not followed
 
 
 def home(env: Mapping[str, str], *, platform: str = sys.platform) -> str:
@@ -85,18 +86,23 @@ def database(env: Mapping[str, str], configured: str | None) -> str:
 def find(directory: str) -> Place | None:
     """The project around a directory: its repository, else the nearest folder with a .commonplace/."""
     nearest: str | None = None
+    link: str | None = None
     current = os.path.realpath(directory)
     while True:
         folder = os.path.join(current, FOLDER)
         if nearest is None and os.path.isdir(folder):
-            nearest = folder
+            if os.path.islink(folder):  # a repository can carry one that leads anywhere
+                link = link or folder
+            else:
+                nearest = folder
         git = _git_folder(os.path.join(current, ".git"))
         if git is not None:
             own = nearest if nearest and os.path.dirname(nearest).startswith(current) else None
-            return Place(root=current, folder=own, git=git)
+            return Place(root=current, folder=own, git=git, link=link)
         parent = os.path.dirname(current)
         if parent == current:
-            return Place(root=os.path.dirname(nearest), folder=nearest, git=None) if nearest else None
+            outer = nearest or link
+            return Place(root=os.path.dirname(outer), folder=nearest, git=None, link=link) if outer else None
         current = parent
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commonplace.config import settings
-from commonplace.config.paths import CONFIG, Place, database, find, home, identity
+from commonplace.config.paths import CONFIG, Place, database, find, home
+from commonplace.config.trust import FolderTrust, trust_of
 from commonplace.model.binding import Binding
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.records import CATEGORIES, Channel, Kind
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # a recall learns nothing
 TEMPORARY = frozenset({"incidents"})  # the one category that may expire; the other four are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the names of the two scopes
 _UNMADE = "has no .commonplace/ yet; run `commonplace init` to create it, or use `--scope assistant`"
+_UNTRUSTED = "is not trusted, so nothing is written there; read its files, then run `commonplace trust`"
 
 
 class Context(Value):
@@ -32,14 +34,35 @@ class Context(Value):
     project_settings: Mapping[str, Any]
     user_settings: Mapping[str, Any]
     database: str  #: the file of the store, or its address, in which a password may be
+    trust: FolderTrust | None = None  #: what the user has said about the project's folder
 
     @property
     def folders(self) -> dict[Scope, str]:
-        """Where the Markdown of each scope lies: the project's in its repository, the user's own in the data folder."""
+        """Where the Markdown of each scope lies: the project's in its repository, the user's own in the data folder.
+
+        A folder that the user does not trust has none: it is read (``foreign``), and never written to.
+        """
         own = {self.assistant: os.path.join(self.home, ASSISTANT)} if self.is_enabled(ASSISTANT) else {}
-        if self.project and self.place and self.place.folder and self.is_enabled(PROJECT):
+        if self.project and self.place and self.place.folder and self.is_trusted and self.is_enabled(PROJECT):
             return own | {self.project: self.place.folder}
         return own
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the user trusts the project's folder."""
+        return self.trust is not None and self.trust.is_trusted
+
+    @property
+    def foreign(self) -> dict[Scope, str]:
+        """The folder that is read as data from outside, because the user does not trust it."""
+        if self.project and self.place and self.place.folder and not self.is_trusted:
+            return {self.project: self.place.folder}
+        return {}
+
+    @property
+    def prompts(self) -> str | None:
+        """The folder whose ``prompts/`` replace ours: those that the user has agreed to."""
+        return self.trust.copy if self.trust else None
 
     def is_enabled(self, name: str) -> bool:
         """Tell whether that memory is switched on."""
@@ -75,10 +98,25 @@ class Context(Value):
 
     @property
     def hints(self) -> list[str]:
-        """Notes for a user outside any project."""
-        if self.project is not None:
-            return []
-        return ["there is no project here, so only your own memory is used; run `commonplace init` to create a project"]
+        """Notes for a user outside any project, or in one that is not trusted as it is."""
+        if self.project is None:
+            return ["there is no project here, so only your own memory is used; run `commonplace init` to create one"]
+        return self.trust_notes
+
+    @property
+    def trust_notes(self) -> list[str]:
+        """What the user should know about the trust in this folder, in one sentence with the command to run."""
+        if self.place and self.place.link:
+            return [f"{self.place.link} is a symbolic link and is not followed; remove it, or make it a real folder"]
+        if self.foreign and self.trust:
+            seen = "its notes are data from outside and its settings take no effect"
+            return [f"{self.trust.root} is not trusted: {seen}; read them, then run `commonplace trust`"]
+        if self.trust and self.trust.changed:
+            changed = ", ".join(self.trust.changed)
+            return [
+                f"{changed} changed since you trusted this folder and wait for `commonplace trust`, which shows how"
+            ]
+        return []
 
     @property
     def default(self) -> str:
@@ -93,14 +131,18 @@ class Context(Value):
             raise InvalidInput("there is no project here; run `commonplace init` to create one")
         if self.place.folder is None:
             raise ConfigError(_UNMADE, file=self.place.root)
+        if not self.is_trusted:
+            raise Forbidden(f"{self.place.folder} {_UNTRUSTED}")
         return os.path.join(self.place.folder, CONFIG)
 
     def writable_scope(self, name: str) -> Scope:
         """The scope of that name.  Raises if nothing can be written to it."""
         scope = self.scope(name)
-        if scope not in self.folders and self.place:
-            raise ConfigError(_UNMADE, file=self.place.root)
-        return scope
+        if scope in self.folders or self.place is None:
+            return scope
+        if self.place.folder and not self.is_trusted:
+            raise Forbidden(f"{self.place.folder} {_UNTRUSTED}, or use `--scope assistant`")
+        raise ConfigError(_UNMADE, file=self.place.root)
 
     def _require_enabled(self, scope: Scope, name: str) -> Scope:
         if not self.is_enabled(name):
@@ -128,21 +170,25 @@ class Context(Value):
 
 
 def context(directory: str, env: Mapping[str, str]) -> Context:
-    """Return the context of a directory: find its project and load both settings files."""
+    """Return the context of a directory: find its project, what the user said about it, and load both settings files.
+
+    The project's settings are the ones that the user has agreed to; a folder that is not trusted has none.
+    """
     data = home(env)
     place = find(directory)
     own = settings.load(os.path.join(data, CONFIG), settings.USER)
+    trust = trust_of(place, data) if place else None
     file = os.path.join(place.folder, CONFIG) if place and place.folder else ""
-    project = settings.load(file, settings.PROJECT)
-    name = project["project"] or (identity(place) if place else None)
+    agreed = (trust.config if trust else None) or ""
     return Context(
         home=data,
         place=place,
-        project=_scope("project", name, file=file or str(place and place.git)) if name else None,
+        project=_scope("project", trust.identity, file=file) if trust else None,
         assistant=_scope("user", own["user"] or _login(env), file=os.path.join(data, CONFIG)),
-        project_settings=project,
+        project_settings=settings.load(agreed, settings.PROJECT, named=file or agreed),
         user_settings=own,
         database=database(env, own["store"]),
+        trust=trust,
     )
 
 

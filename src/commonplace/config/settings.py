@@ -204,17 +204,21 @@ USER: Schema = (
 )  # fmt: skip
 
 
-def load(path: str, schema: Schema) -> dict[str, Any]:
-    """Read the settings of a file and fill in defaults; a missing file has no settings."""
+def load(path: str, schema: Schema, *, named: str | None = None) -> dict[str, Any]:
+    """Read the settings of a file and fill in defaults; a missing file has no settings.
+
+    Errors name ``named``, if the file is a copy of that one.
+    """
+    named = named or path
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except FileNotFoundError:
         text = ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=path) from error
+        raise ConfigError(f"cannot be read: {error}", file=named) from error
     data = parse_flat(text)
-    return check(_parse(text, path) if data is None else data, schema, path)
+    return check(_parse(text, named) if data is None else data, schema, named)
 
 
 def parse_flat(text: str) -> dict[str, Any] | None:

@@ -25,9 +25,7 @@ _SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
 
 def make_project(folder: str, place: Place | None) -> bool:
     """Write the missing files of a project's folder; return whether any was missing."""
-    name = (
-        identity(place) if place else None
-    ) or f"local/{slug(os.path.basename(os.path.dirname(folder)))}-{os.urandom(4).hex()}"
+    name = (identity(place) if place else None) or new_identity(os.path.dirname(folder))
     written = {
         CONFIG: settings.template(settings.PROJECT, {"project": name}, title=_TITLES[PROJECT]),
         "README.md": README,
@@ -37,6 +35,11 @@ def make_project(folder: str, place: Place | None) -> bool:
     for file in missing:
         disk.replace(folder, file, written[file].encode())
     return bool(missing)
+
+
+def new_identity(root: str) -> str:
+    """An identity for a project that has none by Git."""
+    return f"local/{slug(os.path.basename(root))}-{os.urandom(4).hex()}"
 
 
 def switch_memory(path: str, scope: str, *, on: bool) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from commonplace.engine.memory import Memory
@@ -27,6 +28,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
+    from commonplace.files.foreign import ForeignFolder
     from commonplace.files.sync import Syncer, SyncReport
 
 FEW = 1_000  # files that are checked one by one before every recall: a few milliseconds
@@ -55,8 +57,13 @@ class Folders:
     def __init__(
         self, store: MirroredStore, binding: Binding, *, clock: Clock, secret: Callable[[], bytes], marks: str,
         label: Callable[[Scope], str], on_change: Callable[[], object],
+        foreign: Mapping[Scope, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
-        """``marks`` is a folder for marks; ``label`` names a scope; a sync that changed records calls ``on_change``."""
+        """``marks`` is a folder for marks; ``label`` names a scope; a sync that changed records calls ``on_change``.
+
+        ``foreign`` are folders that are read as data from outside and never written to.
+        """
+        self._foreign = foreign
         self.store = store
         self.binding = binding
         self.marks = marks
@@ -78,17 +85,38 @@ class Folders:
         fresh = [scope for scope in mirrored if self.is_fresh(scope)]
         changed = [scope for scope in mirrored if scope not in fresh and self.is_changed(scope)]
         notes = [note for scope in changed for note in self._sync_quietly(scope)]
+        foreign = [folder for scope in memory.binding.reads for folder in self._open_foreign(scope)]
+        notes += [note for folder in foreign for note in self._read_foreign(folder)]
         recall = memory.recall(query, **options)
         if edited := [scope for scope in fresh if self.is_edited(scope, _ids(recall))]:
             notes += [note for scope in edited for note in self._sync_quietly(scope)]
             recall = memory.recall(query, **options)
         references = self.store.references(_ids(recall))
+        for folder in foreign:
+            references |= folder.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
     def refresh(self, *, progress: ProgressCallback = no_progress) -> list[str]:
         """Sync what people have edited, before their files are written to; returns what they should know."""
+        foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
+        notes = [note for folder in foreign for note in self._read_foreign(folder)]
         edited = [scope for scope in self.scopes if self.is_changed(scope)]
-        return [note for scope in edited for note in self.sync_notes(scope, self.sync(scope, progress=progress))]
+        return notes + [n for scope in edited for n in self.sync_notes(scope, self.sync(scope, progress=progress))]
+
+    def _open_foreign(self, scope: Scope) -> Iterator[ForeignFolder]:
+        """The folder of a scope that nobody trusts, if it is one."""
+        if scope in self._foreign:
+            from commonplace.files.foreign import ForeignFolder  # noqa: PLC0415 - one's own project needs none
+
+            folder = self._foreign[scope]
+            yield ForeignFolder(self.store.store, scope, folder, self.binding, clock=self._clock, secret=self._secret)
+
+    def _read_foreign(self, folder: ForeignFolder) -> Iterator[str]:
+        """Read what has changed in a folder that nobody trusts; yields what people should know."""
+        if folder.is_changed():
+            report = folder.read()
+            self._on_change()
+            yield from (f"{os.path.join(folder.folder, one.path)}:{one.line}: {one.reason}" for one in report.troubles)
 
     def sync(
         self,

@@ -15,7 +15,9 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import confirm, json_option, table_lines
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
-from commonplace.config.project import context
+from commonplace.config.project import Context, context
+from commonplace.config.trust import trust_of
+from commonplace.config.trust_registry import keep_trust, read_claim, trust_new_project
 from commonplace.config.writing import make_project, switch_learning_on
 from commonplace.hosts.plugin import write_plugin
 from commonplace.hosts.registry import HOSTS, SettingsPart, SettingsPlace, get_host, user_home
@@ -228,20 +230,41 @@ def _project_without_learning() -> Place | None:
     place = find(os.getcwd())
     if place is None or (place.git is None and place.folder is None):
         return None
-    return None if context(os.getcwd(), os.environ).learning.enabled else place
+    where = context(os.getcwd(), os.environ)
+    if where.learning.enabled or _waits_for_trust(where):
+        return None
+    return place
+
+
+def _waits_for_trust(where: Context) -> bool:
+    """Whether the project needs a yes of its own before anything in it is changed."""
+    if where.place is None or where.trust is None:
+        return False
+    if where.place.folder is None and not where.trust.is_trusted:
+        return bool(read_claim(where.place, where.home).others)
+    return not where.trust.is_trusted or bool(where.trust.changed)
 
 
 def _switch_learning_on(place: Place) -> str:
-    """Create the project's memory, if there is none, and switch its learning on."""
-    folder = place.folder or os.path.join(place.root, FOLDER)
-    make_project(folder, place)
-    return _LEARNS_NOW.format(short_path(switch_learning_on(folder)))
+    """Create the project's memory, if there is none, and switch its learning on: the yes to both was one."""
+    folder, data = place.folder or os.path.join(place.root, FOLDER), home(os.environ)
+    is_new = make_project(folder, place)
+    path = switch_learning_on(folder)
+    made = find(os.path.dirname(folder)) or place
+    if is_new and not trust_of(made, data).is_trusted:
+        trust_new_project(made, data)
+    else:
+        keep_trust(made, data)
+    return _LEARNS_NOW.format(short_path(path))
 
 
 def _hints(*, no_learn: bool) -> list[str]:
-    """Return advice for a user outside a project, or in one that does not learn."""
+    """Return advice for a user outside a project, or in one that is not trusted or does not learn."""
     if find(os.getcwd()) is None:
         return ["there is no project here; run `commonplace connect` in each project that should learn"]
+    where = context(os.getcwd(), os.environ)
+    if _waits_for_trust(where):
+        return where.trust_notes or ["other folders share this project's memory; run `commonplace init` to join them"]
     return (
         ["this project does not learn: memories.enabled is false"] if no_learn and _project_without_learning() else []
     )

@@ -94,12 +94,12 @@ def inject(
     )  # fmt: skip
 
 
-def rules_in(folder: str | None, *, secret: bytes = b"") -> str:
-    """The rules of the brief: the project's own ``prompts/read_path.md`` before ours."""
-    text = prompt_files(folder)(RULES)
+def rules_in(folder: str | None, *, named: str | None = None, secret: bytes = b"") -> str:
+    """The rules of the brief: the project's own ``prompts/read_path.md`` before ours; ``named`` as in prompt_files."""
+    text = prompt_files(folder, named=named)(RULES)
     if folder is None:
         return text
-    own = os.path.join(folder, PROMPTS, RULES)
+    own = os.path.join(named or folder, PROMPTS, RULES)
     if PLACE not in text:
         raise ConfigError(f"has no place for the summary: {PLACE} is missing", file=own)
     return Gate(secret).text(text, what=own)

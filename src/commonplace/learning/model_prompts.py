@@ -20,11 +20,14 @@ class BadReply(InvalidInput):
     """An answer that does not keep to the contract."""
 
 
-def prompt_files(folder: str | None) -> Callable[[str], str]:
-    """Return a function that reads a prompt by its name: a project's own in ``prompts/`` of its folder before ours."""
+def prompt_files(folder: str | None, *, named: str | None = None) -> Callable[[str], str]:
+    """Return a function that reads a prompt by its name: a project's own in ``prompts/`` of its folder before ours.
+
+    Errors name ``named``, if the folder is the copy of that one that the user has agreed to.
+    """
 
     def read(name: str) -> str:
-        own = os.path.join(folder, PROMPTS, name) if folder else ""
+        own = os.path.join(named or folder, PROMPTS, name) if folder else ""
         try:
             if folder:
                 return disk.read(folder, os.path.join(PROMPTS, name))[0][:PROMPT_BYTES].decode()

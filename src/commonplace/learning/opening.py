@@ -24,7 +24,7 @@ def open_workspace(app: App) -> Workspace:
         store=app.store, scope=scope, personal=where.assistant if where.is_enabled(ASSISTANT) else None,
         folder=where.folders.get(scope), bind=where.bind, learning=where.learning, clock=app.clock,
         secret=app.secret, embedder=app.embedder, model=_models(where, app.env),
-        prompt=prompt_files(where.folders.get(scope)),
+        prompt=prompt_files(where.prompts, named=where.folders.get(scope)),
     )  # fmt: skip
 
 
@@ -49,10 +49,17 @@ def session_brief(app: App, task: str, *, budget: int | None = None, session: st
     """What a session should be shown before it starts on a task."""
     lookup, settings = addresses_of(app), app.where.project_settings
     return inject(
-        lookup, app.recall, task, rules=rules_in(lookup.folder, secret=app.secret()),
+        lookup, app.recall, task, rules=_rules(app),
         limit=settings["recall_limit"], recall_budget=settings["recall_budget"], budget=budget,
         summary_budget=app.where.learning.summary_injection_token_limit, session=session,
     )  # fmt: skip
+
+
+def _rules(app: App) -> str:
+    """The rules of the brief: the ones that the user has agreed to, else ours."""
+    where = app.where
+    named = where.folders.get(where.project) if where.project else None
+    return rules_in(where.prompts, named=named, secret=app.secret())
 
 
 def _models(where: Context, env: Mapping[str, str]) -> Callable[[str], Model]:

@@ -26,8 +26,7 @@ def learned(cli):
 
 def learns(cli):
     """Switch learning on."""
-    config = cli.folder / "work" / ".commonplace" / "config.yaml"
-    config.write_text("project: shop.example/mcp\nmemories: {enabled: true}\n", encoding="utf-8")
+    cli.configure("project: shop.example/mcp\nmemories: {enabled: true}\n")
 
 
 def read(talk, uri):
