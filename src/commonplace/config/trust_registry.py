@@ -181,6 +181,7 @@ def settings_diff(folder: str | None, trust: FolderTrust) -> Iterator[str]:
 @contextlib.contextmanager
 def _registry(data: str) -> Iterator[str]:
     registry = os.path.join(data, REGISTRY)
+    os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
     os.makedirs(registry, mode=0o700, exist_ok=True)
     with disk.folder_lock(registry):
         yield registry
