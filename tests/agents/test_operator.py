@@ -125,7 +125,7 @@ def test_a_strangers_workflow_runs_no_code(machine):
 @rows(
     "more, path",
     [
-        ("memory: {store_path: commonplace.db}\n", "memory.store_path"),
+        ("memory: {store_path: ../x.db}\n", "memory.store_path"),
         ("memory: {store_path: /tmp/x.db}\nsecurity: {tools: {restrict_db_paths: false}}\n", "memory.store_path"),
         ("security: {tools: {restrict_db_paths: false}}\n", "security.tools.restrict_db_paths"),
         ("memory: {embeddings: {model: m, base_url: 'U'}}\n", "memory.embeddings.base_url"),
@@ -134,7 +134,7 @@ def test_a_strangers_workflow_runs_no_code(machine):
     ],
 )
 def test_a_strangers_role_reaches_no_store_and_no_other_folder(machine, more, path):
-    """Its own memory, in ``memory/`` in the data folder, is all that it has."""
+    """Stores of roles in the data folder are all that it has."""
     with pytest.raises(ConfigError, match=f"{path}: .* is not trusted"):
         machine.run_role(f"{ROLE}}}\n{more}")
     assert machine.server.requests == []

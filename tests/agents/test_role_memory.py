@@ -250,10 +250,10 @@ def test_asking_whether_there_is_a_store_makes_none(role, env):
 
 def test_a_store_is_made_with_its_folders_for_nobody_else_to_read(role, env):
     """The folder is the owner's, and so is the file."""
-    with role_memory(role("memory:\n  store_path: memory/deep/er/own.db"), env=env) as held:
+    with role_memory(role("memory:\n  store_path: deep/er/own.db"), env=env) as held:
         held.memory().remember("the sky is blue")
     home = env["COMMONPLACE_HOME"]
-    for path, mode in ((home, 0o700), (f"{home}/memory/deep/er/own.db", 0o600)):
+    for path, mode in ((home, 0o700), (f"{home}/deep/er/own.db", 0o600)):
         assert os.stat(path).st_mode & 0o777 == mode
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stands import rows
+from stands import agree, rows
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -36,6 +36,7 @@ def test_an_export_is_lossless(rich):
     """Versions, dates, sources and use: imported into an empty store and exported again it is the same text."""
     exported = rich.ok("export").out
     shutil.copy(rich.home / "redaction.key", rich.moves_to(rich.folder / "fresh"))
+    agree(Path.cwd())
     for path in (rich.folder / "work/.commonplace").glob("*/*.md"):
         path.unlink()
     assert (

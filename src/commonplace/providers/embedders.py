@@ -46,8 +46,10 @@ def embedder_of(
         raise InvalidInput(f"dimensions must be at least 1, not {dimensions!r}")
     provider, model = _parts(spec.strip(), custom=bool(base_url))
     if provider not in {LOCAL, ONNX}:
-        given = {"base_url": base_url, "api_key_env": api_key_env, "dimensions": dimensions}
-        return _remote(provider, model, **given, env=env, key_hosts=key_hosts)
+        return _remote(
+            provider, model, base_url=base_url, api_key_env=api_key_env, dimensions=dimensions, env=env,
+            key_hosts=key_hosts,
+        )  # fmt: skip
     if base_url or api_key_env or dimensions:
         raise InvalidInput(f"the embedder {provider!r} takes no base_url, api_key_env or dimensions")
     if provider == LOCAL:

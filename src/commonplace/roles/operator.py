@@ -73,9 +73,9 @@ def _embedder_uses(role: Role) -> Iterator[tuple[str, str]]:
 
 
 def _store_uses(path: str, store: str | None, data: str) -> Iterator[tuple[str, str]]:
-    """Yield a store that is not one of roles, which lie in ``memory/`` in the data folder."""
-    if store and (is_address(store) or not is_inside(os.path.join(data, os.path.expanduser(store)), f"{data}/memory")):
-        yield path, f"names a store that is no role's ({store.partition('?')[0].rpartition('@')[2]})"
+    """Yield a store that is not in the data folder."""
+    if store and (is_address(store) or not is_inside(os.path.join(data, os.path.expanduser(store)), data)):
+        yield path, f"names a store outside of the data folder ({store.partition('?')[0].rpartition('@')[2]})"
 
 
 # The environment of a role, and where its keys may go
