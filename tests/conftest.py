@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from commonplace.config.speaker import AGENTS
 from commonplace.model.queries import Query, Word
 from stands import *  # noqa: F403 - a program in a process of its own finds all of it here
 from stands import (
@@ -35,6 +36,8 @@ ABOUT_VECTORS = {
 
 def pytest_configure(config):
     """Name the markers."""
+    for name in {name for _, marks in AGENTS for name in marks} - {"HOME", "USER", "PAGER", "TERM_PROGRAM"}:
+        os.environ.pop(name, None)  # a coding agent may run the tests, but is not the person in them
     config.addinivalue_line("markers", "postgres: needs a PostgreSQL server with pgvector (scripts/postgres)")
     config.addinivalue_line("markers", "every_store: runs on every sort of store, also outside of tests/stores")
 

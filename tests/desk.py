@@ -15,6 +15,7 @@ import pexpect
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
 from loopback import calls, says
+from stands import agree, scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 PROCEDURES = "## Learned Procedures and Policies"
@@ -81,6 +82,8 @@ class MemoryAccess:
             "HOME": str(folder), "COMMONPLACE_HOME": str(folder / "home"), "OPENAI_API_KEY": "sk-test",
             "OPENAI_BASE_URL": server.base_url, "TERM": "dumb", "NO_COLOR": "1",
         }  # fmt: skip
+        scripts_of_the_user(folder / "home")
+        agree(folder, folder / "home")
         self.writes(QUICK_START)
 
     def writes(self, role, name="role.yaml"):

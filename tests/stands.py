@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.config.paths import find
+from commonplace.config.paths import Place, find
 from commonplace.config.trust_registry import read_claim, trust_folder
 from commonplace.model.changes import Put
 from commonplace.model.documents import Chunk, Document, DocumentKind
@@ -24,7 +24,8 @@ ADA = Scope.of(("user", "ada"))
 
 def agree(folder, data=None):
     """Say yes to a project's folder as it is now, as `commonplace trust` does; ``data`` is the data folder."""
-    data, place = str(data or os.environ["COMMONPLACE_HOME"]), find(str(folder))
+    data = str(data or os.environ["COMMONPLACE_HOME"])
+    place = find(str(folder)) or Place(root=str(folder), folder=None, git=None)
     return trust_folder(place, data, read_claim(place, data).identity or "local/tests")
 
 
@@ -85,6 +86,14 @@ class Maker:
         identity = {"scope": document.scope, "kind": document.kind, "document": document.name, "trust": document.trust}
         chunks = tuple(Chunk(seq=seq, ref=str(seq), text=text, **identity) for seq, text in enumerate(texts))
         return {"chunks": chunks, "terms": tuple(words(text) for text in texts)}
+
+
+def scripts_of_the_user(home, *more):
+    """Set in a data folder that commands without a terminal are the user's own scripts, as a test is."""
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    with open(os.path.join(home, "config.yaml"), "w", encoding="utf-8") as file:
+        file.write("\n".join(["scripts_speak_as: user", *more, ""]))
+    os.chmod(file.name, 0o600)
 
 
 def words(text):

@@ -191,13 +191,14 @@ def open_app(
     directory: str | None = None,
     *,
     env: Mapping[str, str] | None = None,
-    channel: Channel = Channel.USER,
+    channel: Channel | Callable[[Context], Channel] = Channel.USER,
     clock: Clock = now_utc,
     embedder: Embedder | str | None = CONFIGURED,
 ) -> App:
     """Open what is at a directory: the project around it and the user's own memory, with their Markdown.
 
-    The embedder is the one of the user's settings unless another is given; None searches by words alone.
+    ``channel`` may depend on the settings that are found there.  The embedder is the one of the user's settings unless
+    another is given; None searches by words alone.
     """
     known = os.environ if env is None else env
     where = context(directory or os.getcwd(), known)
@@ -205,7 +206,8 @@ def open_app(
         chosen = configured_embedder(where.user_settings, known, file=os.path.join(where.home, CONFIG))
     else:
         chosen = find_embedder(embedder, known)
-    return App(where, channel=channel, clock=clock, embedder=chosen, env=known)
+    by = channel if isinstance(channel, Channel) else channel(where)
+    return App(where, channel=by, clock=clock, embedder=chosen, env=known)
 
 
 def configured_embedder(settings: Mapping[str, Any], env: Mapping[str, str], *, file: str) -> Embedder | None:

@@ -17,7 +17,7 @@ from commonplace.roles.delegate import delegates, targets
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls, fails, hangs, says
-from stands import rows
+from stands import agree, rows
 
 SHARED = {"store_path": "team.db", "max_memories": 50}
 
@@ -28,6 +28,7 @@ class Team:
     def __init__(self, folder, server, opened):
         self.folder, self.server, self.opened = folder, server, opened
         self.env = {"COMMONPLACE_HOME": str(folder / "home")}
+        agree(folder, self.env["COMMONPLACE_HOME"])
         self.calls, self.told = [], []
 
     def writes(self, file, *asks, **said):

@@ -19,6 +19,7 @@ from commonplace.roles.flow import check_shared_embedder, combine, run_flow
 from commonplace.roles.flow_dialect import Flow, FlowMember, load
 from commonplace.roles.memory import role_memory
 from loopback import LoopbackServer, calls
+from stands import agree
 
 ROLE = Role(name="x", file="x.yaml", prompt="You help.", model=None)
 
@@ -108,6 +109,7 @@ class Newsroom:
 
     def __init__(self, folder, server):
         self.folder, self.env = folder, {"COMMONPLACE_HOME": str(folder / "home")}
+        agree(folder, self.env["COMMONPLACE_HOME"])
         model = {"provider": "local", "name": "m", "base_url": server.base_url}
         members = {"finder": {"sink": {"type": "delegate", "target": "writer"}}, "writer": {}}
         for name, said in members.items():

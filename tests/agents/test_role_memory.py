@@ -35,7 +35,7 @@ from commonplace.roles.embedders import check_embedder, embedder_for
 from commonplace.roles.memory import consolidation_model, has_store, role_memory
 from commonplace.roles.transfer import export_entries
 from loopback import LoopbackServer
-from stands import rows
+from stands import agree, rows, scripts_of_the_user
 
 
 class Speaker:
@@ -72,6 +72,13 @@ class Lengths:
 def env(tmp_path):
     """A machine without any key."""
     return {"COMMONPLACE_HOME": str(tmp_path / "data"), "HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def trusted(tmp_path):
+    """The user trusts the folder of the roles, and has paired their key with this machine."""
+    scripts_of_the_user(tmp_path / "data", "key_hosts: OWN_KEY@127.0.0.1")
+    agree(tmp_path, tmp_path / "data")
 
 
 @pytest.fixture
@@ -121,6 +128,7 @@ def test_the_embedder_is_the_models_then_the_providers_then_the_agents(role, mem
     assert (chosen.embedder.identity.name, chosen.notes) == (name, ())
 
 
+@pytest.mark.usefixtures("trusted")
 def test_a_custom_address_is_asked_in_openais_protocol(role, env):
     """The key comes from the variable that the role names."""
     with LoopbackServer() as server:
@@ -210,6 +218,7 @@ def test_another_length_is_told_by_name_with_the_way_out(held):
         check_embedder(held.role, held.store, Lengths("m", 8))
 
 
+@pytest.mark.usefixtures("trusted")
 def test_reembedding_is_the_way_out(role, env, clock):
     """After it the role opens with the embedder that it says, and everything is found."""
     with role_memory(role(), env=env, clock=clock) as held:
@@ -413,6 +422,7 @@ def test_facts_that_have_no_place_are_refused_before_anybody_is_asked(role, env,
             held.consolidate(Speaker())
 
 
+@pytest.mark.usefixtures("trusted")
 def test_the_roles_own_endpoint_is_asked_with_its_own_key(role, env, clock):
     """Consolidation works wherever the agent does."""
     with LoopbackServer(answers=["fact: the sky is blue"]) as server:
@@ -444,6 +454,7 @@ def test_another_model_may_consolidate(role, model, override, spec):
 # Moving
 
 
+@pytest.mark.usefixtures("trusted")
 def test_an_export_moves_between_roles_with_different_embedders(role, env, held, episodes):
     """Content, dates, categories and what was consolidated come along; vectors are made anew."""
     episodes(1)

@@ -17,7 +17,7 @@ from commonplace.roles.dialect import load
 from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.transfer import export_entries
 from commonplace.stores.lance.store import LanceStore
-from stands import POSTGRES
+from stands import POSTGRES, scripts_of_the_user
 
 ALLOWED = "security:\n  tools:\n    restrict_db_paths: false\n"
 
@@ -184,6 +184,7 @@ def test_without_the_extra_the_command_says_what_to_install(env, tmp_path):
     plain = meant.replace(memory=meant.memory.replace(store_backend="sqlite"))
     with role_memory(plain, env=env) as held:
         held.memory().remember("a fact", kind=Kind.SEMANTIC)
+    scripts_of_the_user(env["COMMONPLACE_HOME"])
     program = (
         "import sys; sys.modules['lancedb'] = None\nfrom commonplace.cli.main import run\n"
         f"sys.exit(run(['memory', 'import', {meant.file!r}, '-']))"

@@ -14,11 +14,11 @@ from commonplace.roles.dialect import (
     MemorySettings,
     SharedMemory,
     WebhookTrigger,
-    environment,
     ephemeral,
     load,
     model_settings,
 )
+from commonplace.roles.operator import environment
 from stands import rows
 
 DOCUMENT = """\
@@ -256,10 +256,10 @@ def test_the_environment_beside_the_role_fills_in_and_never_overrides(role, tmp_
     """What is set wins; then the file beside the role; then the one in the data folder."""
     data = tmp_path / "data"
     data.mkdir()
-    (tmp_path / ".env").write_text("# keys\nexport A_KEY='beside' # quoted\nB_KEY=beside # said\n\nSET=beside\n")
-    (data / ".env").write_text('A_KEY=global\nC_KEY="global"\n')
+    (tmp_path / ".env").write_text("# keys\nexport OPENAI_API_KEY='beside' # quoted\n\nSET=beside\n")
+    (data / ".env").write_text('OPENAI_API_KEY=global\nC_KEY="global"\n')
     env = environment(role(FLAT), {"SET": "set"}, home=str(data))
-    assert env == {"SET": "set", "A_KEY": "beside", "B_KEY": "beside", "C_KEY": "global"}
+    assert env == {"SET": "set", "OPENAI_API_KEY": "beside", "C_KEY": "global"}
 
 
 def test_a_bad_line_of_the_environment_is_named_by_number_alone(role, tmp_path):

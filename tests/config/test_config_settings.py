@@ -20,7 +20,7 @@ OWN = {
     "embedder_base_url": None,
     "embedder_api_key_env": None,
 }
-OWN |= {"embedder_dimensions": None}
+OWN |= {"embedder_dimensions": None, "scripts_speak_as": "agent", "key_hosts": None}
 
 
 @pytest.fixture

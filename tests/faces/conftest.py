@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from commonplace.cli.main import run
-from stands import agree
+from stands import agree, scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 
@@ -69,6 +69,12 @@ class Cli:
         """Ask; returns the texts found, best first."""
         return [hit["text"] for hit in self.ok("recall", question, "--format", "json", *options).json["hits"]]
 
+    def moves_to(self, home):
+        """Use another data folder, with scripts of the user's own in it too; returns it."""
+        scripts_of_the_user(home)
+        self.env(COMMONPLACE_HOME=home)
+        return home
+
     def configure(self, text):
         """Write the settings of the project here, and say yes to them."""
         Path(".commonplace", "config.yaml").write_text(text, encoding="utf-8")
@@ -103,6 +109,7 @@ class Cli:
 def outside(tmp_path, capsys, monkeypatch):
     """The command in a folder that belongs to no project."""
     monkeypatch.setenv("COMMONPLACE_HOME", str(tmp_path / "home"))
+    scripts_of_the_user(tmp_path / "home")
     monkeypatch.setenv("USER", "ada")
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)

@@ -26,7 +26,7 @@ def test_the_demo_does_what_it_says(outside):
     now, then = re.findall(r"--limit 1.*\n.*  Use (\w+), not", done.out)
     assert (now, then) == ("bun", "pnpm")
     assert not list(outside.folder.glob("commonplace-demo-*"))
-    assert not outside.home.exists()
+    assert [file.name for file in outside.home.iterdir()] == ["config.yaml"]  # the test's own
 
 
 def test_the_demo_leaves_the_caller_where_they_were(cli, pnpm):

@@ -10,7 +10,7 @@ import pytest
 from commonplace.model.records import Kind
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
-from stands import rows
+from stands import agree, rows
 
 ROLE = "name: assistant\nrole: You help.\nmodel: openai:gpt-4o-mini\n"
 USER = {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]}
@@ -92,7 +92,7 @@ def test_list_shows_a_hundred_characters_in_one_line(outside, role):
 def test_list_of_a_role_that_never_remembered_makes_no_store(outside, role):
     """Looking leaves nothing behind."""
     assert outside.ok("memory", "list", role()).out == "No memories found.\n"
-    assert not outside.home.exists()
+    assert [file.name for file in outside.home.iterdir()] == ["config.yaml"]  # the test's own
 
 
 def test_a_type_that_there_is_not_is_refused(outside, filled):
@@ -227,6 +227,7 @@ def test_an_import_says_which_embedder_serves(outside, role):
 
 def test_the_environment_beside_the_role_is_read_before_embedding(outside, role):
     """A key in it is found; here it leads to a variable that a custom address needs."""
+    agree(outside.folder / "work")
     file = role("memory:\n  embeddings: {model: m, base_url: 'http://127.0.0.1:9/v1', api_key_env: OWN_KEY}\n")
     without = outside("memory", "import", file, "-", stdin=b"[]")
     (outside.folder / "work" / ".env").write_text("OWN_KEY=k1\n")

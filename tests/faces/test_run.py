@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from loopback import LoopbackServer, calls, fails, raw, says
-from stands import rows
+from stands import agree, rows
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL")
 
@@ -29,6 +29,7 @@ def cli(outside, server):
         f"name: assistant\nrole: You help.\nmodel: {{provider: local, name: m, base_url: '{server.base_url}'}}\n"
         "memory: {semantic: {max_memories: 1000}, embeddings: {provider: local}}\n"
     )
+    agree(outside.folder / "work")
     return outside
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from loopback import LoopbackServer, calls, fails
-from stands import rows
+from stands import agree, rows
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ class Folder:
 def folder(outside, server):
     """A folder with two roles and a flow of them."""
     folder = Folder(outside, server)
+    agree(folder.folder)
     folder.role("a", memory={"embeddings": {"provider": "local"}})
     folder.role("b", memory={"embeddings": {"provider": "local"}})
     folder.flow(a=["b"], b=[])

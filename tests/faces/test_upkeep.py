@@ -253,7 +253,7 @@ def test_a_backup_is_whole_while_another_process_writes(cli):
         finally:
             writer.kill()
     assert 20 <= counts[0] <= counts[1] <= counts[2]
-    cli.env(COMMONPLACE_HOME=cli.folder / "fresh")
+    cli.moves_to(cli.folder / "fresh")
     cli.at(cli.folder / "elsewhere")
     assert cli.ok("restore", cli.folder / "copy2.db", "--yes", "--json").json["records"] == counts[2]
     assert cli.ok("doctor").code == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stands import rows
+from stands import rows, scripts_of_the_user
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,6 +27,7 @@ class Reader:
         self.home = home
         self.folder = home / "work"
         self.folder.mkdir()
+        scripts_of_the_user(home / "data")  # a reader types at a terminal, which is missing here
 
     def environment(self) -> dict[str, str]:
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

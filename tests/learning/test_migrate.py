@@ -15,6 +15,7 @@ from commonplace.engine.transfer import MOVED_BATCH, migrate
 from commonplace.model.errors import Conflict, InvalidInput
 from commonplace.model.queries import Order
 from household import FOLDER, answers, export, furnish, whole
+from stands import scripts_of_the_user
 
 
 @pytest.fixture
@@ -149,6 +150,7 @@ def test_a_killed_command_is_taken_up(new_place, make, tmp_path):
     furnish(ours, make, records=4 * MOVED_BATCH)
     program = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "migrate", source, target]
+    scripts_of_the_user(tmp_path)
     env = os.environ | {"COMMONPLACE_HOME": str(tmp_path)}
     running = subprocess.Popen(command, env=env, stderr=subprocess.PIPE)
     while not copier_of(theirs).count() and running.poll() is None:

@@ -14,6 +14,7 @@ from commonplace.config.learning import Models
 from stands import agree
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from stands import scripts_of_the_user
 from workshop import Scripted, Shop, reply
 
 FOLDER = Path(".commonplace")
@@ -23,6 +24,7 @@ FOLDER = Path(".commonplace")
 def commonplace(tmp_path, capsys, monkeypatch):
     """The command in a project whose settings are those that the document shows."""
     monkeypatch.setenv("COMMONPLACE_HOME", str(tmp_path / "home"))
+    scripts_of_the_user(tmp_path / "home")
     monkeypatch.setenv("USER", "ada")
     (tmp_path / "shop" / ".commonplace").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "shop")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from commonplace.cli.main import run
-from stands import agree
+from stands import agree, scripts_of_the_user
 
 
 class Machine:
@@ -23,6 +23,7 @@ class Machine:
         self.config = root / "shop" / ".commonplace" / "config.yaml"
         for name, value in {"COMMONPLACE_HOME": str(root / "home"), "USER": "ada", "HOME": str(root)}.items():
             monkeypatch.setenv(name, value)
+        scripts_of_the_user(root / "home")
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
         (root / "shop").mkdir()
         monkeypatch.chdir(root / "shop")

@@ -17,6 +17,7 @@ from commonplace.ci.dialect import MemoryBlock
 from commonplace.ci.registry import open_registry
 from commonplace.intents.client import Client
 from commonplace.model.records import Channel
+from stands import scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 FACT = "The staging database is called harbor-2"
@@ -28,6 +29,7 @@ def shop(tmp_path):
     folder = tmp_path / "shop"
     folder.mkdir()
     env = {name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")}
+    scripts_of_the_user(tmp_path / "home")
     env |= {"COMMONPLACE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "USER": "ada"}
 
     def commonplace(*arguments, stdin=None, start=False):

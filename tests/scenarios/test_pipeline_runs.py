@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from loopback import LoopbackServer, calls, says
+from stands import scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 LESSON = "always run go fmt before building"
@@ -62,6 +63,7 @@ def command(tmp_path):
 
     def command(address, *arguments):
         env = os.environ | {"COMMONPLACE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+        scripts_of_the_user(tmp_path / "home")
         env |= {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-test"}
         done = subprocess.run(
             [COMMAND, "pipeline", *arguments], cwd=tmp_path, env=env, capture_output=True, text=True, check=False

@@ -21,7 +21,7 @@ from commonplace.engine.transcripts import Turn
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Forbidden
 from commonplace.model.records import Channel
-from stands import agree
+from stands import agree, scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 FIVE = ["decisions", "procedures", "principles", "incidents", "preferences"]
@@ -34,6 +34,7 @@ class Person:
     def __init__(self, root, name, capsys, monkeypatch):
         self.root, self.capsys, self.monkeypatch = root, capsys, monkeypatch
         self.env = {"COMMONPLACE_HOME": str(root / f"home of {name}"), "USER": name, "HOME": str(root)}
+        scripts_of_the_user(self.env["COMMONPLACE_HOME"])
         self.env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
     def project(self, name):

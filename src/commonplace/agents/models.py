@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.model.errors import ProviderError
 from commonplace.model.values import Value
 from commonplace.providers.models import RemoteModel, model_of
-from commonplace.providers.services import SERVICES
+from commonplace.providers.services import SERVICES, KeyHosts
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -35,11 +35,17 @@ class AgentModel(Value):
 
 
 def load_model(
-    name: str | Model, *, base_url: str | None = None, api_key_env: str | None = None, env: Mapping[str, str]
+    name: str | Model,
+    *,
+    base_url: str | None = None,
+    api_key_env: str | None = None,
+    env: Mapping[str, str],
+    key_hosts: KeyHosts = None,
 ) -> AgentModel:
     """Return the model ``openai:gpt-5``, ``anthropic/claude-opus-4-7`` or an instance of PydanticAI's as it is.
 
-    Raises ``ProviderError`` if the key or PydanticAI itself is missing.
+    ``key_hosts`` has to be given where a file names the address or the variable; see ``config.operator``.  Raises
+    ``ProviderError`` if the key or PydanticAI itself is missing.
     """
     try:
         import pydantic_ai  # noqa: PLC0415 - see the module
@@ -51,7 +57,8 @@ def load_model(
         return AgentModel(model=name)
     if name.strip() == TEST:
         return AgentModel(model=TestModel())
-    remote = model_of(_spec(name.strip(), custom=bool(base_url)), base_url=base_url, api_key_env=api_key_env, env=env)
+    spec = _spec(name.strip(), custom=bool(base_url))
+    remote = model_of(spec, base_url=base_url, api_key_env=api_key_env, env=env, key_hosts=key_hosts)
     return AgentModel(model=_wrap(remote.to_pydantic_model()), remote=remote)
 
 

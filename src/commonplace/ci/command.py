@@ -13,6 +13,7 @@ from commonplace.ci.dialect import AgentStep, Pipeline, Step, load
 from commonplace.ci.registry import PipelineRegistry, PipelineSummary, open_registry
 from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.person import require_person
 from commonplace.cli.session import F, confirm, json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.paths import home
@@ -180,6 +181,7 @@ def delete(name: str, yes: bool, store: str | None, as_json: bool) -> int:
     Example:
       commonplace pipeline delete release
     """
+    require_person("erases what a pipeline has learned")
     with open_registry(store) as registry:
         count = sum(registry.get(name).agents.values())
         if not yes and not confirm(f"Erase the pipeline {name} and the {_memories(count)} of its agents for good?"):

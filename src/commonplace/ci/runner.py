@@ -23,13 +23,17 @@ from commonplace.agents.verb_tools import VerbTool
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, TaskStep, agent_step
 from commonplace.ci.registry import PipelineRegistry, open_registry
 from commonplace.ci.verbs import answer_call, pipeline_tools
+from commonplace.config.operator import key_hosts_for, require_operator
 from commonplace.engine.memory import now_utc
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.ports import Clock
 from commonplace.model.values import Value
+from commonplace.providers.services import model_uses
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
+
+    from commonplace.providers.services import KeyHosts
 
 
 class StepResult(Value):
@@ -67,9 +71,19 @@ class Agents:
     """The agents of one pipeline; called ``agent`` where it is used, because of how that reads."""
 
     def __init__(
-        self, pipeline: str, registry: PipelineRegistry, *, env: Mapping[str, str], watch: Watch = ignore
+        self,
+        pipeline: str,
+        registry: PipelineRegistry,
+        *,
+        env: Mapping[str, str],
+        watch: Watch = ignore,
+        key_hosts: KeyHosts = None,
     ) -> None:
-        """Prepare a pipeline that is registered; one with a blank name has no memory."""
+        """Prepare a pipeline that is registered; one with a blank name has no memory.
+
+        ``key_hosts`` is what the user allows a file; None: a program names addresses and keys.
+        """
+        self._key_hosts = key_hosts
         self.pipeline = pipeline.strip()
         self._registry = registry
         self._env = env
@@ -106,7 +120,13 @@ class Agents:
         held = self.tools(step)
         loop = ModelLoop(
             step.name,
-            load_model(model or step.model, base_url=step.base_url, api_key_env=step.api_key_env, env=self._env),
+            load_model(
+                model or step.model,
+                base_url=step.base_url,
+                api_key_env=step.api_key_env,
+                env=self._env,
+                key_hosts=self._key_hosts,
+            ),
             tools=[tool.to_tool(partial(_answer, held, tool.name)) for tool in held],
             watch=watch,
         )
@@ -142,17 +162,29 @@ def pipeline(
         yield Agents(name, registry, env=given, watch=watch)
 
 
+def _operator_uses(described: Pipeline) -> Iterator[tuple[str, str]]:
+    """Yield what a pipeline decides that is the operator's business, each with its place; tasks have --allow-tasks."""
+    for number, job in enumerate(described.jobs):
+        for place, step in enumerate(job.plan):
+            if isinstance(step, AgentStep):
+                given = model_uses(step.model, base_url=step.base_url, api_key_env=step.api_key_env)
+                yield from ((f"jobs[{number}].plan[{place}].{name}", what) for name, what in given)
+
+
 class Run:
     """A run of a pipeline's file: every chosen job, step by step, until one fails."""
 
     def __init__(
         self, described: Pipeline, registry: PipelineRegistry, *, env: Mapping[str, str], watch: Watch = ignore
     ) -> None:
-        """Register the pipeline; nothing runs yet."""
+        """Register the pipeline; nothing runs yet.  Raises ``ConfigError`` for what a stranger's file may not say."""
+        require_operator(described.file, _operator_uses(described), env)
         registry.register_file(described)
         self._described = described
         self._env = env
-        self._agents = Agents(described.name, registry, env=env, watch=watch)
+        self._agents = Agents(
+            described.name, registry, env=env, watch=watch, key_hosts=key_hosts_for(described.file, env)
+        )
 
     async def run(
         self,

@@ -88,7 +88,10 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
 @click.option("--store", metavar="STORE", help="Use this file or postgresql:// address as the store.")
-def root(store: str | None) -> None:
+@click.option(
+    "--as-user", is_flag=True, help="Act as the user, where an agent or a script runs this; asks on the terminal."
+)
+def root(store: str | None, as_user: bool) -> None:
     """Persistent memory for AI agents that people can read, edit and trust.
 
     Examples:
@@ -100,6 +103,7 @@ def root(store: str | None) -> None:
     Exit codes: 0 success, 1 not found or attention needed, 2 usage error, 3 conflict, 4 forbidden, 5 settings,
     6 store or disk, 130 interrupted.
     """
+    del as_user  # the command asks, when it knows what there is to show
     if store == "":
         raise click.UsageError("--store is empty; leave it out to use the configured store")
     if store:  # everything that this command opens or starts sees the same
@@ -114,7 +118,7 @@ def run(arguments: Sequence[str]) -> int:
         root.main(args=list(arguments), prog_name=NAME)
     try:
         # Not root.main: it takes a reader that has enough for a failure.
-        with root.make_context(NAME, list(arguments)) as context:
+        with root.make_context(NAME, list(arguments), obj=tuple(arguments)) as context:
             return int(root.invoke(context) or 0)
     except click.exceptions.Exit as done:
         return done.exit_code

@@ -15,6 +15,7 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.terminal import print_text
+from commonplace.config.paths import CONFIG
 
 NEXT = """
 That was in a temporary folder, which is deleted now.  Next steps:
@@ -50,7 +51,9 @@ def _elsewhere() -> Iterator[None]:
     before, home = os.getcwd(), os.environ.get("COMMONPLACE_HOME")
     with tempfile.TemporaryDirectory(prefix="commonplace-demo-") as folder:
         os.environ["COMMONPLACE_HOME"] = os.path.join(folder, "shop", "home")
-        os.mkdir(os.path.join(folder, "shop"))
+        os.makedirs(os.environ["COMMONPLACE_HOME"], mode=0o700)
+        with open(os.path.join(os.environ["COMMONPLACE_HOME"], CONFIG), "w", encoding="utf-8") as file:
+            file.write("scripts_speak_as: user\n")  # its commands are the demo's own, with a terminal or without
         os.chdir(os.path.join(folder, "shop"))
         try:
             yield

@@ -186,6 +186,7 @@ def clear(scope: str, yes: bool, force: bool, as_json: bool) -> int:
     if yes and not force and not sys.stdin.isatty():
         raise InvalidInput("--yes does not clear a memory where there is no terminal; --force does")
     with open_session(scope, as_json=as_json) as session:
+        session.require_person("clears a memory")
         target = session.app.where.writable_scope(scope)
         count = sum(tally.count for tally in session.app.store.census() if tally.scope == target)
         question = f"Erase the {plural(count, 'item')} in the {scope} memory irreversibly?"

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from commonplace.app import BACKUPS, App, open_app
+from commonplace.cli.person import WAY_OUT, ask_person, current_speaker, require_person, said_yes
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
-from commonplace.config.project import ASSISTANT, PROJECT
-from commonplace.engine.memory import Memory, WriteResult
+from commonplace.config.project import ASSISTANT, PROJECT, Context
+from commonplace.engine.memory import Memory, WriteResult, with_binding
 from commonplace.engine.rendering import redaction_notes
-from commonplace.model.errors import InvalidInput
-from commonplace.model.records import Record
+from commonplace.model.errors import Forbidden, InvalidInput
+from commonplace.model.records import CEILING, Channel, Record
 from commonplace.text.cleaning import plural
 from commonplace.wire import encode
 
@@ -46,6 +47,44 @@ class Session:
             print_json({**data, "notes": self.notes})
         elif text:
             print_text(text)
+
+    def speak(self, shown: str = "") -> None:
+        """Settle whose words are written: with ``--as-user`` ask on the terminal, else note that they are an agent's.
+
+        ``shown`` is the text that is written, where the command itself does not show it.
+        """
+        speaker = current_speaker(self.app.where.user_settings)
+        if speaker.is_person:
+            return
+        if ask_person(shown):
+            self._become_person()
+        else:
+            self.add_notes(f"it counts as an agent's word (trust agent), because {speaker.why}; {WAY_OUT}")
+
+    def require_person(self, act: str) -> None:
+        """Refuse what only a person may do, such as "erases records", to an agent; with ``--as-user`` ask."""
+        require_person(act, self.app.where.user_settings)
+        self._become_person()
+
+    def require_trust(self, records: Sequence[Record], act: str, *, text: str = "") -> None:
+        """Refuse an agent to change records that are trusted more than its own words; with ``--as-user`` ask.
+
+        ``text`` is what one of them is to become, where the command itself does not show it.
+        """
+        speaker = current_speaker(self.app.where.user_settings)
+        above = [one for one in records if one.trust > CEILING[speaker.channel]]
+        if not above:
+            return
+        shown = "\n".join([*(f"{act} {one.short}: {one.content}" for one in above), *([f"to: {text}"] if text else [])])
+        if not ask_person(shown):
+            names = ", ".join(one.short for one in above)
+            raise Forbidden(f"this {act} {names}, which a person wrote, and {speaker.why}; {WAY_OUT}")
+        self._become_person()
+
+    def _become_person(self) -> None:
+        binding = self.app.binding.replace(channel=Channel.USER)
+        self.app.memory = with_binding(self.app.memory, binding)
+        self.memory = with_binding(self.memory, self.memory.binding.replace(channel=Channel.USER))
 
     def get_records(self, ids: Sequence[str]) -> list[Record]:
         """Return the records with these ids or beginnings of ids, each once; raises if one is missing."""
@@ -106,13 +145,17 @@ def to_seconds(moment: str) -> str:
 @contextmanager
 def open_session(scope: str | None = None, *, as_json: bool = False) -> Iterator[Session]:
     """Open the memory here, limited to one scope if one is given, after a sync of edited files."""
-    with open_app() as app:
+    with open_app(channel=_channel) as app:
         memory = app.memory if scope is None else app.memory_of(app.where.scope(scope))
         session = Session(app, memory, as_json=as_json)
         with show_progress("Syncing edited files") as progress:
             notes = app.folders.refresh(progress=progress)
         session.add_notes(*map(short_path, notes))
         yield session
+
+
+def _channel(where: Context) -> Channel:
+    return current_speaker(where.user_settings).channel
 
 
 def scope_option(command: F) -> F:
@@ -128,6 +171,8 @@ def json_option(command: F) -> F:
 
 def confirm(question: str, *, otherwise: str = "--yes") -> bool:
     """Ask before something is erased or replaced; raises ``InvalidInput`` without a terminal."""
+    if said_yes():  # to this very command
+        return True
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} There is no terminal to ask on; {otherwise} says yes")
     if click.confirm(question, err=True):

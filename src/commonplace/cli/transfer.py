@@ -12,11 +12,12 @@ import click
 
 from commonplace.app import copier_of, machine_name, open_store
 from commonplace.cli.commands import Command
+from commonplace.cli.person import ask_on_terminal, require_person
 from commonplace.cli.session import json_option, open_session, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer
-from commonplace.engine.export_format import export_lines, read_export
+from commonplace.engine.export_format import export_lines, open_export, sealed_lines
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files.user_files import STDIN, read_lines, replacing
 from commonplace.model.changes import Audit
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from commonplace.app import Database
 
 LANCE = "lance"
+BELIEVE = "Its records say themselves how far they are trusted, up to your own word, and which are pinned. Believe it?"
+UNSEALED = (
+    "{0} was not sealed by this machine, or was changed since, so its records count as text from outside (trust "
+    "external, not pinned); `commonplace import --trusted {0}` asks you to believe it"
+)
 
 
 @click.command(cls=Command)
@@ -67,7 +73,8 @@ def export(file: str | None, to: str, scope: str | None, *, with_assistant: bool
         raise InvalidInput("--with-assistant goes with --to; a plain export has every record, or those of --scope")
     with open_session(scope) as session, show_progress("Exporting", streamed=file in (None, STDIN)) as progress:
         scopes = frozenset(session.memory.binding.reads)
-        lines = _report_progress(export_lines(session.app.store, scopes, now=session.app.clock()), progress)
+        records = export_lines(session.app.store, scopes, now=session.app.clock())
+        lines = _report_progress(sealed_lines(records, session.app.secret()), progress)
         if file is None or file == STDIN:
             _write(sys.stdout.buffer, lines)
         else:
@@ -90,8 +97,8 @@ def _write_file(file: str, lines: Iterable[str]) -> int:
 
 
 def _write(target: BinaryIO, lines: Iterable[str]) -> int:
-    """Write lines in UTF-8, not in the terminal's encoding; return how many are records: all but the first."""
-    count = -1
+    """Write lines in UTF-8, not in the terminal's encoding; return how many are records: neither head nor seal."""
+    count = -2
     for line in lines:
         target.write(f"{line}\n".encode())
         count += 1
@@ -116,6 +123,9 @@ def _report_progress(lines: Iterable[str], progress: Callable[[int, int], None])
 @click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of every record.")
 @click.option("--dry-run", is_flag=True, help="With --from: show what would be imported.")
 @click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml to import into.")
+@click.option(
+    "--trusted", is_flag=True, help="Believe the trust marks of an export of another machine; asks on the terminal."
+)
 @scope_option
 @json_option
 def import_(
@@ -125,10 +135,15 @@ def import_(
     category: str | None,
     dry_run: bool,
     role: str | None,
+    trusted: bool,
     scope: str | None,
     as_json: bool,
 ) -> None:
     """Import the records of an export.  Importing the same file twice changes nothing.
+
+    An export of this machine is sealed, and comes back as it was.  Records of any other file, and of an export that was
+    changed, count as text from outside: trust external, not pinned, and none replaces a record that is trusted more.
+    --trusted asks you to believe the file.
 
     `-` reads from standard input.  If one line cannot be read, nothing is imported.  --scope imports every record into
     that memory, wherever it was exported from.
@@ -148,8 +163,12 @@ def import_(
       commonplace import --from lance assistant.lance --role role.yaml
     """
     _check_options(source, role=role, scope=scope, category=category, dry_run=dry_run)
+    if trusted and source is not None:
+        raise InvalidInput("--trusted goes with an export of ours; what another tool kept is always from outside")
+    if not dry_run:
+        require_person("imports records")
     if source is None:
-        _import_export(file, scope, as_json=as_json)
+        _import_export(file, scope, trusted=trusted, as_json=as_json)
     elif source == LANCE:
         from commonplace.roles import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
 
@@ -176,15 +195,26 @@ def _check_options(
         raise InvalidInput(f"--role goes with --from lance, not with --from {source}")
 
 
-def _import_export(file: str, scope: str | None, *, as_json: bool) -> None:
-    """Import an export of ours."""
-    with open_session(scope, as_json=as_json) as session, show_progress("Importing") as progress:
+def _import_export(file: str, scope: str | None, *, trusted: bool, as_json: bool) -> None:
+    """Import an export of ours; one without the seal of this machine as text from outside."""
+    with (
+        open_session(scope, as_json=as_json) as session,
+        open_export(read_lines(file), file, secret=session.app.secret()) as export,
+        show_progress("Importing") as progress,
+    ):
         app = session.app
-        into = app.where.writable_scope(scope) if scope else None
-        done = transfer.import_items(app.memory, read_export(read_lines(file), file), into=into, progress=progress)
+        into, items = app.where.writable_scope(scope) if scope else None, export.items
+        if not export.is_ours and trusted:
+            ask_on_terminal(f"{file} was not sealed by this machine, or was changed since. {BELIEVE}")
+        elif not export.is_ours:
+            items = export.external_items()
+            session.add_notes(UNSEALED.format(file))
+        done = transfer.import_items(app.memory, items, into=into, progress=progress)
         session.add_notes(*redaction_notes(done.redactions), *done.notes)
+        session.add_notes(*(f"left out: {reason}" for reason in done.left_out))
         text = f"Imported {plural(done.added, 'record')} ({plural(done.duplicates, 'duplicate')})."
-        session.answer(text, {"added": done.added, "duplicates": done.duplicates})
+        data = {"added": done.added, "duplicates": done.duplicates, "left_out": list(done.left_out)}
+        session.answer(text, data | {"sealed": export.is_ours})
 
 
 @click.command(cls=Command)
@@ -203,6 +233,7 @@ def migrate(source: str, target: str, replace: bool, as_json: bool) -> None:
       commonplace migrate ~/.local/share/commonplace/commonplace.db postgresql://db.example.com/memory
       commonplace migrate postgresql://db.example.com/memory memory.db
     """
+    require_person("copies a whole store")
     if not is_address(source) and not os.path.isfile(source):
         raise InvalidInput(f"there is no store {source!r}")
     with closing(_store(source)) as one, closing(_store(target)) as other, show_progress("Moving") as progress:

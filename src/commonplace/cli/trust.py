@@ -11,6 +11,7 @@ import click
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.person import require_person
 from commonplace.cli.session import confirm, json_option, table_lines
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import Place, find, home
@@ -63,6 +64,7 @@ def trust(
     data = home(os.environ)
     if listing:
         return _list(data, as_json=as_json)
+    require_person("changes which folders are trusted")
     if revoke:
         return _revoke(path or os.getcwd(), data, as_json=as_json)
     place = find_project(path or os.getcwd())
@@ -87,6 +89,7 @@ def find_project(path: str) -> Place:
 
 def agree(place: Place, data: str, *, identity: str | None = None, yes: bool = False) -> FolderTrust | None:
     """Show what a folder claims and ask for a yes; None if the answer is no."""
+    require_person("trusts a folder")
     claim, known = read_claim(place, data), trust_of(place, data)
     meant = identity or (known.agreed.identity if known.agreed else None) or claim.identity
     doubtful = claim.is_doubtful and meant == claim.claimed and known.agreed is None

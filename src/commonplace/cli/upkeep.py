@@ -309,6 +309,7 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
       commonplace restore /media/disk/memory.db
     """
     with open_session(as_json=as_json) as session:
+        session.require_person("replaces everything that is stored")
         if not yes and not confirm(f"Replace everything that is stored by {file}?"):
             return ATTENTION
         before = _backup_path(session.app)

@@ -205,6 +205,14 @@ USER: Schema = (
         help="length of its vectors, where the model lets you choose; if empty, the model's default",
     ),
     PERSONAL_DATA,
+    Setting(
+        name="key_hosts", default=None, kind=str,
+        help="hosts that may get a key besides its own provider's, such as OPENAI_API_KEY@llm.example.org",
+    ),
+    Setting(
+        name="scripts_speak_as", default="agent", kind=str, choices=("agent", "user"),
+        help="whose word a command without a terminal is: agent, or user if only your own scripts run such commands",
+    ),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
@@ -179,8 +179,25 @@ class _Intake:
 
     def changes(self, items: Iterable[Incoming]) -> Iterator[Put | Load]:
         """Yield the change that writes each item, unless there is nothing to write."""
+        for batch in batches(items, BATCH):
+            held = self._find_held([item.versions[-1].id for item in batch if isinstance(item, History)])
+            yield from self._batch_changes(batch, held)
+
+    def _find_held(self, ids: Iterable[str]) -> dict[str, Record]:
+        """Return the records with these ids that are here already."""
+        scopes, known = frozenset(self._memory.binding.reads), frozenset(ids)
+        where = Filter(scopes=scopes, at=self._memory.clock(), states=ANY_STATE, ids=known)
+        found = self._memory.store.find(where, order=Order.ID, limit=ALL) if known else ()
+        return {record.id: record for record in found}
+
+    def _batch_changes(self, items: Iterable[Incoming], held: Mapping[str, Record]) -> Iterator[Put | Load]:
         for item in items:
             if isinstance(item, History):
+                present = item.versions[-1]
+                here = held.get(present.id, present)
+                if present.trust < here.trust and present.version > here.version:
+                    self.left_out.append(f"{item.place}: record {present.short} is here, and is trusted more")
+                    continue
                 yield self._load(item)
             elif not item.draft.content.strip() and not self._lenient:
                 self.blank += 1
@@ -240,7 +257,6 @@ class _Intake:
             tags=frozenset(gate.text(tag, what="a tag") for tag in record.tags if tag.strip()),
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
-            approved_at=None,  # a person's yes is given here, not in a file
         )
         passed = tag_personal(passed, gate.personal)
         check_fits_file(passed)

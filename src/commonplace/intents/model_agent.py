@@ -11,6 +11,7 @@ from typing import Any
 from commonplace.agents.loop import ModelLoop
 from commonplace.agents.models import load_model
 from commonplace.agents.tool import Tool
+from commonplace.config.operator import KeyHosts
 from commonplace.engine.rendering import fence
 from commonplace.intents.agent_memory import AgentMemory, Rules
 from commonplace.intents.assignments import Intent
@@ -31,11 +32,13 @@ class ModelAgent:
 
     memory = property(memory_here)
 
-    def __init__(self, block: AgentBlock, *, env: Mapping[str, str]) -> None:
+    def __init__(self, block: AgentBlock, *, env: Mapping[str, str], key_hosts: KeyHosts | None) -> None:
         """Find the model, its address and its key, so that nothing runs if one is missing."""
         setattr(self, AGENT, AgentDeclaration(id=block.name, rules=Rules()))
         self._block = block
-        self._model = load_model(block.model or "", base_url=block.base_url, api_key_env=block.api_key_env, env=env)
+        self._model = load_model(
+            block.model or "", base_url=block.base_url, api_key_env=block.api_key_env, env=env, key_hosts=key_hosts
+        )
 
     @on_assignment
     async def handle(self, intent: Intent) -> str:

@@ -9,14 +9,16 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 
 from commonplace.agents.tolerance import tolerate
+from commonplace.config.operator import key_hosts_for, require_operator
 from commonplace.intents.decorators import AGENT, declaration_of, handler
 from commonplace.intents.model_agent import ModelAgent
 from commonplace.intents.workflow_dialect import Phase, Workflow
 from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.providers.services import model_uses
 
 
 class WorkflowAgents:
@@ -25,11 +27,24 @@ class WorkflowAgents:
     def __init__(
         self, workflow: Workflow, given: Iterable[object] = (), *, env: Mapping[str, str] | None = None
     ) -> None:
-        """Find all agents.  Raises ``ConfigError`` for a phase that has none."""
+        """Find all agents.  Raises ``ConfigError`` for a phase that has none, and for what a stranger may not say."""
         self._env = os.environ if env is None else env
         self._workflow = workflow
         self._given = _by_id(given)
+        require_operator(workflow.file, self._operator_uses(), self._env)
         self._found = {phase.name: self._find(phase) for phase in workflow.phases}
+
+    def _operator_uses(self) -> Iterator[tuple[str, str]]:
+        """Yield what the file decides that is the operator's business, of the agents that no program gives."""
+        for phase in self._workflow.phases:
+            block = self._workflow.agent(phase)
+            if phase.assign in self._given:
+                continue
+            if block.model:
+                given = model_uses(block.model, base_url=block.base_url, api_key_env=block.api_key_env)
+                yield from ((f"agents.{block.name}.{name}", what) for name, what in given)
+            elif block.use:
+                yield f"agents.{block.name}", f"runs code ({block.use})"
 
     def agent(self, phase: Phase) -> object:
         """Return the agent of a phase; of a class a new instance for each."""
@@ -41,7 +56,7 @@ class WorkflowAgents:
             return self._given[phase.assign]
         try:
             if block.model:
-                return ModelAgent(block, env=self._env)
+                return ModelAgent(block, env=self._env, key_hosts=key_hosts_for(self._workflow.file, self._env))
             if block.use:
                 return self._import_agent(block.use)
         except InvalidInput as error:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from commonplace.app import App
+from commonplace.config.operator import load_key_hosts
 from commonplace.config.paths import CONFIG
 from commonplace.config.project import ASSISTANT, PROJECT, Context
 from commonplace.learning.addresses import Addresses
@@ -75,7 +76,7 @@ def _models(where: Context, env: Mapping[str, str]) -> Callable[[str], Model]:
         try:
             return model_of(
                 spec, base_url=models.base_url, api_key_env=models.api_key_env, timeout=models.timeout_seconds,
-                env=env,
+                env=env, key_hosts=load_key_hosts(env),
             )  # fmt: skip
         except InvalidInput as error:
             raise ConfigError(str(error), file=file, path=f"models.{role}") from error

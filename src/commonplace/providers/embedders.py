@@ -9,6 +9,7 @@ from commonplace.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from commonplace.model.ports import Embedder
+    from commonplace.providers.services import KeyHosts
 
 LOCAL, ONNX = "local", "onnx"
 #: What a provider's name alone means.  Anthropic has no embedder; its users' default is OpenAI's.
@@ -35,13 +36,20 @@ def embedder_of(
     api_key_env: str | None = None,
     dimensions: int | None = None,
     env: Mapping[str, str],
+    key_hosts: KeyHosts = None,
 ) -> Embedder:
-    """Return the embedder; no request is made before a text is embedded.  Raises ``InvalidInput``."""
+    """Return the embedder; no request is made before a text is embedded.  Raises ``InvalidInput``.
+
+    ``key_hosts`` has to be given where a file that is not the user's own settings names the address or the variable.
+    """
     if dimensions is not None and dimensions < 1:
         raise InvalidInput(f"dimensions must be at least 1, not {dimensions!r}")
     provider, model = _parts(spec.strip(), custom=bool(base_url))
     if provider not in {LOCAL, ONNX}:
-        return _remote(provider, model, base_url=base_url, api_key_env=api_key_env, dimensions=dimensions, env=env)
+        return _remote(
+            provider, model, base_url=base_url, api_key_env=api_key_env, dimensions=dimensions, env=env,
+            key_hosts=key_hosts,
+        )  # fmt: skip
     if base_url or api_key_env or dimensions:
         raise InvalidInput(f"the embedder {provider!r} takes no base_url, api_key_env or dimensions")
     if provider == LOCAL:
@@ -88,15 +96,17 @@ def _remote(
     api_key_env: str | None,
     dimensions: int | None,
     env: Mapping[str, str],
+    key_hosts: KeyHosts,
 ) -> Embedder:
     from commonplace.providers import remote_embedders as remote  # noqa: PLC0415 - HTTP is for those who use it
     from commonplace.providers.http_json import Endpoint  # noqa: PLC0415
-    from commonplace.providers.services import address_of, key_of  # noqa: PLC0415
+    from commonplace.providers.services import address_of, check_key_host, key_of  # noqa: PLC0415
 
     name = f"{provider}:{model}"
     custom = bool(base_url)
     key = key_of(provider, api_key_env=api_key_env, custom=custom, env=env)
     address = address_of(provider, base_url=base_url, env=env)
+    check_key_host(provider, key, address, env=env, key_hosts=key_hosts)
     kinds = {"google": remote.GoogleEmbedder, "ollama": remote.OllamaEmbedder}
     # A custom address speaks OpenAI's protocol, for any provider; Ollama's own is at every address of Ollama's.
     kind = remote.OpenAIEmbedder if custom and provider != "ollama" else kinds.get(provider, remote.OpenAIEmbedder)

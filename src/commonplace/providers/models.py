@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 from commonplace.model.errors import InvalidInput, ProviderError
 from commonplace.model.ports import Effort, ModelAnswer
 from commonplace.providers import event_loop as loop
-from commonplace.providers.services import BUSY, ENDPOINT, SERVICES, Key, address_of, key_of, retry_delay
+from commonplace.providers.services import (
+    BUSY,
+    ENDPOINT,
+    SERVICES,
+    Key,
+    KeyHosts,
+    address_of,
+    check_key_host,
+    key_of,
+    retry_delay,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -43,14 +53,19 @@ def model_of(
     window: int | None = None,
     timeout: float = TIMEOUT_S,
     env: Mapping[str, str],
+    key_hosts: KeyHosts = None,
     sleep: Sleep = asyncio.sleep,
 ) -> RemoteModel:
-    """Return the model; ``ask`` makes the first request.  Raises ``InvalidInput``; without a key ``ProviderError``."""
+    """Return the model; ``ask`` makes the first request.  Raises ``InvalidInput``; without a key ``ProviderError``.
+
+    ``key_hosts`` has to be given where a file that is not the user's own settings names the address or the variable.
+    """
     provider, model = _parts(spec.strip(), custom=bool(base_url))
     name = f"{provider}:{model}"
     key = key_of(provider, api_key_env=api_key_env, custom=bool(base_url), env=env)
     key.require(f"the model {name!r}")
     address = address_of(provider, base_url=base_url, env=env)
+    check_key_host(provider, key, address, env=env, key_hosts=key_hosts)
     # A custom address speaks OpenAI's protocol, for any provider.
     dialect = ENDPOINT if base_url and provider not in {"openai", "ollama"} else provider
     build = _Recipe(dialect, model, address, key)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from commonplace.model.errors import InvalidInput, ProviderError
@@ -42,6 +42,9 @@ SERVICES = {
         address="http://127.0.0.1:11434",
     ),
 }
+#: Which variables' keys may go to which hosts besides those of their own providers; None: to any, because whoever named
+#: the address is the operator.
+KeyHosts: TypeAlias = frozenset[tuple[str, str]] | None
 ENDPOINT = "endpoint"  #: the provider's name in the identity of what a custom address serves
 OLLAMA_PORT = 11434
 SHOWN = 200  # characters of a provider's error message
@@ -132,6 +135,42 @@ def address_of(provider: str, *, base_url: str | None, env: Mapping[str, str]) -
     if parts.username or parts.password:
         raise InvalidInput(f"the address of {parts.hostname!r} holds a user or a password: name a variable instead")
     return address
+
+
+def check_key_host(provider: str, key: Key, address: str, *, env: Mapping[str, str], key_hosts: KeyHosts) -> None:
+    """Refuse to send a key to a host that is not its provider's, unless the operator has paired the two.
+
+    The operator's environment may move a provider; its own key goes there too.
+    """
+    if key.value is None or key_hosts is None:
+        return
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    if {(key.variable, host), (key.variable, f"{host}:{parts.port}")} & key_hosts:
+        return
+    owner = next((name for name, service in SERVICES.items() if key.variable in service.keys), provider)
+    if owner == provider and owner in SERVICES and address in _own_addresses(provider, key, env):
+        return
+    raise InvalidInput(
+        f"the key in {key.variable} is not sent to {host}, because you have not paired the two; "
+        f"`key_hosts: {key.variable}@{host}` in your own config.yaml does"
+    )
+
+
+def model_uses(spec: str, *, base_url: str | None, api_key_env: str | None) -> Iterator[tuple[str, str]]:
+    """Yield what a file's model decides that is the operator's business: the key that says it, and what it does."""
+    if base_url:
+        yield "base_url", f"names an address of its own ({base_url})"
+    provider = spec.replace("/", ":").partition(":")[0]
+    if api_key_env and api_key_env not in (SERVICES[provider].keys if provider in SERVICES else ()):
+        yield "api_key_env", f"names the variable of a key ({api_key_env})"
+
+
+def _own_addresses(provider: str, key: Key, env: Mapping[str, str]) -> set[str]:
+    """Where a provider is, and for its own key where the operator's environment says it is."""
+    service = SERVICES[provider]
+    moved = {address_of(provider, base_url=None, env=env)} if key.variable in service.keys else set()
+    return moved | {address_of(provider, base_url=None, env={})}
 
 
 def _ollama(given: str) -> str:

@@ -18,11 +18,12 @@ from commonplace.agents.verb_tools import answer_call
 from commonplace.config.paths import home
 from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import quoted_line
-from commonplace.model.errors import ConfigError, ProviderError
+from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
 from commonplace.model.records import Kind
 from commonplace.model.values import Value
-from commonplace.roles.dialect import ModelSettings, Role, environment
+from commonplace.roles.dialect import ModelSettings, Role
 from commonplace.roles.memory import RoleMemory, role_memory
+from commonplace.roles.operator import environment, ignored_variables, require_trusted_role, role_key_hosts
 from commonplace.roles.verbs import BREAK, list_memories, recall, role_tools
 from commonplace.text.cleaning import one_line
 
@@ -73,10 +74,9 @@ class RoleAgent:
         self.env = env  #: with the role's .env
         self._delegated = 0
         self._tools = role_tools(self.memory) if self.memory else ()
-        if role.model is None:
-            raise ConfigError(NO_MODEL, file=role.file, path=role.path("model"))
+        named = _named_model(role)
         self._loop = ModelLoop(
-            role.name, _model(role.model, env), instructions=role.prompt, settings=_settings(role.model), watch=watch,
+            role.name, _model(role, named, env), instructions=role.prompt, settings=_settings(named), watch=watch,
             tools=[tool.to_tool(partial(self._answer, tool.name)) for tool in self._tools],
             parallel_tools=[self._delegate_tool(one) for one in delegates],
         )  # fmt: skip
@@ -85,6 +85,11 @@ class RoleAgent:
     def name(self) -> str:
         """The role's name."""
         return self.role.name
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know before it starts, as sentences."""
+        return self.held.notes if self.held else ignored_variables(self.role)
 
     @property
     def used(self) -> int:
@@ -138,6 +143,7 @@ def open_agent(
 ) -> Iterator[RoleAgent]:
     """Open the agent of a role with its memory, if it has one; ``env`` is the process's, without the role's .env."""
     if role.memory is None:
+        require_trusted_role(role, env)
         yield RoleAgent(role, env=environment(role, env, home=home(env)), watch=watch, delegates=delegates)
         return
     with role_memory(role, env=env) as held:
@@ -178,9 +184,21 @@ def _block(head: str, lines: Sequence[str]) -> str:
     return "\n".join([head, "", *lines]) if lines else ""
 
 
-def _model(named: ModelSettings, env: Mapping[str, str]) -> AgentModel:
+def _named_model(role: Role) -> ModelSettings:
+    if role.model is None:
+        raise ConfigError(NO_MODEL, file=role.file, path=role.path("model"))
+    return role.model
+
+
+def _model(role: Role, named: ModelSettings, env: Mapping[str, str]) -> AgentModel:
+    """Return the model of a role; a key that may not go to its address is a mistake of the file."""
+    pairs = role_key_hosts(role, env)
     try:
-        return load_model(named.spec, base_url=named.base_url, api_key_env=named.api_key_env, env=env)
+        return load_model(
+            named.spec, base_url=named.base_url, api_key_env=named.api_key_env, env=env, key_hosts=pairs
+        )  # fmt: skip
+    except InvalidInput as error:
+        raise ConfigError(str(error), file=role.file, path=role.path("model")) from error
     except ProviderError as error:
         raise ProviderError(f"{error}; {WITHOUT}") from error
 

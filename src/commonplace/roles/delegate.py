@@ -132,7 +132,7 @@ async def _ask(target: Target, prompt: str, *, env: Mapping[str, str], watch: Wa
     try:
         with open_agent(target.role, env=env, watch=watch_target, delegates=below) as agent:
             asked.append(agent)
-            for note in agent.held.notes if agent.held else ():
+            for note in agent.notes:
                 notify(f"{target.name}: {note}")
             async with asyncio.timeout(target.timeout_seconds):
                 answer = (await Conversation(agent, notify=notify).say(prompt)).output

@@ -420,19 +420,7 @@ def model_settings(spec: str, *, file: str, path: str = "model") -> ModelSetting
     return decode(spec, ModelSettings, At(file=file, path=path))
 
 
-def environment(role: Role, env: Mapping[str, str], *, home: str) -> dict[str, str]:
-    """Return the environment of a role: the process's, then ``.env`` in its folder, then the one in the data folder.
-
-    Neither file overrides what is set already.
-    """
-    merged = dict(env)
-    for file in (os.path.join(role.folder, DOTENV), os.path.join(home, DOTENV)):
-        for name, value in _read_dotenv(file).items():
-            merged.setdefault(name, value)
-    return merged
-
-
-def _read_dotenv(file: str) -> dict[str, str]:
+def read_dotenv(file: str) -> dict[str, str]:
     """``NAME=value`` lines, with or without quotes; a missing file is empty."""
     try:
         lines = disk.read_text(file, limit=FILE_BYTES).splitlines()

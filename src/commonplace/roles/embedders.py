@@ -21,6 +21,7 @@ from commonplace.model.values import Value
 from commonplace.providers.embedders import DEFAULTS, LOCAL, ONNX, embedder_of
 from commonplace.providers.services import key_of
 from commonplace.roles.dialect import Role
+from commonplace.roles.operator import role_key_hosts
 
 OPENAI = "openai"  # what the document falls back on
 REMOTE = frozenset({OPENAI, "google", "ollama"})
@@ -55,8 +56,8 @@ def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | 
     provider = role.model.provider if role.model else ""
     reason = _unusable(role, provider, env)
     derived = LOCAL if reason else provider if provider in DEFAULTS else OPENAI
-    wanted = embedder_of(derived, env=env)
-    kept = _stored_embedder(stored, wanted.identity, env)
+    wanted = embedder_of(derived, env=env, key_hosts=role_key_hosts(role, env))
+    kept = _stored_embedder(role, stored, wanted.identity, env)
     if kept is None:
         fallback = f"memories are embedded by the local embedder: {reason}"
         return EmbedderChoice(embedder=wanted, notes=(fallback,) if reason else ())
@@ -70,7 +71,7 @@ def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | 
 
 
 def _stored_embedder(
-    stored: EmbedderIdentity | None, wanted: EmbedderIdentity, env: Mapping[str, str]
+    role: Role, stored: EmbedderIdentity | None, wanted: EmbedderIdentity, env: Mapping[str, str]
 ) -> Embedder | None:
     """Return the embedder of a store's vectors, if it is another one and its name says how to make it."""
     if stored is None or stored.name == wanted.name:
@@ -79,7 +80,7 @@ def _stored_embedder(
     if stored == local.identity:
         return local
     known = stored.name.partition(":")[0] in REMOTE
-    found = embedder_of(stored.name, env=env) if known else None
+    found = embedder_of(stored.name, env=env, key_hosts=role_key_hosts(role, env)) if known else None
     return found if found and _identity(found) == stored else None
 
 
@@ -114,8 +115,9 @@ def _named_embedder(role: Role, env: Mapping[str, str]) -> EmbedderChoice:
     spec = _spec(provider, settings.model, custom=bool(settings.base_url))
     try:
         embedder = embedder_of(
-            spec, base_url=settings.base_url or None, api_key_env=settings.api_key_env or None, env=env
-        )
+            spec, base_url=settings.base_url or None, api_key_env=settings.api_key_env or None, env=env,
+            key_hosts=role_key_hosts(role, env),
+        )  # fmt: skip
     except InvalidInput as error:
         raise ConfigError(str(error), file=role.file, path=role.path("memory.embeddings")) from error
     remote = spec.partition(":")[0]

@@ -21,8 +21,9 @@ from commonplace.model.records import Channel, Kind
 from commonplace.model.values import Value
 from commonplace.roles import consolidate as role_consolidate
 from commonplace.roles import transfer
-from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, environment, model_settings
+from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, model_settings
 from commonplace.roles.embedders import EmbedderChoice, check_embedder, embedder_for
+from commonplace.roles.operator import environment, ignored_variables, require_trusted_role, role_key_hosts
 from commonplace.roles.sessions import MOST, Sessions
 from commonplace.text.cleaning import plural
 
@@ -95,7 +96,7 @@ class RoleMemory:
         try:
             return model_of(
                 used.spec, base_url=used.base_url, api_key_env=used.api_key_env, timeout=used.timeout_seconds,
-                env=self.env,
+                env=self.env, key_hosts=role_key_hosts(self.role, self.env),
             )  # fmt: skip
         except InvalidInput as error:
             raise ConfigError(str(error), file=self.role.file, path=self.role.path("model")) from error
@@ -208,6 +209,7 @@ def role_memory(
     """
     known = os.environ if env is None else env
     data = home(known)
+    require_trusted_role(role, known)
     path = role.store(data)
     merged = environment(role, known, home=data)
     os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
@@ -218,7 +220,8 @@ def role_memory(
             check_embedder(role, store, chosen.embedder)
         yield RoleMemory(
             role, store, home=data, env=merged, clock=clock,
-            secret=opening.redaction_key_in(data), chosen=chosen, notes=carried,
+            secret=opening.redaction_key_in(data), chosen=chosen,
+            notes=(*carried, *ignored_variables(role)),
         )  # fmt: skip
 
 

@@ -88,6 +88,7 @@ def _payload(app: App) -> tuple[str, dict[str, Any]]:
 
 def _clear(yes: bool, records: str, as_json: bool) -> int:
     with open_session(as_json=as_json) as session:
+        session.require_person("clears what was learned")
         every = records == "all"
         what = "every record" if every else "records made of sessions"
         question = f"Erase what this project learned irreversibly: {what}, extractions, artifacts, receipts?"

@@ -15,6 +15,7 @@ from commonplace.cli.commands import Group
 from commonplace.cli.session import F, Session, confirm, json_option, open_session, scope_option
 from commonplace.cli.terminal import short_path
 from commonplace.engine.erasing import Target
+from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, Record
@@ -82,6 +83,7 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
         target = session.app.where.writable_scope(scope or session.app.where.default)
         session.add_notes(*([] if scope else session.app.where.hints))
         content = _text(text)
+        session.speak("" if text == content else content)
         result = session.memory.remember(content, scope=target, **_to_arguments(given, session.app.clock()))
         data = session.saved_json(result)
         text = (
@@ -151,6 +153,9 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
         changes = _changes(before, given, session.app.clock())
         if not changes:
             raise InvalidInput("nothing to change was given; see `commonplace record update --help`")
+        unseen = "" if changes.get("content") in (None, given["text"]) else changes["content"]
+        session.require_trust([before], "changes", text=unseen)
+        session.speak(unseen)
         derived = given["edit"] or changes.keys() & {"tags", "metadata"}  # then it holds for this version only
         based = before.version if derived and expect is None else expect
         result = session.memory.update(before.id, expect=based, **changes)
@@ -194,13 +199,14 @@ def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None
       commonplace record reclassify 1m7gmb4480 principles
     """
     with open_session(scope, as_json=as_json) as session:
+        session.require_trust([session.memory.get(id)], "moves")
         result = session.memory.reclassify(id, category)
         data = session.saved_json(result)
         session.answer(f"Moved {result.record.id} ({session.location(result.record)})", data)
 
 
-def _add_verb(name: str, done: str, summary: str, *, examples: str = "") -> None:
-    """Add a command that does one thing to each of some records."""
+def _add_verb(name: str, done: str, summary: str, *, examples: str = "", person: str = "") -> None:
+    """Add a command that does one thing to each of some records; ``person``: what it does, if only a person may."""
     shown = examples or f"commonplace record {name} 1m7gmb4480"
 
     @record.command(name, help=f"{summary}\n\nExample:\n  {shown}")
@@ -209,7 +215,9 @@ def _add_verb(name: str, done: str, summary: str, *, examples: str = "") -> None
     @json_option
     def run(ids: Sequence[str], scope: str | None, as_json: bool) -> None:
         with open_session(scope, as_json=as_json) as session:
-            _each(session, ids, done, getattr(session.memory, name))
+            if person:
+                session.require_person(person)
+            _each(session, ids, done, getattr(Memory, name))
 
 
 _add_verb("archive", "Archived", "Archive records: they are kept, and no longer recalled.")
@@ -228,21 +236,23 @@ def restore(ids: Sequence[str], version: int | None, scope: str | None, as_json:
       commonplace record restore 1m7gmb4480 --version 1
     """
     with open_session(scope, as_json=as_json) as session:
-        _each(session, ids, "Restored", lambda meant: session.memory.restore(meant, version=version))
+        _each(session, ids, "Restored", lambda memory, meant: memory.restore(meant, version=version))
 
 
 _add_verb("pin", "Pinned", "Pin records: they are never evicted, and rank slightly higher.")
 _add_verb("unpin", "Unpinned", "Unpin records.")
 _add_verb("hold", "Held", "Hold records for review: they are not recalled until they are released.")
 _add_verb(
-    "release", "Released", "Release held records: they are recalled again.",
+    "release", "Released", "Release held records: they are recalled again.", person="releases held records",
     examples="commonplace record list --state held\n  commonplace record release 1m7gmb4480",
 )  # fmt: skip
 
 
-def _each(session: Session, ids: Sequence[str], done: str, verb: Callable[[str], Record]) -> None:
+def _each(session: Session, ids: Sequence[str], done: str, verb: Callable[[Memory, str], Record]) -> None:
     """Do the same to each record; a wrong id stops all of it before it begins."""
-    records = [verb(record.id) for record in session.get_records(ids)]
+    meant = session.get_records(ids)
+    session.require_trust(meant, "changes")
+    records = [verb(session.memory, record.id) for record in meant]
     text = "\n".join(f"{done} {record.id} ({session.location(record)})" for record in records)
     session.answer(text, {"records": session.list_json(records)})
 
@@ -264,6 +274,7 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     """
     with open_session(scope, as_json=as_json) as session:
         meant = session.get_records(ids)
+        session.require_trust(meant, "erases")
         shown = ", ".join(f"{record.short} ({_shorten(record.content, 40)})" for record in meant)
         if not yes and not confirm(f"Erase {shown} irreversibly?"):
             return 1

@@ -10,6 +10,7 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.person import require_person, said_yes
 from commonplace.cli.session import json_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
@@ -90,6 +91,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
 
 def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: bool) -> int:
     """Erase what was asked for, and nothing else; see ``commonplace memory clear``."""
+    require_person("clears the memory of a role")
     role = remembering(file)
     if what not in WHAT:
         print_note(f"Invalid --what {what!r}. Use: {', '.join(WHAT)}")
@@ -122,6 +124,8 @@ def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: 
 
 def _confirm(question: str) -> bool:
     """Ask the user; raise ``InvalidInput`` where there is no answer to read."""
+    if said_yes():  # to this very command
+        return True
     try:
         return click.confirm(question, err=True)
     except click.Abort:
@@ -175,6 +179,7 @@ def import_(role: str, file: str, as_json: bool) -> int:
       commonplace memory export roles/agent-a.yaml -o memories.json
       commonplace memory import roles/agent-b.yaml memories.json
     """
+    require_person("imports memories")
     meant = remembering(role)
     text = read_text(file)
     with role_memory(meant) as held, show_progress("Importing") as progress:

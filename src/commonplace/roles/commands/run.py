@@ -14,8 +14,9 @@ from commonplace.cli.commands import Command
 from commonplace.config.paths import home
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
 from commonplace.model.values import Value
-from commonplace.roles.dialect import Role, environment, ephemeral, model_settings
+from commonplace.roles.dialect import Role, ephemeral, model_settings
 from commonplace.roles.flow_dialect import Flow, load
+from commonplace.roles.operator import environment
 
 PROMPT = """\
 You are a helpful assistant with a long-term memory. Save what is worth knowing in later conversations with \

@@ -23,6 +23,7 @@ from commonplace.roles.delegate import delegates, targets
 from commonplace.roles.dialect import Role
 from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
+from commonplace.roles.operator import require_trusted_flow, require_trusted_triggers
 from commonplace.roles.sessions import user_texts
 from commonplace.roles.triggers import TriggerEvent, sources
 from commonplace.text.cleaning import one_line, plural
@@ -41,7 +42,7 @@ def open_watched_agent(role: Role, screen: Screen, name: str = "") -> Iterator[R
 
     below = delegates(targets(role), env=os.environ, watch=watch, notify=print_note)
     with open_agent(role, env=os.environ, watch=watch, delegates=below) as agent:
-        for sentence in agent.held.notes if agent.held else ():
+        for sentence in agent.notes:
             print_note(f"{name}: {sentence}" if name else sentence)
         if agent.held and (count := agent.held.catch_up(notify=print_note)):
             screen.print_dim(f"{plural(count, 'text')} that had no vector yet got one")
@@ -132,6 +133,8 @@ def _serve(agents: Sequence[tuple[RoleAgent, str]], run: Run, screen: Screen) ->
         screen.print_dim(f"{who}: {prompt[: SHOWN_CHARS - 3] + '...' if len(prompt) > SHOWN_CHARS else prompt}")
         await run(event)
 
+    for agent, _ in agents:
+        require_trusted_triggers(agent.role, os.environ)
     every = [
         source
         for agent, name in agents
@@ -153,6 +156,7 @@ def _report(ran: WorkerRun, screen: Screen) -> None:
 @contextmanager
 def open_flow(flow: Flow, screen: Screen) -> Iterator[Mapping[str, RoleAgent]]:
     """Open the agents of a flow with their memories."""
+    require_trusted_flow(flow, os.environ)
     with ExitStack() as opened:
         agents = {
             member.name: opened.enter_context(open_watched_agent(member.role, screen, member.name))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from commonplace.model.items import Item
 
 LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
-NEWEST = 6  # the number of the last script in migrations/
+NEWEST = 7  # the number of the last script in migrations/
 #: Changes by which a user wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
 #: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
 _ERASING = (Delete, DeleteChunks, DeleteDocuments, DropScope)
