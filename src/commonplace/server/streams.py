@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -18,6 +18,10 @@ from commonplace.server.errors import RETRY_SECONDS
 from commonplace.server.settings import ServerLimits
 
 EVENTS = "text/event-stream"
+PACE_SECONDS = 0.02  # for each open stream, between an event and the reads that it causes: all of them are readers
+
+
+Pause: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 class WaitForEvent(Protocol):
@@ -30,23 +34,29 @@ class WaitForEvent(Protocol):
 class Streams:
     """The streams of a server.  Waiting has its own thread: the others are for verbs."""
 
-    def __init__(self, wait_for_event: WaitForEvent, limits: ServerLimits) -> None:
+    def __init__(self, wait_for_event: WaitForEvent, limits: ServerLimits, *, pause: Pause = asyncio.sleep) -> None:
         self._wait_for_event = wait_for_event
         self._limits = limits
+        self._pause = pause
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="events")
         self._waiting: asyncio.Future[int] | None = None
         self._newest = 0
         self._open: Counter[str] = Counter()  # by the id of the key
 
     async def wait(self, seen: int) -> int:
-        """Return the newest event number as soon as it is greater than ``seen``, or after the polling interval."""
+        """Return the newest event number soon after it is greater than ``seen``, or after the polling interval.
+
+        The more streams are open, the more events each collects before it reads: writers would wait for them otherwise.
+        """
         if self._newest <= seen:
             if self._waiting is None or self._waiting.done():
                 wait = partial(self._wait_for_event, after=self._newest, seconds=self._limits.poll_seconds)
                 self._waiting = asyncio.get_running_loop().run_in_executor(self._thread, wait)
             waiting = self._waiting
             await asyncio.wait([waiting])  # a stream that ends does not cancel the wait of the others
-            self._newest = waiting.result()
+            self._newest = max(self._newest, waiting.result())
+        if self._newest > seen:
+            await self._pause(PACE_SECONDS * self._open.total())
         return self._newest
 
     async def response(self, parts: AsyncIterator[bytes], *, key: str) -> Response:

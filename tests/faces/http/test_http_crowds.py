@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import time
@@ -15,6 +16,7 @@ from commonplace.model.ids import new_id
 from commonplace.model.records import Kind
 from commonplace.model.scopes import Scope
 from commonplace.server.settings import ServerLimits
+from commonplace.server.streams import PACE_SECONDS, Streams
 from inside import Inside
 
 EVENTS = "/api/v1/memory/events"
@@ -168,3 +170,23 @@ def test_a_client_that_reads_slowly_is_kept(inside):
         assert connections
         server.call(connection._check_reader)
         assert not connections
+
+
+def test_the_more_streams_are_open_the_less_often_each_reads():
+    """They would read after every event, all of them, and writers would wait."""
+    pauses = []
+
+    async def pause(seconds):
+        pauses.append(seconds)
+
+    async def silence():
+        yield b"retry: 1000\n\n"
+
+    async def waits():
+        streams = Streams(lambda *, after, seconds: after + bool(seconds), ServerLimits(streams=100), pause=pause)
+        for count in range(1, 101):
+            await streams.response(silence(), key=str(count))
+            await streams.wait(count - 1)
+
+    asyncio.run(waits())
+    assert pauses == [PACE_SECONDS * count for count in range(1, 101)]
