@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import apsw
 import pytest
 
 from commonplace.hosts.hook_files import log_trouble, note_shown, write_message
 
+COMMAND = str(Path(sys.executable).with_name("commonplace"))
 TALK = [
     ("user", "We decided to use the zebrafish database for project falcon."),
     ("assistant", "Noted: the zebrafish database it is, for project falcon."),
@@ -401,3 +407,30 @@ def test_a_record_that_a_person_has_rewritten_keeps_their_words_alone(learned):
     assert learned.recall("database per team") == ["The database is chosen per team"]
     assert left(learned, "zebrafish", "0b1c") == []
     assert learned.ok("doctor").code == 0
+
+
+def type_at(terminal, answers, *arguments):
+    """Run the command on a terminal, type an answer whenever it has asked, and return what the screen shows."""
+    command = subprocess.Popen([COMMAND, *arguments], stdin=terminal[1], stdout=terminal[1], stderr=terminal[1])
+    os.close(terminal[1])
+    shown = b""
+    with contextlib.suppress(OSError):  # the other side has closed it: the command has ended
+        while data := os.read(terminal[0], 65_536):
+            shown += data
+            if answers and shown.rstrip().endswith((b":", b"]:")):
+                os.write(terminal[0], f"{answers.pop(0)}\n".encode())
+    command.wait(timeout=60)
+    os.close(terminal[0])
+    assert answers == [], shown
+    return command.returncode, shown.decode()
+
+
+def test_a_person_chooses_hits_by_number_and_confirms(cli, pnpm):
+    """On a terminal: the hits, the question which, the preview, the question whether."""
+    other = cli.add("Use npm for the docs only", "decisions")
+    code, shown = type_at(pty.openpty(), ["2", "n"], "forget", "--query", "npm")
+    assert (code, "  1  " in shown, "this will be erased:" in shown, "1 record" in shown) == (1, True, True, True)
+    assert sorted(cli.recall("npm")) == sorted([pnpm["content"], other["content"]])
+    code, shown = type_at(pty.openpty(), ["all", "y"], "forget", "--query", "npm")
+    assert (code, "Receipt" in shown) == (0, True)
+    assert cli.recall("npm") == []
