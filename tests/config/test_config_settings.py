@@ -11,6 +11,7 @@ from stands import rows
 
 BLOCKS = {block.name: {one.name: one.default for one in block.settings} for block in (MEMORIES, MODELS)}
 FLAT = {"project": None, "enabled": True, "content_bytes": 16_384, "recall_limit": 10, "recall_budget": None}
+FLAT |= {"personal_data": "allow"}
 DEFAULTS = FLAT | BLOCKS
 OWN = {
     "user": None,
@@ -20,7 +21,7 @@ OWN = {
     "embedder_base_url": None,
     "embedder_api_key_env": None,
 }
-OWN |= {"embedder_dimensions": None, "scripts_speak_as": "agent", "key_hosts": None}
+OWN |= {"embedder_dimensions": None, "personal_data": "allow", "scripts_speak_as": "agent", "key_hosts": None}
 
 
 @pytest.fixture

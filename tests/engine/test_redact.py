@@ -566,6 +566,10 @@ HOSTILE = [
     "| password |\n|--|\n", "%41", "A" * 30 + " ", "?key=", "[secret:a:", "\u200b", "Authorization: Bearer ",
     "passwords are a1b2c3, ", "password" + " " * 60, "x@y.", "<password>", "-" * 70 + "|\n", "user, pass 1",
     "password=your-key-", "password: it is now ", "|--|\n| a ",
+    '"name": "password", "value": ', "my pass is ", "the pass for x ", "user,password\nbob,x1y2z3\n",
+    "token,abcdefgh1,",
+    "recovery codes a1b2 ", "a1b2-c3d4 ", "&#97;", "\\u0070", "x (password) ", "password?\nA: ", "*:*:*:d:eeee\n",
+    "<password>\n ", "token ::=", "ghp_abcdefg1\n", "70617373", "iVBORw0KGgo", "hasło to ", "ssid key ",
 ]  # fmt: skip
 
 

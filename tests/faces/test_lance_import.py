@@ -220,7 +220,7 @@ def test_what_came_over_is_found_by_its_meaning(outside, lance, role):
 
 def test_a_secret_does_not_come_over(outside, lance, role):
     """What comes from elsewhere passes the gate that everything passes."""
-    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    key = "AKIA" + "Q7RT2YX9LM4KD8WZ"
     row = (1, f"The key is {key}", "x", "2025-06-01T10:30:00+00:00", "semantic", "", "")
     done = outside.ok("import", "--from", "lance", lance([row], []), "--role", role)
     assert "was removed" in done.err

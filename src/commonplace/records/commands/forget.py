@@ -109,6 +109,7 @@ def _forget(session: Session, ids: Sequence[str], **given: Any) -> int:
     if given["dry_run"]:
         session.answer("\n".join(["This would be erased:", *lines]), _preview_json(session, removal, seen))
         return OK
+    session.require_person("erases for good")
     if not given["yes"]:
         print_note("\n".join(["this will be erased:", *lines]))
         if not confirm("Erase it for good?"):
@@ -286,6 +287,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _allow(session: Session, name: str) -> int:
+    session.require_person("lets something erased come back")
     lifted = lift(session.memory, name)
     session.answer(
         f"Lifted {plural(lifted, 'tombstone')}: what {name} erased may come back", {"allowed": name, "lifted": lifted}
