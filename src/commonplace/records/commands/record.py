@@ -154,7 +154,8 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
         result = session.memory.update(before.id, expect=based, **changes)
         data = session.saved_json(result)
         text = "Nothing changed in {}, which is at" if result.deduped else "Updated {} to"
-        session.answer(f"{text.format(result.record.id)} version {result.record.version}", data)
+        done = f"{text.format(result.record.id)} version {result.record.version}"
+        session.answer(f"Held for review as {result.record.id}" if result.held_for else done, data)
 
 
 def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -266,8 +267,11 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
             return 1
         done = [session.memory.forget(record.id) for record in meant]
         session.note_remains(pending=any(forgotten.pending for forgotten in done))
+        session.add_notes(*(note for forgotten in done for note in forgotten.notes))
         erased = [gone for forgotten in done for gone in forgotten.ids]
-        session.answer("\n".join(f"Erased {gone}" for gone in erased), {"erased": erased})
+        held = [forgotten.held.id for forgotten in done if forgotten.held]
+        lines = [*(f"Erased {gone}" for gone in erased), *(f"Held for review as {one}" for one in held)]
+        session.answer("\n".join(lines), {"erased": erased, "held": held})
     return 0
 
 
