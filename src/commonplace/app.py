@@ -53,7 +53,7 @@ class App:
         self.embedder = embedder
         self.secret = redaction_key_in(where.home)
         self.database = open_store(where.database, env=env, machine=lambda: machine_name(where.home))
-        self._channel = channel
+        self.actor = channel.value  #: who writes, as the audit log names them; hosts add themselves and their session
         self.database.make_auditor = lambda: self.auditor
         for scope, folder in where.folders.items():
             if scope == where.assistant:
@@ -90,7 +90,7 @@ class App:
         from commonplace.stores.auditor import Auditor  # noqa: PLC0415 - only writes need it
 
         path = os.path.join(self.where.home, _of_store(self.where, "audit"))
-        return Auditor(actor=self._channel.value, key=self.secret, clock=self.clock, path=path)
+        return Auditor(actor=self.actor, key=self.secret, clock=self.clock, path=path)
 
     def memory_of(self, scope: Scope) -> Memory:
         """The same memory, limited to one scope."""

@@ -147,6 +147,13 @@ def test_an_approved_replacement_closes_what_it_replaces(memory, agent, fact):
     assert (approved.held, memory.get(fact.id).superseded_by) == (False, approved.id)
 
 
+def test_an_agent_clears_no_memory_that_holds_a_persons_words(memory, agent, fact, project):
+    """What it may not erase one by one, it may not erase at once."""
+    with pytest.raises(Forbidden, match="holds what a person wrote or approved"):
+        agent.clear(project)
+    assert memory.get(fact.id) == fact
+
+
 def test_agents_change_their_own_records_as_before(agent):
     """Nothing waits among equals."""
     record = agent.remember("one", category="decisions").record

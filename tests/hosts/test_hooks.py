@@ -95,6 +95,14 @@ def test_what_one_session_says_the_next_one_is_shown(person, host):
     assert person.log == ""
 
 
+def test_the_audit_log_names_the_host_and_the_session(person):
+    """Who learned from a session is the hook that did it; of the session's name only what can be no sentence."""
+    person.learns()
+    context(claude_session(person))
+    actors = {one["actor"] for one in person.ok("audit", "list", "--json").json["entries"]}
+    assert any(actor.startswith("user, hook of claude-code, session ") for actor in actors)
+
+
 def test_the_answers_are_in_the_hosts_own_words(person):
     """Claude Code and Codex, and Gemini under its own name for a prompt."""
     person.ok("init")

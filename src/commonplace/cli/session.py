@@ -97,6 +97,7 @@ class Session:
             "deduped": result.deduped,
             "redactions": [{"kind": finding.kind, "mark": finding.mark} for finding in result.redactions],
             "superseded": result.superseded.id if result.superseded else None,
+            "held_for": result.held_for,
         }
 
     def to_json(self, record: Record) -> dict[str, Any]:

@@ -257,9 +257,12 @@ class Memory:
 
     def clear(self, scope: Scope) -> ForgetResult:
         """Erase everything in a scope."""
+        from commonplace.engine.edits import is_person, outranks  # noqa: PLC0415 - see forget
         from commonplace.engine.forgetting import clear  # noqa: PLC0415 - see forget
 
         self._may_write(scope)
+        if not is_person(self) and any(outranks(record, self) for record in self._everything(scope)):
+            raise Forbidden(f"{scope} holds what a person wrote or approved; {self.binding.channel} may not clear it")
         outcome, erasure = clear(self.store, scope, now=self.clock())
         self.erased(erasure)
         return ForgetResult(ids=outcome.gone, pending=outcome.erasing)
@@ -505,6 +508,10 @@ class Memory:
             raise Forbidden(f"this binding may not write to {scope}")
 
     # How reads are made
+
+    def _everything(self, scope: Scope) -> Sequence[Record]:
+        where = Filter(scopes=frozenset({scope}), at=self.clock(), states=ANY_STATE)
+        return self.store.find(where, order=Order.ID, limit=-1)
 
     def _only(self, record: Record) -> Filter:
         return Filter(scopes=frozenset({record.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({record.id}))

@@ -52,6 +52,7 @@ PROMPT_HITS = 5
 PROMPT_CHARS = 4_000  # of a prompt; the planner takes the first meaningful words of it
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 SHRINK = 0.85
+SESSION_CHARS = 64  # of a session's name in the audit log
 SCHEME = "memory://"
 
 #: Variables in which hosts name the project, if their payload does not.
@@ -116,6 +117,7 @@ def handle(call: HookCall, *, answer: Callable[[str], None], note: Callable[[str
     if call.payload.get("agent_id"):
         return  # a subagent: the session that started it is the one that remembers
     with open_app(call.folder, env=call.env) as app:
+        app.actor = _actor(call, app.actor)
         if call.event == START:
             _start(call, app, answer, note)
         elif call.event == PROMPT:
@@ -124,6 +126,14 @@ def handle(call: HookCall, *, answer: Callable[[str], None], note: Callable[[str
             _write_message(call, app, "assistant", call.payload.get("text"))
         else:
             _capture(call, app, note)
+
+
+def _actor(call: HookCall, channel: str) -> str:
+    """Who writes, for the audit log; of the session, whose name a host chooses, only letters, digits and hyphens."""
+    session = "".join(
+        letter for letter in call.session or "" if letter.isascii() and (letter.isalnum() or letter == "-")
+    )
+    return f"{channel}, hook of {call.host_name}" + (f", session {session[:SESSION_CHARS]}" if session else "")
 
 
 def _format_answer(call: HookCall, text: str) -> str:

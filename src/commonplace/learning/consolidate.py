@@ -44,6 +44,7 @@ from commonplace.learning.consolidate_rules import (
     fact_date,
     find_supersessions,
     group_lines,
+    is_playbook,
     line_text,
     memory_md,
     raw_memories_md,
@@ -90,6 +91,7 @@ class ConsolidateReport(Value):
     dropped: tuple[Dropped, ...] = ()  #: facts that are no longer in MEMORY.md, each with its reason
     carried: int = 0  #: facts that a proposal forgot and code put back
     stale: tuple[str, ...] = ()  #: ids of records derived only from replaced ones
+    unapproved: int = 0  #: procedures with steps that make no skill because no person has approved them
     held_skills: tuple[str, ...] = ()  #: names of skills that wait for review: no person's word stands behind them
     edited: tuple[str, ...] = ()  #: artifacts whose hand edits were taken in
     left: tuple[str, ...] = ()  #: files that were changed while it ran; the next run takes them in
@@ -329,6 +331,7 @@ def _think(place: Workspace, inputs: _Inputs, think: Think, mode: str) -> _Outco
         disputed=tuple((old.id, new.id) for old, new in disputed), dropped=whole.dropped, carried=len(whole.carried),
         stale=tuple(line.records[0].id for line in lines if line.stale),
         edited=tuple(name for name, one in inputs.held.items() if one.edited),
+        unapproved=sum(is_playbook(one) and not one.has_authority for line in lines for one in line.records[:1]),
         redactions=tuple(
             note for name, one in inputs.held.items() for note in redaction_notes(one.findings, source=name)
         ),
@@ -514,6 +517,7 @@ def describe(report: ConsolidateReport) -> str:
         "artifacts written": len(report.written), "removed": len(report.removed),
         "records superseded": len(report.superseded), "facts dropped": len(report.dropped),
         "facts put back": report.carried, "stale": len(report.stale),
+        "procedures to approve before they are skills": report.unapproved,
         "contradictions left for review": len(report.disputed), "skills held for review": len(report.held_skills),
     }.items():  # fmt: skip
         text += f"; {what}: {count}" if count else ""

@@ -357,10 +357,15 @@ def skills_of(records: Sequence[Record]) -> dict[str, str]:
     """A playbook for each procedure that has steps and a person's authority, by its path."""
     found: dict[str, str] = {}
     for record in sorted(records, key=lambda one: one.id):
-        if record.kind is Kind.PROCEDURAL and record.has_authority and steps(record.content) >= STEPS:
+        if record.has_authority and is_playbook(record):
             name = _free_name(skill_name(record.key or subject(record) or _first_words(record.content)), found)
             found[f"skills/{name}/SKILL.md"] = _skill(name, record)
     return found
+
+
+def is_playbook(record: Record) -> bool:
+    """Whether a record is a procedure with steps, which a skill can be made of."""
+    return record.kind is Kind.PROCEDURAL and steps(record.content) >= STEPS
 
 
 def steps(text: str) -> int:

@@ -118,6 +118,19 @@ def test_trust_comes_from_the_key(served, kept):
     assert (kept["trust"], mine["record"]["trust"]) == ("agent", "user")
 
 
+def test_an_agents_key_lists_what_waits_and_decides_nothing(served, call):
+    """A procedure of its own waits in its own memory; a yes or a no needs the operator's word."""
+    steps = call("remember", content="1. tag 2. build", category="procedures")["record"]
+    assert [one["record"]["id"] for one in call("review")["waiting"]] == [steps["id"]]
+    assert call("why", id=steps["id"])["chain"][0]["steps"][0]["channel"] == "agent"
+    assert {call.send(verb, id=steps["id"]).status_code for verb in ("approve", "reject")} == {403}
+
+    operator = Records(served.http())
+    mine = operator("remember", content=f"held by {served.url}", pinned=False)["record"]
+    operator("update", id=mine["id"], held=True)
+    assert operator("approve", id=mine["id"])["record"]["held"] is False
+
+
 def test_a_secret_is_removed_and_not_repeated(call):
     """The answer says what kind it was."""
     saved = call("remember", content="the password is hunter2hunter2", category="general")

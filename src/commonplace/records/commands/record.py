@@ -161,7 +161,8 @@ def update(id: str, scope: str | None, as_json: bool, expect: int | None, **give
         result = session.memory.update(before.id, expect=based, **changes)
         data = session.saved_json(result)
         text = "Nothing changed in {}, which is at" if result.deduped else "Updated {} to"
-        session.answer(f"{text.format(result.record.id)} version {result.record.version}", data)
+        done = f"{text.format(result.record.id)} version {result.record.version}"
+        session.answer(f"Held for review as {result.record.id}" if result.held_for else done, data)
 
 
 def _changes(before: Record, given: dict[str, Any], now: datetime) -> dict[str, Any]:

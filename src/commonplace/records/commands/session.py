@@ -112,6 +112,7 @@ def delete(id: str, yes: bool, as_json: bool) -> int:
       commonplace session delete 0b1c --yes
     """
     with open_session(as_json=as_json) as opened:
+        opened.require_person("erases a session")
         document = find_session(opened.memory, id)
         if not yes and not confirm(f"Erase session {document.name} and everything that was made of it for good?"):
             return ATTENTION
