@@ -2,7 +2,8 @@
 
 Everything is generated here from a seed; nothing is read, and no real-looking secret stands in this file.
 Run: `python bench/redact_bench.py [--misses]`.  The sentences are meant to differ from those the rules were made from;
-both have one author all the same, so expect less on other people's prose.
+both have one author all the same, so expect less on other people's prose.  Those held out (`redact_classes.py`) were
+written before the rules for their class, and their misses are counted and never shown.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from redact_classes import (
+    PROSE_HELD_OUT,
+    PROSE_TUNED,
+    SYNTAX_HELD_OUT,
+    SYNTAX_TUNED,
+    TABLE_HELD_OUT,
+    TABLE_TUNED,
+)
+
+from commonplace.redact.personal import find_personal
 from commonplace.redact.redaction import redact
 from commonplace.redact.vendors import PREFIXES
 
@@ -593,6 +604,53 @@ def report_recall(rng: random.Random, *, show: bool) -> None:
         print(f"{label:<20}{cases:>7}{flagged / cases:>9.1%}{cleaned / cases:>9.1%}")
 
 
+VENDOR_NAMES = ["adafruit", "adobe", "algolia", "asana", "codecov", "fastly", "kraken", "lob", "okta", "snyk"]
+TWO_WORD_SHAPES = ["{}.{}!", "{}-{}", "{}{}", "{}_{}", "{}&{}", "{}{}!", "{}.{}", "{}/{}#"]
+
+
+def two_word_password(rng: random.Random) -> str:
+    """Return two capitalised words with a sign or none, which the form of the text has to give away."""
+    return rng.choice(TWO_WORD_SHAPES).format(*(word.title() for word in rng.sample(WORDS, 2)))
+
+
+def vendor_secret(rng: random.Random) -> str:
+    """Return a token without a prefix, as most vendors hand out: of one alphabet, or a UUID."""
+    uuid = "-".join(run(rng, "0123456789abcdef", k) for k in (8, 4, 4, 4, 12))
+    lower = run(rng, string.ascii_lowercase + string.digits, rng.choice([20, 24, 32, 40, 64]))
+    return rng.choice([uuid, lower, run(rng, "0123456789abcdef", rng.choice([32, 40, 64])), random_token(rng)])
+
+
+FORMS: dict[str, tuple[list[str], list[str], Callable[[random.Random], str]]] = {
+    "syntax": (SYNTAX_TUNED, SYNTAX_HELD_OUT, vendor_secret),
+    "prose": (PROSE_TUNED, PROSE_HELD_OUT, human_password),
+    "prose, two words": (PROSE_TUNED, PROSE_HELD_OUT, two_word_password),
+    "table": (TABLE_TUNED, TABLE_HELD_OUT, human_password),
+}
+
+
+def report_forms(rng: random.Random, *, show: bool) -> None:
+    """Print how many secrets left nothing of themselves, form by form, tuned and held out."""
+    print(f"{'form':<20}{'tuned':>16}{'held out':>16}")
+    for name, (tuned, held_out, make) in FORMS.items():
+        shares = [_clean_share(rng, tuned, make, show=show), _clean_share(rng, held_out, make, show=False)]
+        print(f"{name:<20}" + "".join(f"{share:>16.1%}" for share in shares))
+
+
+def _clean_share(
+    rng: random.Random, templates: list[str], make: Callable[[random.Random], str], *, show: bool
+) -> float:
+    clean = 0
+    cases = [(template, make(rng)) for template in templates for _ in range(40)]
+    for template, secret in cases:
+        fill = {"u": rng.choice(["bob", "deploy", "ada"]), "h": rng.choice(["grafana", "staging", "db-02", "the NAS"])}
+        text = template.format(s=secret, i=rng.choice(VENDOR_NAMES), **fill)
+        left = redact(text, key=b"bench").text
+        clean += is_clean(secret, left)
+        if show and not is_clean(secret, left):
+            print(f"  miss {text!r} -> {left!r}")
+    return clean / len(cases)
+
+
 def report_near_misses(rng: random.Random, *, show: bool) -> None:
     """Print what was taken by mistake."""
     lines = near_misses(rng)
@@ -600,6 +658,50 @@ def report_near_misses(rng: random.Random, *, show: bool) -> None:
     print(f"near misses: {len(alarms)} false alarms in {len(lines)} lines ({len(alarms) / len(lines):.2%})")
     for line in alarms if show else []:
         print(f"  alarm {line!r} -> {redact(line).text!r}")
+
+
+# Where numbers are found that may be a card: named, in groups, and as part of something else.
+CARD_PLACES = ["my card is {g}", "Visa {p}, 12/29", "pay with {g}.", '{{"card": "{p}"}}', "credit card no. {p}"]
+OTHER_PLACES = [
+    "order {g}", "id={p}", "https://example.com/{p}?card=1", "sku_{p}_x", "0x{p}", "item {p}", "at {p} ns", "{p}a1b2",
+    "tracking {p}", "commit {p}abcdef", "[{p}]", "line {p}: ok",
+]  # fmt: skip
+
+
+def with_luhn(digits: str) -> str:
+    """Return digits with the check digit of a card number."""
+    doubled = [int(one) * (2 - place % 2) for place, one in enumerate(reversed(digits))]
+    return digits + str(-sum(one // 10 + one % 10 for one in doubled) % 10)
+
+
+def with_mod97(country: str, account: str) -> str:
+    """Return an account with the check digits of an IBAN."""
+    number = int("".join(str(int(letter, 36)) for letter in f"{account}{country}00"))
+    return f"{country}{98 - number % 97:02}{account}"
+
+
+def grouped(number: str) -> str:
+    """Return a number in groups of four."""
+    return " ".join(number[at : at + 4] for at in range(0, len(number), 4))
+
+
+def report_personal(rng: random.Random) -> None:
+    """Print how many numbers with a right check digit are recognised, and how many others."""
+    right = wrong = elsewhere = 0
+    for _ in range(CASES_PER_CLASS):
+        card = with_luhn(rng.choice("45") + str(rng.randint(1, 5)) + run(rng, string.digits, 13))
+        false = card[:-1] + str((int(card[-1]) + rng.randint(1, 9)) % 10)
+        iban = with_mod97("DE", run(rng, string.digits, 18))
+        off = f"DE{(int(iban[2:4]) % 97) + 1:02}{iban[4:]}"
+        place = rng.choice(CARD_PLACES)
+        right += bool(find_personal(place.format(p=card, g=grouped(card))))
+        right += bool(find_personal(f"wire it to {rng.choice([iban, grouped(iban)])}, please"))
+        wrong += bool(find_personal(place.format(p=false, g=grouped(false))))
+        wrong += bool(find_personal(f"wire it to {off}, please"))
+        elsewhere += bool(find_personal(rng.choice(OTHER_PLACES).format(p=card, g=grouped(card))))
+    cases = 2 * CASES_PER_CLASS
+    print(f"personal data: {right / cases:.1%} of {cases} cards and IBANs recognised; tagged by mistake: {wrong} of")
+    print(f"  {cases} with a wrong check digit, {elsewhere} of {cases // 2} with a right one that are no card")
 
 
 def best_of(work: Callable[[], object], times: int = 7) -> float:
@@ -626,7 +728,9 @@ def main() -> None:
     show = "--misses" in sys.argv
     rng = random.Random(SEED)
     report_recall(rng, show=show)
+    report_forms(rng, show=show)
     report_near_misses(rng, show=show)
+    report_personal(rng)
     report_speed(rng)
 
 

@@ -227,7 +227,16 @@ def resident_mb(pid: int) -> float:
 @contextlib.contextmanager
 def ours(folder: str, store: str):
     """Our server in a process of its own; yields its port."""
-    command = [os.path.join(os.path.dirname(sys.executable), "commonplace"), "serve", "--port", "0", "--store", store]
+    command = [
+        os.path.join(os.path.dirname(sys.executable), "commonplace"),
+        "serve",
+        "--port",
+        "0",
+        "--rate",
+        "0",
+        "--store",
+        store,
+    ]
     env = clean_env(COMMONPLACE_HOME=os.path.join(folder, "home"))
     process = subprocess.Popen([*command, "--quiet"], env=env, cwd=folder, stderr=subprocess.PIPE, text=True)
     try:

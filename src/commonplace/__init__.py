@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Conflict,
         DimensionMismatch,
         EmbeddingModelChanged,
+        ErasedBefore,
         Forbidden,
         InvalidInput,
         LeaseLost,
@@ -45,7 +46,8 @@ __getattr__ = lazy_names(
         "engine.memory": "Memory",
         "intents": "AsyncClient Client",
         "model.errors": """
-            CapacityExceeded CommonplaceError ConfigError Conflict DimensionMismatch EmbeddingModelChanged Forbidden
+            CapacityExceeded CommonplaceError ConfigError Conflict DimensionMismatch EmbeddingModelChanged
+            ErasedBefore Forbidden
             InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError""",
         "model.queries": "Hit",
         "model.records": "Kind Record",
@@ -64,6 +66,7 @@ __all__ = [
     "Conflict",
     "DimensionMismatch",
     "EmbeddingModelChanged",
+    "ErasedBefore",
     "Forbidden",
     "Hit",
     "InvalidInput",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Database: TypeAlias = SqliteStore | PostgresStore
 
 LOCAL = "local"  # the embedder of this package
+BACKUPS = "backups"  # the folder of copies, in the data folder
+COPY_SIDES = (".lock", "-wal", "-shm")
 CONFIGURED = "configured"  # whichever the user's settings name
 VEC = "COMMONPLACE_SQLITE_VEC"  # where sqlite-vec lies, for those who have it: nearness is then found sooner
 
@@ -136,20 +138,37 @@ class App:
             raise ConfigError("is none, so there is nothing to embed with", file=file, path="embedder")
         return reembed(self.store, self.embedder, progress=progress)
 
+    def scrub(self) -> bool:
+        """Overwrite the bytes of what was erased; False while a reader needs the old ones.
+
+        PostgreSQL does so by itself, when its operator has it vacuumed.
+        """
+        return not isinstance(self.database, SqliteStore) or self.database.scrub()
+
     @property
     def maintenance(self) -> Maintenance:
         """Checks, repairs, backups."""
         return maintenance_of(self.database)
 
-    def restore(self, path: str) -> int:
-        """Replace what is stored by a backup and rewrite the files to match; returns the number of records."""
-        from commonplace.files.sync import rewrite_files  # noqa: PLC0415 - no recall restores
+    def restore(self, path: str) -> tuple[int, tuple[str, ...]]:
+        """Replace what is stored by a backup and rewrite the files to match.
+
+        What was erased since the backup was made stays erased.  Returns the number of records, and notes.
+        """
+        from commonplace.engine.erasing import keep_erased, read_erasures  # noqa: PLC0415 - no recall restores
+        from commonplace.files.sync import rewrite_files  # noqa: PLC0415 - likewise
 
         before = {scope: self.store.files(folder) for scope, folder in self.store.folders.items()}
+        erasures = read_erasures(self.database)
         count = self.maintenance.restore(path)
+        gone, erasure, notes = keep_erased(self.database, erasures, secret=self.secret(), now=self.clock())
         for scope, states in before.items():
             rewrite_files(self.store, scope, states, now=self.clock())
-        return count
+        if erasure:
+            self._erase_in_artifacts(erasure)
+            self.store.settle()
+            self.scrub()
+        return count - gone, notes
 
     def close(self) -> None:
         """Release the store."""
@@ -286,6 +305,33 @@ def copier_of(store: Database) -> ItemCopier:
     from commonplace.stores.sql.items import SqlItemCopier  # noqa: PLC0415 - no recall needs it
 
     return SqlItemCopier(store)
+
+
+def copy_paths(where: Context) -> list[str]:
+    """Every copy of the store that we have made: backups, and damaged databases that were set aside."""
+    folder = os.path.join(where.home, BACKUPS)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    backups = [os.path.join(folder, name) for name in names if not name.endswith(COPY_SIDES)]
+    home, name = os.path.split(where.database)
+    aside = sorted(os.listdir(home)) if os.path.isdir(home) and not is_address(where.database) else []
+    damaged = [os.path.join(home, one) for one in aside if one.startswith(f"{name}.damaged")]
+    return backups + [path for path in damaged if not path.endswith(COPY_SIDES)]
+
+
+@contextmanager
+def open_copy(path: str) -> Iterator[SqliteStore]:
+    """Open a copy of the store to erase in it; it is one file again afterwards.  Raises for one that is damaged."""
+    from commonplace.stores.sqlite.upkeep import finish_file, opened_backup  # noqa: PLC0415 - no recall needs it
+
+    with opened_backup(path):
+        pass
+    store = SqliteStore(path)
+    try:
+        yield store
+        store.scrub()
+    finally:
+        store.close()
+        finish_file(path)
 
 
 def machine_name(folder: str) -> str:

@@ -105,8 +105,14 @@ class Route(Value):
     match: Literal["no", "may", "must"] = "no"  #: whether If-Match names a version
     optional_body: bool = False
     open: bool = False  #: needs no key
+    reads: bool = False  #: changes nothing although its method could
     stream: Stream | None = None  #: for clients that accept text/event-stream
     tag: str = "memory"
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a key that may only read may call it."""
+        return self.reads or self.method == "GET"
 
 
 def aware(at: datetime | None) -> datetime | None:

@@ -32,7 +32,7 @@ def texts(store, project):
 
     def texts():
         found = store.documents(DocumentFilter(scopes=frozenset({project})), limit=99)
-        return {one.name: one.content for one in found}
+        return {one.name: one.content for one in found if one.kind is not DocumentKind.ERASURE}
 
     return texts
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from commonplace.model.changes import Put
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.server.keys import SCOPE, Keys
@@ -75,3 +78,49 @@ def test_an_agent_must_have_a_name(keys, agent):
     """What cannot name a scope cannot own one."""
     with pytest.raises(InvalidInput):
         keys.create("laptop", agent=agent)
+
+
+def test_a_key_has_a_date_and_rights(keys, clock):
+    """Neither unless given; a date of the past is refused."""
+    tomorrow = clock() + timedelta(days=1)
+    plain, _ = keys.create("laptop")
+    bound, token = keys.create("dashboard", expires_at=tomorrow, read_only=True)
+
+    assert (plain.expires_at, plain.read_only) == (None, False)
+    assert (bound.expires_at, bound.read_only) == (tomorrow, True)
+    assert keys.holder(token) == bound
+    assert not keys.is_expired(bound)
+    clock.forward(timedelta(days=1))
+    assert keys.is_expired(keys.holder(token))
+    with pytest.raises(InvalidInput, match="in the past"):
+        keys.create("late", expires_at=clock())
+
+
+def test_a_key_of_an_earlier_version_opens_as_before(keys, store):
+    """It has neither date nor right in its row."""
+    key, token = keys.create("laptop")
+    [record] = store.find(_everything(keys), order=Order.NEWEST, limit=10)
+    value = {name: record.value[name] for name in ("name", "agent", "digest")}
+    store.apply([Put(record=record.replace(value=value), terms=(), expect=record.version)])
+
+    assert keys.holder(token) == key
+
+
+def test_a_use_is_written_once_a_minute(keys, store, clock):
+    """By this process and by another that sees what is in the store."""
+    key, token = keys.create("laptop")
+    assert keys.holder(token).last_used_at is None
+    assert [keys.is_use_due(key) for _ in range(2)] == [True, False]
+    keys.write_use(key)
+    assert keys.holder(token).last_used_at == clock()
+
+    other = Keys(store, clock=clock)
+    clock.forward(timedelta(seconds=59))
+    assert not other.is_use_due(other.holder(token))
+    clock.forward()
+    assert other.is_use_due(other.holder(token))
+    assert keys.is_use_due(key)
+
+
+def _everything(keys):
+    return Filter(scopes=frozenset({SCOPE}), at=keys._clock(), states=ANY_STATE)

@@ -67,7 +67,7 @@ def test_status_and_doctor_know_it(shared):
 def test_a_backup_brings_everything_back(shared, pnpm):
     """Backup, change, restore: rows and files are as they were."""
     shared.ok("backup", "copy.db")
-    shared.ok("record", "delete", pnpm["id"], "--yes")
+    shared.ok("record", "update", pnpm["id"], "Use yarn")
     shared.ok("restore", "copy.db", "--yes")
     assert shared.get(pnpm["id"])["content"] == pnpm["content"]
     assert os.path.exists(pnpm["path"])
@@ -189,3 +189,18 @@ def test_an_error_of_the_store_names_no_password(address):
     shown = f"{caught.value} {caught.value.__cause__!r}"
     assert "no_such_database" in shown
     assert PASSWORD not in shown
+
+
+def test_what_is_forgotten_there_stays_out_and_is_erased_in_our_backups(shared, pnpm):
+    """A backup of PostgreSQL is a file like any other; an export and a restore bring nothing back."""
+    shared.ok("export", shared.folder / "out.jsonl")
+    made = shared.ok("backup", "--json").json["path"]
+    assert b"pnpm" in Path(made).read_bytes()
+    assert shared.ok("forget", pnpm["id"], "--yes", "--json").json["backups"] == [
+        {"path": made, "erased": 1, "trouble": None}
+    ]
+    assert b"pnpm" not in Path(made).read_bytes()
+    assert "1 record not revived" in shared.ok("import", shared.folder / "out.jsonl").err
+    assert shared.ok("restore", made, "--yes", "--json").json["records"] == 0
+    assert "1 record not revived" in shared.ok("import", shared.folder / "out.jsonl").err
+    assert shared.recall("pnpm") == []

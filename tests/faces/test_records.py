@@ -347,7 +347,7 @@ def test_deleting_leaves_no_byte(cli, pnpm):
     cli.ok("recall", "quokkamanager")
     assert holds(cli.folder, "quokkamanager")
     assert cli.ok("record", "delete", pnpm["id"], "--yes", "--json").json["erased"] == [pnpm["id"]]
-    for words in ("quokkamanager", "wombatinstaller", "pnpm", pnpm["id"]):
+    for words in ("quokkamanager", "wombatinstaller", "pnpm"):
         assert not holds(cli.folder, words), words
     assert cli("record", "get", pnpm["id"]).code == 1
 
@@ -358,10 +358,14 @@ def holds(folder, words):
     return any(words.lower().encode() in path.read_bytes().lower() or words in path.name for path in paths)
 
 
-def test_deleting_tells_of_backups(cli, pnpm):
-    """A backup that was made before still holds what is erased, and people should know."""
-    cli.ok("backup")
-    assert "1 backup in" in cli.ok("record", "delete", pnpm["id"], "--yes").err
+def test_deleting_erases_in_our_own_backups(cli, pnpm):
+    """A backup that was made before is rewritten without it, and is whole."""
+    other = cli.add("Deploy on Mondays", "procedures")
+    made = cli.ok("backup", "--json").json["path"]
+    assert "Erased in 1 backup" in cli.ok("record", "delete", pnpm["id"], "--yes").lines
+    assert not holds(cli.home, "pnpm")
+    assert cli.ok("restore", made, "--yes", "--json").json["records"] == 1
+    assert cli.get(other["id"])["content"] == "Deploy on Mondays"
 
 
 def test_deleting_asks_and_does_not_guess(cli, pnpm):
@@ -377,7 +381,8 @@ def test_several_are_deleted_or_none(cli, pnpm):
     assert cli("record", "delete", pnpm["id"], "zzzz", "--yes").code == 1
     assert cli.get(pnpm["id"])
     done = cli.ok("record", "delete", pnpm["id"], other["id"], "--yes")
-    assert done.lines == [f"Erased {pnpm['id']}", f"Erased {other['id']}"]
+    assert done.lines[:2] == [f"Erased {pnpm['id']}", f"Erased {other['id']}"]
+    assert done.lines[2].startswith("Receipt ")
 
 
 # Reading

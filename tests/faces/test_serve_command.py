@@ -30,6 +30,27 @@ def test_programs_get_keys_as_json(outside):
     assert outside.ok("keys", "list").err.startswith("commonplace: there are no keys")
 
 
+def test_a_key_has_a_date_and_rights_which_the_list_shows(outside):
+    """Neither unless given, and both are said when it is made."""
+    plain = outside.ok("keys", "create", "laptop")
+    bound = outside.ok("keys", "create", "dashboard", "--expires", "2999-01-01", "--read-only")
+    first, second = outside.ok("keys", "list").lines
+
+    assert "for any agent; never expires; " in plain.err
+    assert "reads only, expires 2999-01-01 00:00" in bound.err
+    assert "  never expires  reads, writes  never used  any agent  laptop" in first
+    assert "  expires 2999-01-01 00:00  reads  never used  any agent  dashboard" in second
+    shown = outside.ok("keys", "list", "--json").json["keys"][1]
+    assert (shown["expires_at"], shown["read_only"], shown["last_used_at"]) == ("2999-01-01T00:00:00Z", True, None)
+
+
+@pytest.mark.parametrize("when", ["2001-01-01", "soon"])
+def test_a_key_expires_at_a_date_to_come(outside, when):
+    """What is no date or is over makes no key."""
+    assert outside("keys", "create", "laptop", "--expires", when).code == 2
+    assert outside.ok("keys", "list").lines == []
+
+
 def test_an_unknown_key_cannot_be_revoked(outside):
     """It says which."""
     done = outside("keys", "revoke", "nothing")

@@ -70,7 +70,7 @@ def test_status_of_an_empty_store(cli):
 def test_a_healthy_store_passes(cli):
     """Every check says ok, and the exit code is 0."""
     done = cli.ok("doctor")
-    assert len(done.lines) == 4
+    assert len(done.lines) == 5
     assert all(line.endswith(": ok") for line in done.lines)
     assert cli.ok("doctor", "--json").json["healthy"] is True
 
@@ -163,17 +163,21 @@ def test_a_damaged_database_is_told_and_brought_back_from_files(cli, pnpm):
 
 
 def test_a_backup_is_restored_with_its_files(cli, pnpm):
-    """What was there at the backup is there again, in rows and in files, and what came later is gone."""
+    """What was there at the backup is there again, in rows and in files, and what came later is gone.
+
+    What was erased since stays erased: a backup does not bring it back.
+    """
     gone = cli.add("To be deleted", "incidents")
     cli.ok("backup", cli.folder / "copy.db")
     cli.ok("record", "update", pnpm["id"], "Use yarn")
     cli.ok("record", "delete", gone["id"], "--yes")
     later = cli.add("Came later", "incidents")
     done = cli.ok("restore", cli.folder / "copy.db", "--yes", "--json")
-    assert done.json["records"] == 2
+    assert done.json["records"] == 1
+    assert "1 record of the backup not revived" in done.err
     assert cli.get(pnpm["id"])["content"] == pnpm["content"]
-    assert cli.recall("deleted") == ["To be deleted"]
-    assert os.path.exists(gone["path"])
+    assert cli.recall("deleted") == []
+    assert not os.path.exists(gone["path"])
     assert cli("record", "get", later["id"]).code == 1
     assert not os.path.exists(later["path"])
     assert cli.ok("sync").lines == ["project: in sync", "assistant: in sync"]
@@ -253,3 +257,68 @@ def test_a_backup_is_whole_while_another_process_writes(cli):
     cli.at(cli.folder / "elsewhere")
     assert cli.ok("restore", cli.folder / "copy2.db", "--yes", "--json").json["records"] == counts[2]
     assert cli.ok("doctor").code == 0
+
+
+def opened(path, mode):
+    """Give others rights on a file or folder, which is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.write_text("x", encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+EXPOSED = [
+    ("redaction.key", 0o640, "read"), ("redaction.key", 0o604, "read"), ("backups/old.db", 0o644, "read"),
+    ("hook.log", 0o666, "write to"), ("taken-down/one.jsonl", 0o644, "read"), ("shown/one.jsonl", 0o604, "read"),
+    (".", 0o777, "write to"), (".", 0o770, "write to"), ("backups", 0o777, "write to"),
+    ("config.yaml", 0o666, "write to"), ("assistant/decisions/x.md", 0o662, "write to"),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("pnpm")
+@pytest.mark.parametrize(("name", "mode", "what"), EXPOSED)
+def test_doctor_closes_the_data_folder_to_others(cli, name, mode, what):
+    """Keys, backups and files of hooks may not be read by others, and nothing may be written by them."""
+    if name.endswith(".md"):
+        cli.add("Prefer short answers", "preferences", "--scope", "assistant")
+        path = next((cli.home / "assistant").rglob("*.md"))
+        path.chmod(mode)
+    elif name == "backups":
+        (cli.home / name).mkdir(exist_ok=True)
+        path = opened(cli.home / name, mode)
+    else:
+        path = opened(cli.home / name, mode)
+    if name == "config.yaml":
+        path.write_text("", encoding="utf-8")
+    found = cli("doctor")
+
+    assert found.code == 1
+    assert f"others may {what} '" in found.out
+    assert f"{path.name}' (mode {mode:o}) (--fix repairs it)" in found.out
+    fixed = cli.ok("doctor", "--fix")
+    assert "fixed: 1 path of the data folder closed to others" in fixed.out
+    assert path.stat().st_mode & 0o022 == 0
+    assert cli.ok("doctor").code == 0
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_what_people_edit_by_hand_may_have_the_rights_that_editors_give(cli):
+    """The data folder keeps others away from it; a link is not followed out of it."""
+    cli.add("Prefer short answers", "preferences", "--scope", "assistant")
+    next((cli.home / "assistant").rglob("*.md")).chmod(0o644)
+    opened(cli.home / "config.yaml", 0o644).write_text("", encoding="utf-8")
+    outside = opened(cli.folder / "outside", 0o666)
+    (cli.home / "link").symlink_to(outside)
+    cli.ok("doctor")
+    cli.ok("doctor", "--fix")
+    assert outside.stat().st_mode & 0o777 == 0o666
+
+
+@pytest.mark.usefixtures("pnpm")
+def test_doctor_names_a_few_of_many_paths(cli):
+    """And counts the rest."""
+    for number in range(30):
+        opened(cli.home / "shown" / f"{number}.jsonl", 0o644)
+    assert "and 20 other paths likewise" in cli("doctor").out
+    assert "30 paths of the data folder closed to others" in cli.ok("doctor", "--fix").out

@@ -437,7 +437,7 @@ def test_a_rival_is_found_among_many_that_have_the_words_of_its_subject(place, o
     assert decide(place, "s", proposals).held == 2  # a person's own word waits for a person
     agents = with_binding(opened.memory, opened.where.bind(Channel.EXTRACTION))
     for record in (by_subject, by_key):
-        opened.memory.forget(record.id)
+        opened.memory.forget(record.id, for_good=False)
     by_subject = agents.remember("Use yarn, not npm", category="decisions", metadata=named).record
     by_key = agents.remember("Lint with flake8", category="decisions", key="Lint_Tool").record
     assert decide(place, "s", proposals).replaced == (by_subject.id, by_key.id)

@@ -388,7 +388,7 @@ def test_a_pipe_is_no_session(place, tmp_path):
     os.mkfifo(tmp_path / "a.jsonl")
 
     assert [trouble.reason for trouble in index(place, [str(tmp_path / "a.jsonl")]).troubles] == [
-        "is not a regular file"
+        "cannot be read: it is not a regular file"
     ]
 
 

@@ -242,14 +242,14 @@ def test_a_record_changed_during_a_sync_is_looked_at_again(desk, opened, kept, e
 
 
 def test_a_backup_that_is_put_back_takes_the_files_along(opened, desk, kept, sync, tree):
-    """What was written since is gone, what was erased is back, on disk as in the store."""
+    """What was written since is gone, what was changed is as it was, on disk as in the store."""
     first, _ = kept("the first words")
     opened.maintenance.backup(str(desk.root / "backup.db"))
     before = tree()
     opened.memory.update(first.id, content="other words")
     kept("written since")
 
-    assert opened.restore(str(desk.root / "backup.db")) == 1
+    assert opened.restore(str(desk.root / "backup.db")) == (1, ())
     assert tree() == before
     assert sync().is_empty
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from commonplace.engine.admission import Gate
-from commonplace.engine.forgetting import erase
+from commonplace.engine.forgetting import Removal, erase
 from commonplace.engine.memory import Memory, with_binding
 from commonplace.model.binding import CONTENT_BYTES_LIMIT, Binding
 from commonplace.model.queries import Filter, Order, State
@@ -58,6 +58,7 @@ def erase_records(memory: Memory, records: Sequence[Record]) -> tuple[str, ...]:
     if not records:
         return ()
     scope = records[0].scope
-    outcome, erasure = erase(memory.store, records, scope=scope, reads=(scope,), now=memory.clock())
+    removal = Removal(records=tuple(records))
+    outcome, erasure = erase(memory.store, removal, reads=(scope,), now=memory.clock())
     memory.erased(erasure)
     return outcome.gone

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from commonplace.app import BACKUPS
 from commonplace.ci.dialect import AgentStep, Pipeline, Step, load
 from commonplace.ci.registry import PipelineRegistry, PipelineSummary, open_registry
 from commonplace.cli.commands import Group
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import BACKUPS, F, confirm, json_option
+from commonplace.cli.session import F, confirm, json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.paths import home
 from commonplace.engine.rendering import iso

@@ -7,6 +7,7 @@ COMMANDS = {
     "status": ("upkeep:status", "Show what is stored where, and problems."),
     "doctor": ("upkeep:doctor", "Check the database, its index and the files; --fix repairs."),
     "backup": ("upkeep:backup", "Copy the store to a file."),
+    "scrub": ("scrub:scrub_command", "Replace secrets stored before today's rules knew them."),
     "restore": ("upkeep:restore", "Restore a backup."),
     "migrate": ("transfer:migrate", "Carry a whole store to another database, SQLite or PostgreSQL."),
     "reembed": ("upkeep:reembed", "Embed everything anew with the configured embedder."),

@@ -118,13 +118,14 @@ def _summary(report: SyncReport) -> str:
         "written": report.written,
         "removed": report.removed,
         "missing at once and not archived": report.missing,
+        "erased and not revived": report.erased,
         "not readable": report.troubles,
     }
     return ", ".join(f"{len(items)} {what}" for what, items in counts.items() if items) or "in sync"
 
 
 def _report_json(report: SyncReport) -> Mapping[str, Any]:
-    plain = ("added", "changed", "archived", "restored", "written", "removed", "missing")
+    plain = ("added", "changed", "archived", "restored", "written", "removed", "missing", "erased")
     return {name: list(getattr(report, name)) for name in plain} | {
         "troubles": [{"path": one.path, "line": one.line, "reason": one.reason} for one in report.troubles],
         "redactions": [{"path": path, "kind": found.kind, "mark": found.mark} for path, found in report.redactions],

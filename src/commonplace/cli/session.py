@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from commonplace.app import App, open_app
+from commonplace.app import BACKUPS, App, open_app
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import Memory, WriteResult
@@ -22,7 +22,6 @@ from commonplace.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-BACKUPS = "backups"  # the folder of copies, in the data folder
 PROGRESS_EVERY = 100  # items: often enough to be seen moving
 
 

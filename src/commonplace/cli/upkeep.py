@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from commonplace.app import App, open_app, set_damaged_aside
+from commonplace.app import BACKUPS, App, open_app, set_damaged_aside
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import (
-    BACKUPS,
     Session,
     confirm,
     json_option,
@@ -23,8 +22,10 @@ from commonplace.cli.session import (
     to_seconds,
 )
 from commonplace.cli.terminal import print_json, print_text, short_path
+from commonplace.config.paths import CONFIG
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.engine.rendering import iso
+from commonplace.files.permissions import Exposed, exposed, protect
 from commonplace.hosts import hook_notes
 from commonplace.learning import learning_notes, learning_status, learning_status_text
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
@@ -35,6 +36,10 @@ from commonplace.version import PRODUCT
 
 _STORE = "database, full-text index and rows"
 _FILES = "files of the {} memory"
+_RIGHTS = "permissions of the data folder"
+_EDITED = (ASSISTANT, CONFIG)  # what people edit by hand in the data folder
+_EXPOSED_FEW = 10  # paths to name
+_SIDES = ("", "-wal", "-shm", ".lock")  # the files of a database
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -133,7 +138,7 @@ def _size(count: float) -> str:
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without loss.")
 @json_option
 def doctor(fix: bool, as_json: bool) -> int:
-    """Check the database, its full-text index, every row, and the files against the rows.
+    """Check the database, its full-text index, every row, the files against the rows, and who may read them.
 
     The exit code is 1 if there is a problem.
 
@@ -164,12 +169,26 @@ def _print_report(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[s
 
 
 def _checks(app: App) -> dict[str, list[StoreProblem]]:
-    checks = {_STORE: app.maintenance.check()}
+    checks = {_STORE: app.maintenance.check(), _RIGHTS: list(_find_exposed(app))}
     for scope in app.folders.scopes:
         checks[_FILES.format(app.where.label(scope))] = list(_apart(app, scope))
     if app.embedder:
         checks["vectors"] = list(_find_unembedded(app, app.embedder.identity))
     return checks
+
+
+def _find_exposed(app: App) -> Iterator[StoreProblem]:
+    """What others on this machine may read or write of the data folder."""
+    found = _exposed(app)
+    for one in found[:_EXPOSED_FEW]:
+        yield StoreProblem(what=short_path(one.reason), fixable=True)
+    if len(found) > _EXPOSED_FEW:
+        yield StoreProblem(what=f"and {plural(len(found) - _EXPOSED_FEW, 'other path')} likewise", fixable=True)
+
+
+def _exposed(app: App) -> list[Exposed]:
+    own = {app.database.path + side for side in _SIDES}  # the check of the store names them
+    return [one for one in exposed(app.where.home, edited=_EDITED) if one.path not in own]
 
 
 def _find_unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[StoreProblem]:
@@ -220,6 +239,8 @@ def _set_aside(damage: StoreDamaged) -> str:
 
 def _repair(app: App) -> list[str]:
     done = list(app.maintenance.repair())
+    if protected := protect(_exposed(app)):
+        done.append(f"{plural(len(protected), 'path')} of the data folder closed to others")
     for scope in app.folders.scopes:
         report = app.folders.sync(scope)
         if not report.replace(troubles=(), missing=()).is_empty:
@@ -293,10 +314,10 @@ def restore(file: str, yes: bool, as_json: bool) -> int:
         before = _backup_path(session.app)
         session.app.maintenance.backup(before)
         try:
-            count = session.app.restore(file)
+            count, notes = session.app.restore(file)
         except InvalidInput:  # it is no backup: nothing was changed, so there is nothing to undo
             os.unlink(before)
             raise
-        session.add_notes(f"what was stored before is in {short_path(before)}")
+        session.add_notes(*notes, f"what was stored before is in {short_path(before)}")
         session.answer(f"Restored {plural(count, 'record')} from {file}", {"records": count, "before": before})
     return OK

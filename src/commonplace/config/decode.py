@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, Union, cast, dataclas
 from msgspec import Meta, Struct, StructMeta, ValidationError, convert, field
 from msgspec.structs import fields, replace
 
+from commonplace.files import disk
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -86,12 +87,9 @@ class At(Value):
 def read_yaml(file: str) -> Any:
     """Read and parse a YAML file.  Raises ``ConfigError``."""
     try:
-        with open(file, encoding="utf-8") as source:
-            text = source.read(FILE_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("cannot be read: it is not UTF-8", file=file) from error
+        text = disk.read_text(file, limit=FILE_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {disk.reason(error)}", file=file) from error
     return parse_yaml(text, file=file)
 
 

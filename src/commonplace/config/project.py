@@ -170,7 +170,13 @@ class Context(Value):
             categories=CATEGORIES,
             temporary=TEMPORARY,
             content_bytes=self.project_settings["content_bytes"],
+            personal=self._personal_data(),
         )
+
+    def _personal_data(self) -> dict[Scope, str]:
+        """What becomes of personal data in each scope."""
+        own = {self.assistant: str(self.user_settings["personal_data"])}
+        return own | ({self.project: str(self.project_settings["personal_data"])} if self.project else {})
 
 
 def context(directory: str, env: Mapping[str, str]) -> Context:

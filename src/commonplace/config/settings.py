@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_LIMIT
+from commonplace.files import disk
+from commonplace.model.binding import CONTENT_BYTES, CONTENT_BYTES_LIMIT, PERSONAL
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 
@@ -21,6 +22,7 @@ _words = {"true": True, "false": False, "null": None}
 _wordlike = {"true", "false", "null", "yes", "no", "on", "off"}  # in any case; some YAML parsers read them as booleans
 
 
+FILE_BYTES = 262_144  # of a file of settings
 FLAT_CHARS = 65_536  # the limit of the parser
 INTEGER_DIGITS = 18  # no setting has more; beyond a few thousand Python refuses to convert them
 
@@ -150,6 +152,10 @@ MODELS = SettingGroup(
     ),
 )  # fmt: skip
 
+PERSONAL_DATA = Setting(
+    name="personal_data", default="allow", kind=str, choices=PERSONAL,
+    help="card numbers, IBANs and national ids: allow (and tag the record), mask, or block (refuse the record)",
+)  # fmt: skip
 PROJECT: Schema = (
     Setting(
         name="project", default=None, kind=str,
@@ -168,6 +174,7 @@ PROJECT: Schema = (
         name="recall_budget", default=None, kind=int, least=1, most=1_000_000,
         help="maximum number of tokens per recall; if empty, only recall_limit applies",
     ),
+    PERSONAL_DATA,
     MEMORIES,
     MODELS,
 )  # fmt: skip
@@ -197,6 +204,7 @@ USER: Schema = (
         name="embedder_dimensions", default=None, kind=int, least=1, most=65_536,
         help="length of its vectors, where the model lets you choose; if empty, the model's default",
     ),
+    PERSONAL_DATA,
 )  # fmt: skip
 
 
@@ -207,12 +215,11 @@ def load(path: str, schema: Schema, *, named: str | None = None) -> dict[str, An
     """
     named = named or path
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = disk.read_text(path, limit=FILE_BYTES)
     except FileNotFoundError:
         text = ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=named) from error
+        raise ConfigError(f"cannot be read: {disk.reason(error)}", file=named) from error
     data = parse_flat(text)
     return check(_parse(text, named) if data is None else data, schema, named)
 

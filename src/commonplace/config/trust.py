@@ -10,10 +10,10 @@ Everything here runs on every prompt: it reads two or three small files and impo
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 
 from commonplace.config.paths import CONFIG, Place, find, home
+from commonplace.files import disk
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 
@@ -163,16 +163,10 @@ def _prompt_names(folder: str) -> list[str]:
 def _read(path: str) -> bytes | None:
     """A small plain file; None if there is none.  Its size is looked at before it is read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with disk.open_file(path, limit=SETTINGS_BYTES, links=False) as file:
+            return disk.read_rest(file, limit=SETTINGS_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        reason = "is a symbolic link; only plain files are read" if os.path.islink(path) else error.strerror
+        reason = "it is a symbolic link" if os.path.islink(path) else disk.reason(error)
         raise ConfigError(f"cannot be read: {reason}", file=path) from error
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError("is not a plain file", file=path)
-        if status.st_size > SETTINGS_BYTES:
-            raise ConfigError(f"has {status.st_size} bytes; the limit is {SETTINGS_BYTES}", file=path)
-        return file.read(SETTINGS_BYTES + 1)

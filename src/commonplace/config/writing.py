@@ -45,8 +45,7 @@ def new_identity(root: str) -> str:
 def switch_memory(path: str, scope: str, *, on: bool) -> None:
     """Change ``enabled`` in the settings file of a scope; everything else, comments too, stays."""
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = disk.read_text(path, limit=settings.FILE_BYTES)
     except FileNotFoundError:
         text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
     disk.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
@@ -55,8 +54,7 @@ def switch_memory(path: str, scope: str, *, on: bool) -> None:
 def switch_learning_on(folder: str) -> str:
     """Set ``memories.enabled`` in the settings of a project; return the path of the file."""
     path = os.path.join(folder, CONFIG)
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    text = disk.read_text(path, limit=settings.FILE_BYTES)
     disk.replace(folder, CONFIG, with_learning_on(text).encode())
     return path
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from binascii import a2b_base64
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.records import CEILING, Draft, Json, Kind, Record, Source, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
-from commonplace.redact.redaction import Finding, redact, redact_under
+from commonplace.redact.redaction import Finding, mask, redact, redact_under
 from commonplace.text.cleaning import clean, slug
 from commonplace.text.words import terms
 
@@ -36,6 +36,8 @@ BLOB_CHARS = 1024  # of base64 at least, to be a picture or a file; keys and tok
 #: Short texts, each behind its name, that came through as they were: fields, agents and tags come with every write.
 _HARMLESS: set[tuple[str, str]] = set()
 WORD_CHARS = 40
+PERSONAL_TAG = "personal:"
+PERSONAL_TAGS = frozenset(f"{PERSONAL_TAG}{kind}" for kind in ("card", "iban", "national-id"))
 MAX_WORDS = 4096
 
 
@@ -43,6 +45,17 @@ def _remember_harmless(name: str, text: str) -> None:
     if len(_HARMLESS) >= MAX_WORDS:
         _HARMLESS.clear()
     _HARMLESS.add((name, text))
+
+
+def check_name(name: str, what: str) -> str:
+    """Return a name that a caller chose; raise ``InvalidInput``, which does not repeat it, if it holds a secret."""
+    if ("", name) in _HARMLESS:
+        return name
+    if found := redact(name).findings or redact(name.replace("-", " ")).findings:
+        raise InvalidInput(f"the name of {what} holds a secret ({found[0].kind}); choose a name without one")
+    if len(name) <= WORD_CHARS:
+        _remember_harmless("", name)
+    return name
 
 
 class Admitted(Value):
@@ -58,17 +71,25 @@ class Admitted(Value):
         return Put(record=self.record, terms=self.terms, expect=expect, dedupe=dedupe)
 
 
+def transcript_policy(binding: Binding, scope: Scope) -> str | None:
+    """Return the policy for the personal data of a session: nothing is tagged there, and no session is refused."""
+    return "mask" if binding.personal.get(scope, "allow") != "allow" else None
+
+
 class Gate:
     """Cleans and redacts texts, and collects what it removed."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, *, personal: str | None = None) -> None:
+        """``personal`` says what becomes of personal data: one of ``binding.PERSONAL``; None: it is not looked for."""
         self.key = key
         self.findings: list[Finding] = []
+        self.personal: set[str] = set()  #: the kinds of personal data that were found and may stay
         self.dropped = 0
+        self._policy = personal
 
     def text(self, text: str, *, what: str, name: str = "") -> str:
         """Clean and redact one text; under a name, what that name says it is counts as well."""
-        if (name, text) in _HARMLESS:
+        if (name, text) in _HARMLESS and (self._policy is None or not any(map(str.isdigit, text))):
             return text
         kept, dropped = clean(text, what=what)
         self.dropped += dropped
@@ -76,7 +97,24 @@ class Gate:
         if found.text == text and len(name) + len(text) <= WORD_CHARS:
             _remember_harmless(name, text)
         self.findings += found.findings
-        return found.text
+        return found.text if self._policy is None else self._without_personal(found.text, what=what, name=name)
+
+    def _without_personal(self, text: str, *, what: str, name: str) -> str:
+        """Return a text as the policy for personal data wants it; raises ``InvalidInput`` if it is to be refused."""
+        from commonplace.redact.personal import find_personal  # noqa: PLC0415 - what only writes chunks needs none
+
+        hits = find_personal(text, name=name)
+        if hits and self._policy == "block":
+            raise InvalidInput(
+                f"{what} holds personal data ({hits[0][2]}), which `personal_data: block` in the settings refuses;"
+                " leave it out"
+            )
+        if self._policy != "mask":
+            self.personal |= {kind for *_, kind in hits}
+            return text
+        masked = mask(text, hits, key=self.key)
+        self.findings += masked.findings
+        return masked.text
 
     def json(self, value: Json, *, what: str, name: str = "") -> Json:
         """Clean and redact every text in a JSON value; the blanks around it are part of the value."""
@@ -121,12 +159,13 @@ def admit(
     draft: Draft, *, binding: Binding, id: str, now: datetime, secret: bytes = b"", parent_trust: Trust = Trust.USER
 ) -> Admitted:
     """Return a draft as a record; raise ``InvalidInput`` or ``Forbidden`` with the reason if it cannot be stored."""
-    gate = Gate(secret)
     category, kind = _category(draft, binding)
+    scope = _scope(draft, kind, binding)
+    gate = Gate(secret, personal=binding.personal.get(scope, "allow"))
     value = _value(draft, gate, depth=JSON_DEPTH if binding.filed else MAX_JSON_DEPTH)
     record = Record(
         id=id,
-        scope=_scope(draft, kind, binding),
+        scope=scope,
         kind=kind,
         category=category,
         content=_content(draft, value, gate, binding),
@@ -147,9 +186,17 @@ def admit(
         occurred_at=draft.occurred_at,
         expires_at=_expiry(draft, category, binding, now),
     )
+    record = tag_personal(record, gate.personal)
     if binding.filed:
         check_fits_file(record)
     return Admitted(record=record, terms=search_terms(record), redactions=tuple(gate.findings), notes=gate.notes)
+
+
+def tag_personal(record: Record, kinds: Collection[str]) -> Record:
+    """Return a record with the tags of the personal data that it holds, and without those of what it no longer does."""
+    others = frozenset(tag for tag in record.tags if tag not in PERSONAL_TAGS)
+    tags = others | {f"{PERSONAL_TAG}{kind}" for kind in kinds}
+    return record if tags == record.tags else record.replace(tags=tags)
 
 
 def check_fits_file(record: Record) -> None:
@@ -169,6 +216,7 @@ def search_terms(record: Record) -> Terms:
 
 
 def _category(draft: Draft, binding: Binding) -> tuple[str, Kind]:
+    check_name(draft.category or "", "a category")  # as it was given: its slug would hide a secret
     if binding.categories is None:
         return slug(draft.category or ""), draft.kind or Kind.SEMANTIC
     known = ", ".join(binding.categories)
@@ -185,6 +233,13 @@ def _scope(draft: Draft, kind: Kind, binding: Binding) -> Scope:
         raise Forbidden(f"{kind} memory is not enabled here")
     if not binding.may_write(scope):
         raise Forbidden(f"this binding may not write to {scope}")
+    return check_scope(scope)
+
+
+def check_scope(scope: Scope) -> Scope:
+    """Return a scope; raise ``InvalidInput`` if one of its names holds a secret."""
+    for kind, name in scope.segments:
+        check_name(name, f"{'an' if kind == 'agent' else 'a'} {kind}")
     return scope
 
 

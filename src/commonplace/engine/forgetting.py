@@ -2,23 +2,34 @@
 
 A text about a record usually names it; what a model writes may not.  So a block is removed if it names only erased
 records, or if it has a word that occurs only in them.  The documents are rewritten in the same ``apply`` that erases.
-Text that users wrote stays, and so do sessions, which are the original source.
+Text that users wrote stays, and so do sessions, which are the original source, unless they are erased themselves: a
+session goes with everything that was made of it (``erasing`` finds out what that is).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from commonplace.model.changes import AppendChunks, Change, Delete, DeleteDocuments, Outcome, PutDocument
-from commonplace.model.documents import Document, DocumentKind
+from commonplace.model.changes import (
+    AppendChunks,
+    Change,
+    Delete,
+    DeleteChunks,
+    DeleteDocuments,
+    DeleteJobs,
+    Load,
+    Outcome,
+    PutDocument,
+)
+from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.ids import SHORT
 from commonplace.model.ports import Store
-from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order, Query, Word
 from commonplace.model.records import CATEGORIES, Json, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -28,6 +39,7 @@ from commonplace.text.words import says_something, terms
 
 TRIES = 5  # while others write the same documents
 EVERYTHING = 1_000_000
+SAID_MOST = 200  # places of one word that are looked at to find one outside of what is erased
 WORD_LETTERS = 3  # shorter ones are numbers of steps, or say too little to tell one record from another
 REPEATING = frozenset({DocumentKind.ARTIFACT.value, DocumentKind.EXTRACTION.value, DocumentKind.RECEIPT.value})
 LEARNED, RAW = "learned.md", "raw_memories.md"
@@ -45,6 +57,8 @@ class Erasure(Value):
     names: frozenset[str]  #: the same, as texts name them
     words: frozenset[str] = frozenset()  #: terms that occur only in the erased records
     sessions: frozenset[str] = frozenset()  #: the sessions that they were made from
+    gone: frozenset[str] = frozenset()  #: sessions that are erased whole
+    subjects: tuple[frozenset[str], ...] = ()  #: a text that has every term of one of these goes
 
     @classmethod
     def of(
@@ -55,25 +69,87 @@ class Erasure(Value):
         return cls(ids=meant, names=frozenset(one[:SHORT] for one in meant), words=words, sessions=sessions)
 
     def is_in(self, text: str) -> bool:
-        """Whether a text has any of the words."""
-        return not self.words.isdisjoint(terms(text))
+        """Whether a text has any of the words, or speaks of one of the subjects."""
+        found = set(terms(text)) if self.words or self.subjects else set()
+        return not self.words.isdisjoint(found) or any(subject <= found for subject in self.subjects)
+
+
+class RemovedTurns(Value):
+    """Pieces of a session or a ticket that go, while the rest of it stays."""
+
+    document: Document
+    chunks: tuple[Chunk, ...]
+
+
+class Removal(Value):
+    """What goes in one erasure; what follows from it is found by ``erase``."""
+
+    records: tuple[Record, ...] = ()
+    rewritten: tuple[tuple[Record, ...], ...] = ()  #: records that stay, each with the versions that it has then
+    documents: tuple[Document, ...] = ()  #: sessions and tickets that go whole
+    turns: tuple[RemovedTurns, ...] = ()
+    texts: tuple[str, ...] = ()  #: what these sessions and turns say, and versions that rewritten records lose
+    subjects: tuple[frozenset[str], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing goes."""
+        return not (self.records or self.rewritten or self.documents or self.turns)
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """The sessions of which anything goes."""
+        return frozenset(one.name for one in (*self.documents, *(turns.document for turns in self.turns)))
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        """Where anything goes."""
+        records = (*self.records, *(one[-1] for one in self.rewritten))
+        documents = (*self.documents, *(one.document for one in self.turns))
+        return frozenset({one.scope for one in records} | {one.scope for one in documents})
+
+    def changes(self, now: datetime) -> list[Change]:
+        """The changes that erase it, the records first."""
+        ids = frozenset(record.id for record in self.records)
+        where = Filter(scopes=self.scopes, at=now, states=ANY_STATE, ids=ids)
+        gone: list[Change] = [Delete(where=where)] if ids else []
+        gone += [_delete_change(one) for one in self.documents]
+        gone += [DeleteJobs(scope=one.scope, keys=frozenset({one.name})) for one in self.documents]
+        gone += [_delete_turns(one) for one in self.turns]
+        return gone + [Load(versions=kept, terms=_search_terms(kept)) for kept in self.rewritten]
+
+
+def _delete_turns(turns: RemovedTurns) -> DeleteChunks:
+    document, seqs = turns.document, frozenset(chunk.seq for chunk in turns.chunks)
+    digest = sha256(f"{document.digest} without {sorted(seqs)}".encode()).hexdigest()
+    return DeleteChunks(document=document.replace(digest=digest), seqs=seqs, expect_digest=document.digest)
+
+
+def _search_terms(versions: Iterable[Record]) -> tuple[tuple[str, ...], ...]:
+    from commonplace.engine.admission import search_terms  # noqa: PLC0415 - nearly no erasure rewrites a record
+
+    return tuple(search_terms(version) for version in versions)
 
 
 def erase(
-    store: Store, records: Sequence[Record], *, scope: Scope, reads: Collection[Scope], now: datetime
+    store: Store,
+    removal: Removal,
+    *,
+    reads: Collection[Scope],
+    now: datetime,
+    bury: Callable[[Erasure], Sequence[Change]] = lambda _: (),
 ) -> tuple[Outcome, Erasure]:
-    """Erase records of a scope, what was derived from them alone, and what memory has written about them."""
-    ids = frozenset(record.id for record in records)
-    only = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE, ids=ids)
-    scopes = _repeating_scopes(store, scope)
+    """Erase records and sessions, what was derived from them alone, and what memory has written about them.
+
+    ``bury`` gives further changes of the same transaction, once it is known what goes: tombstones and a receipt.
+    """
+    scopes = frozenset().union(*(_repeating_scopes(store, scope) for scope in removal.scopes))
     for left in reversed(range(TRIES)):
-        found = _documents(store, scopes)
-        erasure = _erasure(store, ids, found, frozenset({*scopes, *reads}), now)
-        pairs = [(one, clean_document(one, erasure)) for one in found]
+        erasure, pairs = _look(store, removal, scopes, reads, now)
+        gone, others = removal.changes(now), [change for pair in pairs for change in _rewrite_changes(*pair)]
         try:
-            outcome, *_ = store.apply(
-                [Delete(where=only), *(change for pair in pairs for change in _rewrite_changes(*pair))]
-            )
+            outcomes = store.apply([*gone, *others, *bury(erasure)])
+            outcome = _joined(outcomes, records=bool(removal.records))
             break
         except (Conflict, NotFound):  # another process has rewritten one of them: read again
             if not left:
@@ -91,7 +167,7 @@ def clear(store: Store, scope: Scope, *, now: datetime) -> tuple[Outcome, Erasur
     where = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE)
     records = store.find(where, order=Order.ID, limit=EVERYTHING)
     elsewhere = scope.kind == "user" and bool(records)
-    before = erase(store, records, scope=scope, reads=(scope,), now=now)[0] if elsewhere else Outcome()
+    before = erase(store, Removal(records=tuple(records)), reads=(scope,), now=now)[0] if elsewhere else Outcome()
     documents = DeleteDocuments(where=DocumentFilter(scopes=frozenset({scope})))
     outcome, _ = store.apply([Delete(where=where), documents])
     erasing = outcome.erasing or before.erasing
@@ -100,6 +176,52 @@ def clear(store: Store, scope: Scope, *, now: datetime) -> tuple[Outcome, Erasur
 
 
 # Looking
+
+
+class Preview(Value):
+    """What an erasure would do besides what it is about."""
+
+    erasure: Erasure
+    gone: tuple[Document, ...]  #: documents of memory that go whole: notes of sessions, artifacts, receipts
+    changed: tuple[Document, ...]  #: those that lose lines
+    kept: tuple[Document, ...]  #: artifacts in which words of a person stay that speak of it
+
+
+def preview(store: Store, removal: Removal, *, reads: Collection[Scope], now: datetime) -> Preview:
+    """Return what ``erase`` would do; nothing is changed."""
+    scopes = frozenset().union(*(_repeating_scopes(store, scope) for scope in removal.scopes))
+    erasure, pairs = _look(store, removal, scopes, reads, now)
+    return Preview(
+        erasure=erasure,
+        gone=tuple(one for one, clean in pairs if clean is None),
+        changed=tuple(one for one, clean in pairs if clean is not None and clean is not one),
+        kept=tuple(one for one, clean in pairs if clean and _still_speaks(clean, erasure)),
+    )
+
+
+def _still_speaks(clean: Document, erasure: Erasure) -> bool:
+    """Whether words of a person in an artifact speak of what is erased: those stay."""
+    if clean.kind is not DocumentKind.ARTIFACT:
+        return False
+    owned: Any = clean.metadata.get("owned") or []
+    theirs = [one["text"] for one in owned]
+    whole = clean.metadata.get("by_hand") is True or clean.name == LEARNED
+    return any(map(erasure.is_in, [clean.content or ""] if whole else theirs))
+
+
+def _look(
+    store: Store, removal: Removal, scopes: frozenset[Scope], reads: Collection[Scope], now: datetime
+) -> tuple[Erasure, list[tuple[Document, Document | None]]]:
+    """Return what goes, and each document of memory as it is then."""
+    found = _documents(store, scopes)
+    erasure = _erasure(store, removal, found, frozenset({*scopes, *reads}), now)
+    return erasure, [(one, clean_document(one, erasure)) for one in found]
+
+
+def _joined(outcomes: Sequence[Outcome], *, records: bool) -> Outcome:
+    """One outcome of several: the ids of the records that went, and whether any bytes are still held."""
+    gone = outcomes[0].gone if records else ()
+    return Outcome(gone=gone, erasing=any(one.erasing for one in outcomes))
 
 
 def _repeating_scopes(store: Store, scope: Scope) -> frozenset[Scope]:
@@ -113,20 +235,54 @@ def _documents(store: Store, scopes: frozenset[Scope]) -> list[Document]:
 
 
 def _erasure(
-    store: Store, meant: frozenset[str], found: Sequence[Document], scopes: frozenset[Scope], now: datetime
+    store: Store, removal: Removal, found: Sequence[Document], scopes: frozenset[Scope], now: datetime
 ) -> Erasure:
     where = Filter(scopes=scopes, at=now, states=ANY_STATE)
-    ids = _with_derived(store, meant, where)
+    ids = with_derived(store, frozenset(record.id for record in removal.records), where)
+    gone = frozenset(one.name for one in removal.documents)
     if not found:
-        return Erasure.of(ids)
-    erased = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING)
-    others = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
+        return Erasure.of(ids).replace(gone=gone, subjects=removal.subjects)
+    erased = store.find(where.replace(ids=ids, versions=True), order=Order.ID, limit=EVERYTHING) if ids else []
+    after = {versions[-1].id: versions[-1] for versions in removal.rewritten}
+    present = (one for one in store.find(where, order=Order.ID, limit=EVERYTHING) if one.id not in ids)
+    others = (after.get(one.id, one) for one in present)
     sessions = frozenset(one.name for one in found if one.kind is DocumentKind.EXTRACTION and ids & _record_ids(one))
-    words = words_only_in(map(_record_text, erased), map(_record_text, others))
-    return Erasure.of(ids, words=words, sessions=sessions)
+    words = words_only_in([*map(_record_text, erased), *removal.texts], map(_record_text, others))
+    if removal.texts:
+        words = _not_said_elsewhere(store, words, removal, found, where)
+    named = Erasure.of(ids, words=words, sessions=sessions | removal.sessions)
+    return named.replace(gone=gone, subjects=removal.subjects)
 
 
-def _with_derived(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:
+def _not_said_elsewhere(
+    store: Store, words: frozenset[str], removal: Removal, found: Sequence[Document], where: Filter
+) -> frozenset[str]:
+    """Return the words of erased sessions that memory's documents repeat, and that no other session says."""
+    repeated = {term for one in found for term in terms(f"{one.content or ''} {_plain_texts(one.metadata)}")}
+    others = (one for one in found if one.kind is DocumentKind.EXTRACTION and one.name not in removal.sessions)
+    left = (words & repeated).difference(*(terms(f"{one.content or ''}") for one in others))
+    chunks = where.replace(records=False, chunks=True)
+    return frozenset(word for word in left if not _is_said(store, word, removal, chunks))
+
+
+def _is_said(store: Store, word: str, removal: Removal, where: Filter) -> bool:
+    """Whether a session that stays says a word."""
+    query = Query(text=word, words=(Word(text=word, terms=((word,),)),))
+    erased = {(chunk.id, chunk.seq) for turns in removal.turns for chunk in turns.chunks}
+    whole = {one.name for one in removal.documents}
+    said = [match.chunk for match in store.match(where, query, limit=SAID_MOST) if match.chunk]
+    return any(one.document not in whole and (one.id, one.seq) not in erased for one in said)
+
+
+def _plain_texts(value: Any) -> str:
+    """Every text in metadata."""
+    if isinstance(value, str):
+        return value
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return " ".join(filter(None, map(_plain_texts, inside)))
+
+
+def with_derived(store: Store, meant: frozenset[str], where: Filter) -> frozenset[str]:
     """Return some records with those derived from them that have no other existing parent."""
     gone = new = meant
     while new:
@@ -192,12 +348,16 @@ def clean_document(document: Document, erasure: Erasure) -> Document | None:
     metadata: Mapping[str, Any] = document.metadata
     text = document.content or ""
     new: tuple[str, dict[str, Json]] | None
-    if document.kind is DocumentKind.EXTRACTION:
+    if document.kind is DocumentKind.EXTRACTION and document.name in erasure.gone:
+        new = None
+    elif document.kind is DocumentKind.EXTRACTION:
         new = _clean_extraction(document.name, text, metadata, erasure)
     elif document.kind is DocumentKind.ARTIFACT:
         new = clean_artifact(document.name, text, metadata, erasure)
+    elif metadata.get("session") in erasure.gone:
+        new = None  # what a session was shown
     else:
-        new = text, _clean_receipt(metadata, erasure)
+        new = _less_sessions(text, _clean_receipt(metadata, erasure), erasure.gone)
     if new is None or new == (text, dict(metadata)):
         return None if new is None else document
     digest = sha256(f"{new[0]}\x1f{new[1]!r}".encode()).hexdigest()
@@ -208,7 +368,7 @@ def _clean_extraction(
     name: str, text: str, metadata: Mapping[str, Any], erasure: Erasure
 ) -> tuple[str, dict[str, Json]]:
     """What was made of a session; what was forgotten stays known by its digest alone, so that it is not made again."""
-    if name not in erasure.sessions:
+    if name not in erasure.sessions and not erasure.subjects:
         return text, dict(metadata)
     slug, made = metadata.get("slug"), metadata.get("records") or []
     return without_erased_blocks(text, erasure), {
@@ -257,6 +417,8 @@ def _tells_of(name: str, text: str, erasure: Erasure) -> bool:
     """Whether the synopsis of a session repeats what is erased, in its text or in its very name."""
     head, _, body = text.partition("\n\n")
     session = head.partition("\n")[0].removeprefix("thread_id: ")
+    if session in {plain_line(one) for one in erasure.gone}:
+        return True
     ours = session in {plain_line(one) for one in erasure.sessions}
     return ours and (erasure.is_in(body) or erasure.is_in(re.sub(r"[-_/.]", " ", name)))
 
@@ -269,6 +431,27 @@ def _clean_receipt(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, J
     if dropped := metadata.get("dropped"):
         cleaned["dropped"] = [one for one in dropped if not _repeats(one, erasure)]
     return cleaned
+
+
+def _less_sessions(text: str, metadata: dict[str, Json], gone: Collection[str]) -> tuple[str, dict[str, Json]]:
+    """A receipt without the lines and entries that name a session which is erased."""
+    if not gone:
+        return text, metadata
+    named = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(gone)))})(?!\w)")
+    lines = [line for line in text.split("\n") if not named.search(line)]
+    return "\n".join(lines), {name: _less_named(item, named) for name, item in metadata.items()}
+
+
+def _less_named(value: Json, named: re.Pattern[str]) -> Json:
+    """JSON without the texts and list entries in which a name stands, and without what stands behind one."""
+    if isinstance(value, str):
+        return "" if named.search(value) else value
+    if isinstance(value, list):
+        left = (item for item in value if not (isinstance(item, str | dict) and named.search(_plain_texts(item))))
+        return [_less_named(item, named) for item in left]
+    if isinstance(value, dict):
+        return {key: _less_named(item, named) for key, item in value.items() if not named.search(key)}
+    return value
 
 
 def _clean_before(name: str, was: Mapping[str, Any] | None, erasure: Erasure) -> Json:
@@ -317,7 +500,8 @@ def _remaining_blocks(
     kept: list[Block] = []
     moved: dict[str, str] = {}
     before: dict[tuple[str, ...], str] = {}
-    if not references(text) & erasure.names and not erasure.is_in(text):
+    tells = references(text) & erasure.names or erasure.is_in(text) or any(one in text for one in erasure.gone)
+    if not tells:
         return kept, moved  # as nearly always: it need not be cut into blocks
     for block in blocks(text):
         left = _remaining_text(name, block, erasure, theirs)
@@ -331,7 +515,7 @@ def _remaining_blocks(
 
 def _remaining_text(name: str, block: Block, erasure: Erasure, theirs: Collection[str]) -> str | None:
     """What stays of a block; None: nothing."""
-    if _named_only(block.text, erasure):
+    if _named_only(block.text, erasure) or _is_of_gone(name, block, erasure):
         return None
     if block.text in theirs or block.text == INTRO:
         return block.text
@@ -341,12 +525,29 @@ def _remaining_text(name: str, block: Block, erasure: Erasure, theirs: Collectio
         return block.text if stays else None
     if not _is_elsewhere(name, block, erasure) and erasure.is_in(strip_reference(block.text)):
         return None
-    return _without_references(block.text, references(block.text) & erasure.names)
+    left = _without_references(block.text, references(block.text) & erasure.names)
+    return _without_sessions(left, erasure.gone)
+
+
+def _is_of_gone(name: str, block: Block, erasure: Erasure) -> bool:
+    """Whether a block was made of a session that is erased whole."""
+    gone = {plain_line(one) for one in erasure.gone}
+    if name == RAW and any(line.lstrip("# ") in gone for line in (*block.path, block.text if block.level else "")):
+        return True
+    session = _SESSION.search(block.text)
+    return session is not None and session[1].partition("#")[0] in gone and not references(block.text)
 
 
 def _without_references(text: str, names: Collection[str]) -> str:
     """A block of which some references go: others say the same."""
     return re.sub(rf"record (?:{'|'.join(sorted(names))})(?![0-9a-z])(?:; ?)?", "", text) if names else text
+
+
+def _without_sessions(text: str, gone: Collection[str]) -> str:
+    """A block that names sessions which go as its origin: what it says comes from others as well."""
+    for name in sorted(map(plain_line, gone)):
+        text = re.sub(rf"session:{re.escape(name)}(?:#[^\s;()]*)?(?:; ?|(?=\)))", "", text)
+    return text
 
 
 def _is_elsewhere(name: str, block: Block, erasure: Erasure) -> bool:

@@ -58,6 +58,7 @@ class ForgetResult(Value):
 
     ids: tuple[str, ...]  #: the record, and what was derived from it alone
     pending: bool = False  #: gone from every answer, but a reader still holds old bytes of the file; tried again later
+    receipt: str | None = None  #: the receipt, where a tombstone was left
 
 
 def now_utc() -> datetime:
@@ -193,16 +194,28 @@ class Memory:
         self.store.apply([Restore(where=self._only(record), at=self.clock())])
         return self.get(record.id)
 
-    def forget(self, id: str) -> ForgetResult:
-        """Erase a record with its history, the records derived from it alone, and what memory has written of it."""
-        from commonplace.engine.forgetting import erase  # noqa: PLC0415 - no recall erases
+    def forget(self, id: str, *, for_good: bool | None = None) -> ForgetResult:
+        """Erase a record with its history, the records derived from it alone, and what memory has written of it.
 
-        record = self._writable(id)
-        outcome, erasure = erase(
-            self.store, [record], scope=record.scope, reads=self.binding.reads, now=self.clock()
-        )  # fmt: skip
+        ``for_good`` leaves a tombstone, so that no agent, import, file or old session brings the text back, and a
+        receipt; by default where a person erases.
+        """
+        from commonplace.engine.forgetting import Removal, erase  # noqa: PLC0415 - no recall erases
+
+        removal = Removal(records=(self._writable(id),))
+        if self.binding.channel is Channel.USER if for_good is None else for_good:
+            from commonplace.engine.erasing import Eraser  # noqa: PLC0415 - see above
+
+            eraser = Eraser(
+                self.store, reads=self.binding.reads, secret=self.secret, clock=self.clock, by=self.binding.channel
+            )
+            receipt, erasure = eraser.carry_out(removal)
+            done = ForgetResult(ids=receipt.records, pending=receipt.pending, receipt=receipt.id)
+        else:
+            outcome, erasure = erase(self.store, removal, reads=self.binding.reads, now=self.clock())
+            done = ForgetResult(ids=outcome.gone, pending=outcome.erasing)
         self.erased(erasure)
-        return ForgetResult(ids=outcome.gone, pending=outcome.erasing)
+        return done
 
     def clear(self, scope: Scope) -> ForgetResult:
         """Erase everything in a scope."""
@@ -221,13 +234,21 @@ class Memory:
         target = scope or next(iter(sorted(self.binding.transcripts, key=str)), None)
         if target is None or target not in self.binding.transcripts:
             raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
-        from commonplace.engine.admission import Gate  # noqa: PLC0415 - see above
+        from commonplace.engine.admission import Gate, transcript_policy  # noqa: PLC0415 - see above
+        from commonplace.engine.tombstones import (  # noqa: PLC0415 - see above
+            document_erased,
+            refusal_notes,
+            without_erased_turns,
+        )
         from commonplace.engine.transcripts import chunk_turns, digest_of  # noqa: PLC0415 - see above
         from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
 
-        gate = Gate(self.secret())
+        gate = Gate(self.secret(), personal=transcript_policy(self.binding, target))
         name = one_line(gate.text(name, what="the name"))
-        pieces = chunk_turns(target, kind, name, turns, gate)
+        if erased := document_erased(self.store, (target, name), self.secret()):
+            return IndexResult(redactions=tuple(gate.findings), notes=refusal_notes([erased], kind))
+        said = chunk_turns(target, kind, name, turns, gate)
+        pieces, gone = without_erased_turns(self.store, said, self.secret())
         now = self.clock()
         source = Source(channel=Channel.CAPTURE, ref=name)
         document = Document(
@@ -235,7 +256,7 @@ class Memory:
             trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
         )  # fmt: skip
         written = self.writer.apply([document_change(document, pieces)])
-        return IndexResult(redactions=tuple(gate.findings), notes=written.notes)
+        return IndexResult(redactions=tuple(gate.findings), notes=(*written.notes, *refusal_notes(gone, "turn")))
 
     # Reading
 

@@ -63,11 +63,11 @@ def remove_fenced(text: str) -> str:
     return re.sub(_BEHEADED, "", left, flags=re.DOTALL)
 
 
-def keyed_digest(text: str, secret: bytes) -> str:
+def keyed_digest(text: str, secret: bytes, *, size: int = 8) -> str:
     """Return a digest that needs the key to make; the same for the same text, so that prompt caches hold."""
     from _blake2 import blake2s  # noqa: PLC0415 - hashlib would load all of OpenSSL for one small digest
 
-    return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=8).hexdigest())
+    return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=size).hexdigest())
 
 
 def snippets(hits: Sequence[Hit], references: Mapping[str, str]) -> str:

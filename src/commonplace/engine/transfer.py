@@ -18,11 +18,12 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeAlias, TypeVar
 
-from commonplace.engine.admission import Gate, check_fits_file, search_terms, secret_name
+from commonplace.engine.admission import Gate, check_fits_file, check_scope, search_terms, secret_name, tag_personal
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
+from commonplace.engine.tombstones import refusal_notes, without_erased_records
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
-from commonplace.model.changes import Change, Load, Put
+from commonplace.model.changes import Load, Put
 from commonplace.model.errors import (
     Conflict,
     DimensionMismatch,
@@ -37,9 +38,10 @@ from commonplace.model.ports import ProgressCallback, Store, no_progress
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Draft, Record
 from commonplace.model.scopes import Scope
+from commonplace.model.tombstones import Tombstone
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.cleaning import one_line
+from commonplace.text.cleaning import one_line, slug
 
 ALL = -1
 BATCH = 500  # records read or written at a time
@@ -76,12 +78,14 @@ class ImportResult(Value):
     left_out: tuple[str, ...] = ()  #: the reason for each that was refused
     evicted: int = 0  #: over the limit of their kind, oldest first
     redactions: tuple[Finding, ...] = ()
+    erased: int = 0  #: left out, because a person has erased them
+    refusals: tuple[str, ...] = ()  #: the same as a sentence
     unembedded: str | None = None  #: why some have no vector yet
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know besides, as sentences."""
-        return (f"{UNEMBEDDED}: {self.unembedded}",) if self.unembedded else ()
+        return (*self.refusals, *((f"{UNEMBEDDED}: {self.unembedded}",) if self.unembedded else ()))
 
 
 def histories(store: Store, scopes: frozenset[Scope], *, now: datetime) -> Iterator[tuple[Record, ...]]:
@@ -144,7 +148,9 @@ def import_items(
         waiting = (pickle.load(spool) for _ in range(intake.read))  # noqa: S301 - our own values, from our own file
         done = 0
         for batch in batches(waiting, BATCH):
-            intake.present += sum(outcome.deduped for outcome in writer.apply(batch).outcomes)
+            wanted, refused = without_erased_records(memory.store, batch, memory.secret())
+            intake.erased += refused
+            intake.present += sum(outcome.deduped for outcome in writer.apply(wanted).outcomes)
             done += len(batch)
             progress(done, intake.read)
     now, written = memory.clock(), memory.binding.writes.items()
@@ -161,15 +167,17 @@ class _Intake:
         self._gate = Gate(memory.secret())
         self.read = self.present = self.blank = self.repeated = 0
         self.left_out: list[str] = []
+        self.erased: list[Tombstone] = []
 
     def report(self) -> ImportResult:
         """Return what was counted."""
         return ImportResult(
-            added=self.read - self.present, duplicates=self.present + self.repeated, blank=self.blank,
-            left_out=tuple(self.left_out), redactions=tuple(self._gate.findings),
+            added=self.read - self.present - len(self.erased), duplicates=self.present + self.repeated,
+            blank=self.blank, left_out=tuple(self.left_out), redactions=tuple(self._gate.findings),
+            erased=len(self.erased), refusals=refusal_notes(self.erased, "record"),
         )  # fmt: skip
 
-    def changes(self, items: Iterable[Incoming]) -> Iterator[Change]:
+    def changes(self, items: Iterable[Incoming]) -> Iterator[Put | Load]:
         """Yield the change that writes each item, unless there is nothing to write."""
         for item in items:
             if isinstance(item, History):
@@ -217,13 +225,15 @@ class _Intake:
 
     def _admit_version(self, record: Record, scope: Scope) -> Record:
         """Return a version as the gate lets it through; one that was clean when it was exported stays as it is."""
-        gate, source, key = self._gate, record.source, record.key
+        gate = Gate(self._memory.secret(), personal=self._memory.binding.personal.get(scope, "allow"))
+        source, key = record.source, record.key
         metadata = gate.json(dict(record.metadata), what="the metadata")
         content = gate.text(record.content, what="the content", name=secret_name(key, record.content))
         if not content:
             raise InvalidInput("the content is blank")
         passed = record.replace(
-            scope=scope,
+            scope=check_scope(scope),
+            category=self._category(record.category),
             content=content,
             key=None if key is None else one_line(gate.text(key, what="the key")) or None,
             value=gate.json(record.value, what="the value", name=secret_name(key, record.value)),
@@ -231,8 +241,15 @@ class _Intake:
             metadata=metadata if isinstance(metadata, dict) else {},
             source=source.replace(ref=None if source.ref is None else gate.text(source.ref, what="the reference")),
         )
+        passed = tag_personal(passed, gate.personal)
         check_fits_file(passed)
+        self._gate.findings += gate.findings
         return passed
+
+    def _category(self, category: str) -> str:
+        """Return a category; one that holds a secret becomes the slug of what is left."""
+        kept = self._gate.text(category, what="the category")
+        return category if kept == category else slug(kept)
 
 
 def _embed(memory: Memory, progress: ProgressCallback) -> str | None:

@@ -8,6 +8,10 @@ of it at once.
 that the store's vectors come from, the text is stored without a vector: words find it, the store counts it as
 unembedded, and a note says why and what to do.  Vectors of two embedders are never mixed: the change that names the
 embedder is part of the same transaction, and a store that has changed over in between refuses it.
+
+**Nothing erased comes back by itself.**  Each transaction looks its texts, ids and sessions up among the tombstones
+(``tombstones``), in one question, and is refused as a whole if one has been erased.  Doors through which old copies
+come leave them out beforehand and say so.  A person who writes the same text again lifts its tombstone.
 """
 
 from __future__ import annotations
@@ -17,9 +21,27 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from commonplace.engine.embedding import check_embedder, embed
-from commonplace.model.changes import AdoptEmbedder, AppendChunks, Change, Outcome, Put, PutDocument, Trim
+from commonplace.engine.tombstones import WriteCheck
+from commonplace.model.changes import (
+    AdoptEmbedder,
+    AppendChunks,
+    Change,
+    LiftTombstones,
+    Outcome,
+    Put,
+    PutDocument,
+    RequireUnerased,
+    Trim,
+)
 from commonplace.model.documents import Chunk, Document
-from commonplace.model.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, NotFound, ProviderError
+from commonplace.model.errors import (
+    Conflict,
+    DimensionMismatch,
+    EmbeddingModelChanged,
+    ErasedBefore,
+    NotFound,
+    ProviderError,
+)
 from commonplace.model.ids import new_id
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import Filter, Vector
@@ -33,6 +55,7 @@ if TYPE_CHECKING:
     from commonplace.model.binding import Binding
 
 TRIES = 64  # of a write on the current version, each after another process's success
+WRITTEN_AGAIN = "you had erased this before; it is stored, because you have written it again"
 UNEMBEDDED = "stored without a vector, so that only words find it"
 T = TypeVar("T")
 
@@ -97,15 +120,31 @@ class Writer:
     def _apply(self, changes: Sequence[Change], vectors: dict[str, Vector]) -> Written:
         texts = [text for change in changes for text in _texts_to_embed(change)]
         if self.embedder is None or not texts:
-            return Written(outcomes=tuple(self.store.apply(changes)) if changes else ())
+            return self._store(changes) if changes else Written(outcomes=())
         try:
             self._embed(self.embedder, texts, vectors)
             adopt = AdoptEmbedder(identity=self.embedder.identity)
-            outcomes = self.store.apply([adopt, *(_with_vectors(change, vectors) for change in changes)])
+            written = self._store([adopt, *(_with_vectors(change, vectors) for change in changes)])
         except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
             vectors.clear()
-            return Written(outcomes=tuple(self.store.apply(changes)), notes=(f"{UNEMBEDDED}: {error}",))
-        return Written(outcomes=tuple(outcomes[1:]))
+            written = self._store(changes)
+            return written.replace(notes=(*written.notes, f"{UNEMBEDDED}: {error}"))
+        return written.replace(outcomes=written.outcomes[1:])
+
+    def _store(self, changes: Sequence[Change]) -> Written:
+        """Apply changes unless they hold what was erased; what a person writes again lifts its tombstone."""
+        check = WriteCheck(changes, self.secret())
+        if not check.digests:
+            return Written(outcomes=tuple(self.store.apply(changes)))
+        try:
+            return Written(outcomes=tuple(self.store.apply([RequireUnerased(digests=check.digests), *changes])[1:]))
+        except ErasedBefore:
+            if not check.typed:
+                raise
+        require = RequireUnerased(digests=frozenset(check.others - check.typed))
+        lift = LiftTombstones(digests=frozenset(check.typed))
+        outcomes = self.store.apply([lift, require, *changes])
+        return Written(outcomes=tuple(outcomes[2:]), notes=(WRITTEN_AGAIN,))
 
     def _embed(self, embedder: Embedder, texts: Iterable[str], vectors: dict[str, Vector]) -> None:
         """Add the vectors of texts that have none.  Raises ``ProviderError`` and what ``check_embedder`` raises."""

@@ -18,7 +18,7 @@ It does not decide what an edit may change: ``plan`` compares, admission judges.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from types import MappingProxyType
@@ -40,11 +40,11 @@ from commonplace.text.strict_yaml import (
     truth,
 )
 
-FILE_BYTES = CONTENT_BYTES_LIMIT + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
 MAX_COUNT = 2**53  # as in an export: what every reader takes for the same number, and every store holds
 DATE_LETTERS = 40  # no date is longer
 TITLE_LETTERS = 500  # of a first line: more than any file name takes
 SLUG_LETTERS = 60
+FILE_BYTES = CONTENT_BYTES_LIMIT + MAX_BYTES + 16  # the longest content, the longest frontmatter, and the fences
 SLUG_BYTES = 120  # a file name may have 255, and some encrypting file systems take 143
 KEY_LETTERS = 200  # a metadata key that is longer is no word to put at the beginning of a line
 
@@ -176,6 +176,53 @@ def matches_record(parsed: ParsedFile, record: Record) -> bool:
     ):
         return False
     return _json_fields(merged) == _json_fields(record)
+
+
+def redact_comments(data: bytes, redact: Callable[[str], str]) -> bytes:
+    """Return a file with its comments in the frontmatter passed through ``redact``; no value is touched.
+
+    Raises ``FileTrouble`` if it cannot be read.
+    """
+    text = _text(data, path="")
+    parts = _split(text, path="")
+    if not parts.head or "#" not in parts.head:
+        return data
+    front = _front(parts.head, path="", line=1)
+    rows = [
+        row for block in _blocks(parts.head, front.lines) for row in _without_secret_comments(block, front.keys, redact)
+    ]
+    head = "".join(f"{row}\n" for row in rows)
+    return data if head == parts.head else text.replace(parts.head, head, 1).encode()
+
+
+def _without_secret_comments(block: _Block, keys: Mapping[str, Json], redact: Callable[[str], str]) -> Iterator[str]:
+    is_text = block.key is not None and isinstance(keys[block.key], str)
+    for number, row in enumerate(block.rows):
+        start = len(row) if is_text and number else _comment_start(row)  # in a text over several lines # is text
+        yield row[:start] + (redact(row[start:]) if start < len(row) else "")
+
+
+def _comment_start(row: str) -> int:
+    """Return where the comment of a line begins, outside of quotes; its length if there is none."""
+    quote = ""
+    for at, letter in enumerate(row):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter == "#" and (at == 0 or row[at - 1] in " \t"):
+            return at
+        elif letter in "\"'" and (at == 0 or row[at - 1] in " \t[{,:"):
+            quote = letter
+    return len(row)
+
+
+def clean_path(path: str, redact: Callable[[str], str]) -> str:
+    """Return the path of a file; a name that holds a secret becomes a plain one without it."""
+    folder, _, name = path.rpartition("/")
+    stem = name.removesuffix(".md")
+    words, mark, short = stem.rpartition("--")
+    own, spaced = words or stem, (words or stem).replace("-", " ")
+    kept = next((left for text in (own, spaced) if (left := redact(text)) != text), own)
+    return path if kept == own else f"{folder}/{_slug(kept)}{mark}{short if mark else ''}.md"
 
 
 def file_name(record: Record) -> str:

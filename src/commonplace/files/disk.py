@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat as modes
 import time
 from collections.abc import Collection, Iterator
+from typing import BinaryIO
 
 try:
     import fcntl
@@ -72,11 +75,52 @@ def stamp(folder: str, path: str) -> int | None:
         return None
 
 
-def read(folder: str, path: str) -> tuple[bytes, int]:
-    """A file's bytes and its stamp; never through a link."""
-    descriptor = os.open(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        return file.read(), _stamp(os.fstat(descriptor))
+def open_file(path: str, *, limit: int | None = None, links: bool = True) -> BinaryIO:
+    """Open a file for reading; one that is no plain file, or has more bytes than ``limit``, is not opened.
+
+    Raises an ``OSError`` that says so.  A pipe is not waited for, and a device is not touched.
+    """
+    _check(os.stat(path, follow_symlinks=links), limit, or_link=not links)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    file = open(os.open(path, flags), "rb")  # noqa: SIM115 - the caller closes it
+    try:
+        _check(os.fstat(file.fileno()), limit)  # it may be another one meanwhile
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _check(status: os.stat_result, limit: int | None, *, or_link: bool = False) -> None:
+    if not modes.S_ISREG(status.st_mode) and not (or_link and modes.S_ISLNK(status.st_mode)):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    if limit is not None and status.st_size > limit:
+        raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, and at most {limit} are read")
+
+
+def read_rest(file: BinaryIO, *, limit: int) -> bytes:
+    """Return what an open file holds, which may have grown since it was opened; more than ``limit`` is refused."""
+    data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit} bytes")
+    return data
+
+
+def read_text(path: str, *, limit: int) -> str:
+    """Return the text of a file of at most ``limit`` bytes, with every end of a line as a line feed."""
+    with open_file(path, limit=limit) as file:
+        return read_rest(file, limit=limit).decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def reason(error: OSError | UnicodeDecodeError) -> str:
+    """Return why a file cannot be read, as the end of a sentence."""
+    return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+
+
+def read(folder: str, path: str, *, limit: int) -> tuple[bytes, int]:
+    """A file's bytes and its stamp; never through a link, and none that is larger than the limit."""
+    with open_file(os.path.join(folder, path), limit=limit, links=False) as file:
+        return read_rest(file, limit=limit), _stamp(os.fstat(file.fileno()))
 
 
 def replace(folder: str, path: str, data: bytes) -> int:
@@ -183,3 +227,12 @@ def _inside(folder: str) -> list[os.DirEntry[str]]:
 def _stamp(status: os.stat_result) -> int:
     """Size, time and inode in one number: equal stamps are taken for equal bytes."""
     return (status.st_mtime_ns * 1_000_003 + status.st_ino * 8191 + status.st_size) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def free_path(folder: str, path: str) -> str:
+    """The path, or one like it that is free: no file overwrites another record's, which a person may have edited."""
+    stem, number, candidate = path.removesuffix(".md"), 1, path
+    while os.path.lexists(os.path.join(folder, candidate)):
+        number += 1
+        candidate = f"{stem}-{number}.md"
+    return candidate

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from commonplace.files.sync import Syncer, SyncReport
 
 FEW = 1_000  # files that are checked one by one before every recall: a few milliseconds
+SHOWN_ERASED = 3
 FRESH_SECONDS = 60  # how long a mark is valid
 COARSE_NS = 20_000_000  # folders' times have ticks of a few milliseconds
 RECALL_WAIT_SECONDS = 0.5  # how long a recall waits for another process that syncs the same files
@@ -154,6 +155,13 @@ class Folders:
             yield (
                 f"{len(report.missing)} files of the {self._label(scope)} memory are missing {where}; "
                 "their records were not archived. `commonplace sync --accept-missing` archives them"
+            )
+        if report.erased:
+            shown = ", ".join(os.path.join(folder, path) for path in report.erased[:SHOWN_ERASED])
+            more = f" and {len(report.erased) - SHOWN_ERASED} more" if len(report.erased) > SHOWN_ERASED else ""
+            yield (
+                f"{shown}{more}: you have erased what this says, so it was not revived; the file was left as it is."
+                " `commonplace forget --allow ID` lets it come back"
             )
         yield from external_notes(report)
         for path, finding in report.redactions:

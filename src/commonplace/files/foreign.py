@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from commonplace.engine.writer import Writer, document_change
 from commonplace.files import disk
-from commonplace.files.codec import FileTrouble, ParsedFile, decode
+from commonplace.files.codec import FILE_BYTES, FileTrouble, ParsedFile, decode
 from commonplace.files.plan import Trouble
 from commonplace.files.sync import EVERYTHING, SyncReport
 from commonplace.model.binding import Binding
@@ -99,7 +99,7 @@ class ForeignFolder:
         stamp = disk.stamp(self.folder, path) or 0
         digest = ""
         try:
-            data, stamp = disk.read(self.folder, path)
+            data, stamp = disk.read(self.folder, path, limit=FILE_BYTES)
             digest = sha256(data).hexdigest()
             return report.replace(added=(*report.added, path)), self._put(path, decode(data, path=path)), digest, stamp
         except FileTrouble as error:

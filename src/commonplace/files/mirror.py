@@ -47,21 +47,22 @@ class MirroredStore(_Port):
             self.settle()  # or, if we die now, the file of an erased record could not be recognised as a leftover
         outcomes = self.store.apply(changes)
         try:
-            self._update_files(outcomes)
+            self._update_files(changes, outcomes)
         except StoreError as error:  # not as StoreBusy: a retry would make the changes twice
             raise StoreError(
                 f"{error}; the store was changed all the same; `commonplace sync` updates the files"
             ) from error
         return outcomes
 
-    def _update_files(self, outcomes: Sequence[Outcome]) -> None:
+    def _update_files(self, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> None:
         with self._guard:
-            for outcome in outcomes:
+            for change, outcome in zip(changes, outcomes, strict=True):
                 for record in outcome.records:
                     folder = self.folders.get(record.scope)
                     if folder and record.category in CATEGORIES and not record.is_file_proposal:  # as `plan.has_file`
                         self.write(folder, record.id)
-                self._remove_files(outcome.gone)
+                if isinstance(change, ERASING):  # what else is gone is no record: a document, a tombstone
+                    self._remove_files(outcome.gone)
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
                 self.settle()
 
@@ -95,7 +96,7 @@ class MirroredStore(_Port):
         target = to or _target_path(at, record)
         # If the file is there already, another process has moved it meanwhile.
         moved = target != at and not _is_file_of(folder, target, record.id)
-        target = _free_path(folder, target) if moved else target
+        target = files.free_path(folder, target) if moved else target
         text = _text(folder, at if moved else target)
         data = encode(record, previous=text)
         if moved and at is not None:
@@ -103,7 +104,7 @@ class MirroredStore(_Port):
         if text is None or data != text.encode():
             stamp = files.replace(folder, target, data)
         else:
-            _, stamp = files.read(folder, target)
+            _, stamp = _read(folder, target)
         state = FileState(
             path=target, record=record.id, version=record.version, digest=sha256(data).hexdigest(), stamp=stamp
         )
@@ -162,7 +163,7 @@ class MirroredStore(_Port):
         for state in own or self.store.files(folder, records=[id]):
             if files.stamp(folder, state.path) not in (None, state.stamp):
                 try:
-                    return sha256(files.read(folder, state.path)[0]).hexdigest() != state.digest
+                    return sha256(_read(folder, state.path)[0]).hexdigest() != state.digest
                 except OSError:  # unknown, so it is left as it is
                     return True
         return False
@@ -190,15 +191,6 @@ def _target_path(before: str | None, record: Record) -> str:
     return file_name(record) if before is None else f"{record.category}/{os.path.basename(before)}"
 
 
-def _free_path(folder: str, path: str) -> str:
-    """The path, or one like it that is free: no file overwrites another record's, which a person may have edited."""
-    stem, number, candidate = path.removesuffix(".md"), 1, path
-    while os.path.lexists(os.path.join(folder, candidate)):
-        number += 1
-        candidate = f"{stem}-{number}.md"
-    return candidate
-
-
 def _exists(folder: str, path: str | None) -> bool:
     return path is not None and os.path.lexists(os.path.join(folder, path))
 
@@ -208,10 +200,16 @@ def _is_file_of(folder: str, path: str, id: str) -> bool:
     return f"id: {id}\n" in (_text(folder, path) or "")
 
 
+def _read(folder: str, path: str) -> tuple[bytes, int]:
+    from commonplace.files.codec import FILE_BYTES  # noqa: PLC0415 - see _write
+
+    return files.read(folder, path, limit=FILE_BYTES)
+
+
 def _text(folder: str, path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        return files.read(folder, path)[0].decode()
+        return _read(folder, path)[0].decode()
     except (OSError, UnicodeDecodeError):
         return None

@@ -26,6 +26,7 @@ from commonplace.model.records import CATEGORIES, Record
 from commonplace.model.values import Value
 
 History: TypeAlias = Callable[[str], Sequence[Record]]
+IsErased: TypeAlias = Callable[[ParsedFile], bool]
 
 ALIKE_MOST = 8  # files with the same words that are compared with one record
 _FIVE = ", ".join(CATEGORIES)
@@ -78,6 +79,12 @@ class Remove(Value):
     path: str
 
 
+class Leave(Value):
+    """The file holds what a person has erased, by its id or by its text: it is named, and left as it is."""
+
+    path: str
+
+
 class Drop(Value):
     """There is no file any more and nothing to do about it: forget its state."""
 
@@ -92,7 +99,7 @@ class Trouble(Value):
     reason: str
 
 
-Action: TypeAlias = Add | Update | Note | Write | Missing | Remove | Drop | Trouble
+Action: TypeAlias = Add | Update | Note | Write | Missing | Remove | Leave | Drop | Trouble
 
 
 class FoundFile(Value):
@@ -110,14 +117,20 @@ class FoundFile(Value):
 
 
 def plan(
-    *, seen: Sequence[FoundFile], known: Sequence[FileState], records: Mapping[str, Record], history: History
+    *,
+    seen: Sequence[FoundFile],
+    known: Sequence[FileState],
+    records: Mapping[str, Record],
+    history: History,
+    erased: IsErased = lambda _: False,
 ) -> list[Action]:
     """Return the actions in the order in which to do them: by sort, then by path; the troubles are last.
 
     ``records`` are all of the scope, in any state; those of other categories than the five are to the folder as if they
-    were not there.  ``history`` gives the versions of one.
+    were not there.  ``history`` gives the versions of one; ``erased`` tells whether a person has erased what a file
+    says.
     """
-    folder = _Folder(seen=seen, known=known, records=records)
+    folder = _Folder(seen=seen, known=known, records=records, erased=erased)
     actions: list[Action] = [*folder.troubles]
     for path, owner in sorted(folder.owners.items()):
         actions += _for_file(folder, path, owner, history)
@@ -129,7 +142,15 @@ def plan(
 class _Folder:
     """A folder: which file belongs to which record, which records must not change, which paths are taken."""
 
-    def __init__(self, *, seen: Sequence[FoundFile], known: Sequence[FileState], records: Mapping[str, Record]) -> None:
+    def __init__(
+        self,
+        *,
+        seen: Sequence[FoundFile],
+        known: Sequence[FileState],
+        records: Mapping[str, Record],
+        erased: IsErased,
+    ) -> None:
+        self.is_erased = erased
         self.seen = {file.path: file for file in seen}
         self.known = {state.path: state for state in known}
         self.records = {name: record for name, record in records.items() if has_file(record)}
@@ -276,6 +297,8 @@ def _for_file(folder: _Folder, path: str, owner: str | None, history: History) -
         yield from _for_record_file(folder, file, record, history)
     elif folder.is_leftover(path, owner):
         yield Remove(path=path)
+    elif file.parsed and folder.is_erased(file.parsed):
+        yield Leave(path=path)  # it came back by Git, or a person has put it there: it is theirs
     else:
         parsed = folder.as_new(path)
         yield Add(path=path, parsed=parsed, home=folder.home(path, parsed.category or _folder(path)))
@@ -300,6 +323,8 @@ def _for_record_file(folder: _Folder, file: FoundFile, record: Record, history: 
         yield _note(file, record)
     elif in_agreement or _is_stale(file.parsed if at_home else parsed, record, ancestor, history):
         yield _write(folder, file.path, record)  # it lacks its id, or its place, or what has happened since
+    elif folder.is_erased(parsed):
+        yield Leave(path=file.path)
     else:
         yield Update(path=file.path, parsed=parsed, record=record, home=folder.home(file.path, category))
 
@@ -404,7 +429,7 @@ def _sort_key(action: Action) -> tuple[int, str, str]:
             rank = 2
         case Drop():
             rank = 3
-        case Trouble():
+        case Leave() | Trouble():
             rank = 4
         case _:
             assert_never(action)

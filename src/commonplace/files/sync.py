@@ -11,9 +11,19 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from hashlib import sha256
 
-from commonplace.engine.admission import Admitted, admit
+from commonplace.engine.admission import Admitted, Gate, admit
+from commonplace.engine.tombstones import find_erased, text_digest
 from commonplace.files import disk as files
-from commonplace.files.codec import FileTrouble, ParsedFile, apply_file, decode, matches_record
+from commonplace.files.codec import (
+    FILE_BYTES,
+    FileTrouble,
+    ParsedFile,
+    apply_file,
+    clean_path,
+    decode,
+    matches_record,
+    redact_comments,
+)
 from commonplace.files.external import Judge, apply_external, is_proposed, proposal_of, without_claims
 from commonplace.files.mirror import MirroredStore
 from commonplace.files.plan import (
@@ -21,6 +31,7 @@ from commonplace.files.plan import (
     Add,
     Drop,
     FoundFile,
+    Leave,
     Missing,
     Note,
     Remove,
@@ -61,6 +72,7 @@ class SyncReport(Value):
     written: tuple[str, ...] = ()  #: ids whose files were written
     removed: tuple[str, ...] = ()  #: paths whose records had been erased
     missing: tuple[str, ...] = ()  #: paths that vanished together; nothing was done about them
+    erased: tuple[str, ...] = ()  #: paths of files that hold what a person has erased; they were left as they are
     troubles: tuple[Trouble, ...] = ()  #: files that could not be read
     external: tuple[str, ...] = ()  #: paths whose records are external: they came by Git, from others
     proposed: tuple[str, ...] = ()  #: paths whose change waits for review, because it came by Git, from others
@@ -79,6 +91,15 @@ class _File(Value):
     record: str
     at: str  #: where it is
     to: str  #: where it belongs
+
+
+class _UncleanFile(Value):
+    """A file with secrets in its comments or its name."""
+
+    path: str
+    to: str  #: its name without them
+    data: bytes  #: without those in comments
+    findings: tuple[Finding, ...]
 
 
 def rewrite_files(store: MirroredStore, scope: Scope, before: Sequence[FileState], *, now: datetime) -> None:
@@ -124,6 +145,7 @@ class Syncer:
         self._records: dict[str, Record] = {}
         self._read: dict[str, tuple[bytes, FoundFile]] = {}  # the files that were read, by path
         self._origins: dict[str, FileOrigin] = {}  # of the files that are new or changed, by path
+        self._unclean: list[_UncleanFile] = []  # files that name secrets where no record is made of it
         self.overtaken = False  # a record was changed between the read and the commit: read again
 
     def make_plan(self, *, accept_missing: bool = False) -> list[Action]:
@@ -132,7 +154,13 @@ class Syncer:
         self.store.settle()
         known = self.store.files(self.folder)
         self._records, self._read = self._load_records(), {}
-        actions = plan(seen=self._find_files(known), known=known, records=self._records, history=self._history)
+        actions = plan(
+            seen=self._find_files(known),
+            known=known,
+            records=self._records,
+            history=self._history,
+            erased=self._is_erased,
+        )
         self._origins = self._find_origins([action for action in actions if isinstance(action, Add | Update)])
         return actions if accept_missing else self._without_mass_deletion(actions, len(known))
 
@@ -142,7 +170,8 @@ class Syncer:
         for action in actions:
             if isinstance(action, Add | Update | Trouble):  # the gate refuses some, which no plan can know
                 self._prepare(action, [], [])
-        refused = {trouble.path for trouble in self.report.troubles}
+        self.report = self.report.replace(erased=tuple(one.path for one in actions if isinstance(one, Leave)))
+        refused = {*(trouble.path for trouble in self.report.troubles), *self.report.erased}
         return self.report, sum(action.path not in refused for action in actions)
 
     def run(
@@ -153,7 +182,7 @@ class Syncer:
         with files.folder_lock(os.path.dirname(self.folder), seconds=wait):
             for _ in range(TRIES):
                 self.overtaken = False
-                self.report = self.report.replace(troubles=(), missing=())  # they are reported anew
+                self.report = self.report.replace(troubles=(), missing=(), erased=())  # they are reported anew
                 self._once(accept_missing=accept_missing, progress=progress)
                 if not self.overtaken:
                     break
@@ -162,6 +191,8 @@ class Syncer:
 
     def _once(self, *, accept_missing: bool, progress: ProgressCallback) -> None:
         actions = self.make_plan(accept_missing=accept_missing)
+        if self._clean_files():
+            actions = self.make_plan(accept_missing=accept_missing)
         for start in range(0, len(actions), GROUP):
             progress(start, len(actions))
             self._do(actions[start : start + GROUP])
@@ -192,7 +223,7 @@ class Syncer:
         if state is not None and state.stamp == stamp:
             return FoundFile(path=path, digest=state.digest, stamp=stamp)
         try:
-            data, read_stamp = files.read(self.folder, path)
+            data, read_stamp = files.read(self.folder, path, limit=FILE_BYTES)
         except OSError as error:
             trouble = Trouble(path=path, line=1, reason=f"cannot be read: {error.strerror}")
             return FoundFile(path=path, digest="", stamp=stamp, trouble=trouble)
@@ -200,12 +231,34 @@ class Syncer:
             return None
         digest = sha256(data).hexdigest()
         try:
-            found = FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=decode(data, path=path))
+            parsed = decode(data, path=path)
+            self._note_unclean(path, data, known=state is not None)
+            found = FoundFile(path=path, digest=digest, stamp=read_stamp, parsed=parsed)
         except FileTrouble as error:
             trouble = Trouble(path=path, line=error.line, reason=error.reason)
             return FoundFile(path=path, digest=digest, stamp=read_stamp, trouble=trouble)
         self._read[path] = data, found
         return found
+
+    def _note_unclean(self, path: str, data: bytes, *, known: bool) -> None:
+        """Note a file whose comments hold secrets, or whose name does; a known name has passed before."""
+        gate = Gate(self.secret())
+        cleaned = redact_comments(data, lambda text: gate.text(text, what="a comment"))
+        to = path if known else clean_path(path, lambda name: gate.text(name, what="the name of a file"))
+        if gate.findings:
+            self._unclean.append(_UncleanFile(path=path, to=to, data=cleaned, findings=tuple(gate.findings)))
+
+    def _clean_files(self) -> bool:
+        """Rewrite and rename the files that were noted; return whether there were any."""
+        noted, self._unclean = self._unclean, []
+        for file in noted:
+            to = file.to if file.to == file.path else files.free_path(self.folder, file.to)
+            if to != file.path:
+                files.move(self.folder, file.path, to)
+            files.replace(self.folder, to, file.data)
+            for finding in file.findings:
+                self._report(redactions=(to, finding))
+        return bool(noted)
 
     def _is_torn(self, path: str, state: FileState | None) -> bool:
         """Whether an empty file was being written when the power failed, and was not emptied by a person."""
@@ -242,6 +295,12 @@ class Syncer:
             scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({id}), versions=True
         )
         return self.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
+
+    def _is_erased(self, parsed: ParsedFile) -> bool:
+        """Whether a person has erased the record that a file names, or one that said the same here."""
+        own = {parsed.id} if parsed.id else set()
+        digests = {*own, text_digest(self.scope, parsed.content, self.secret())}
+        return bool(find_erased(self.store, digests))
 
     def _without_mass_deletion(self, actions: Sequence[Action], known: int) -> list[Action]:
         """Hold back archiving if many files are missing at once: more likely another branch or a mistake.
@@ -281,7 +340,9 @@ class Syncer:
         for file in writes:
             self.store.write(self.folder, file.record, at=file.at, to=file.to)
 
-    def _prepare(self, action: Action, changes: list[Change], writes: list[_File]) -> None:
+    def _prepare(  # noqa: C901 - one case per action
+        self, action: Action, changes: list[Change], writes: list[_File]
+    ) -> None:
         match action:
             case Add():
                 self._add(action, changes, writes)
@@ -302,6 +363,8 @@ class Syncer:
             case Remove():
                 self.store.remove(self.folder, action.path)
                 self._report(removed=action.path)
+            case Leave():
+                self._report(erased=action.path)
             case Drop():
                 changes.append(self._drop(action.path))
             case Trouble():
@@ -323,12 +386,14 @@ class Syncer:
         is_external = origin.trust is Trust.EXTERNAL
         parsed = without_claims(action.parsed, action.path, origin, now=now) if is_external else action.parsed
         from_file = apply_file(self._fresh(parsed, action.path, now), parsed)
-        admitted = self._admit(from_file, action.path)
+        admitted = self._admit(from_file, action.path, ref=from_file.source.ref)
         if admitted is None:
             return
+        ref = from_file.source.ref and admitted.record.source.ref
         record = admitted.record.replace(
-            version=from_file.version, updated_at=from_file.updated_at, source=from_file.source, trust=from_file.trust
-        )
+            version=from_file.version, updated_at=from_file.updated_at, source=from_file.source.replace(ref=ref),
+            trust=from_file.trust,
+        )  # fmt: skip
         changes.append(Load(versions=(record,), terms=(admitted.terms,)))
         if is_external:
             changes.append(self._leave_file(action.path, record))
@@ -408,9 +473,10 @@ class Syncer:
         )  # fmt: skip
         return PutFiles(folder=self.folder, files=(state,))
 
-    def _admit(self, from_file: Record, path: str) -> Admitted | None:
+    def _admit(self, from_file: Record, path: str, *, ref: str | None = None) -> Admitted | None:
         """Admit a record from a file; what the gate does not judge stays as in the file."""
-        draft = Draft(**{name: getattr(from_file, name) for name in Draft.fields if name in Record.fields}, ref=path)
+        fields = {name: getattr(from_file, name) for name in Draft.fields if name in Record.fields}
+        draft = Draft(**fields, ref=ref or path)
         try:
             admitted = admit(draft, binding=self.binding, id=from_file.id, now=self.clock(), secret=self.secret())
         except InvalidInput as error:

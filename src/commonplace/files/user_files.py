@@ -8,17 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from commonplace.files import disk
 from commonplace.model.errors import InvalidInput
 
 STDIN = "-"
+PIPES = ("/dev/stdin", "/dev/fd/")  # open already, so that opening them waits for nobody
+LINE_BYTES = 64 * 1024 * 1024  # a record with all its versions is one line
+TEXT_BYTES = 64 * 1024 * 1024  # an export of years; a disk image named by mistake is not read
 
 
 def read_lines(file: str) -> Iterator[str]:
     """Yield the lines of a file, or of standard input for ``-``, with their ends."""
     number = 0
     try:
-        with sys.stdin.buffer if file == STDIN else open(file, "rb") as source:
-            for number, line in enumerate(source, start=1):  # noqa: B007 - an error names it
+        with _open(file) as source:
+            while line := source.readline(LINE_BYTES + 1):
+                number += 1
+                if len(line) > LINE_BYTES:
+                    raise InvalidInput(f"{file}:{number}: longer than {LINE_BYTES} bytes")
                 yield line.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file}:{number}: not UTF-8") from error
@@ -26,9 +33,24 @@ def read_lines(file: str) -> Iterator[str]:
         raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error
 
 
-def read_text(file: str) -> str:
+def read_text(file: str, *, limit: int = TEXT_BYTES) -> str:
     """Return the text of a file, or of standard input for ``-``, without a mark of byte order."""
-    return "".join(read_lines(file)).removeprefix("\ufeff")
+    try:
+        with _open(file, limit=limit) as source:
+            data = disk.read_rest(source, limit=limit)
+    except OSError as error:
+        raise InvalidInput(f"{file!r} cannot be read: {error.strerror}") from error
+    try:
+        return data.decode().removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(f"{file}:{line}: not UTF-8") from error
+
+
+def _open(file: str, *, limit: int | None = None) -> BinaryIO:
+    if file == STDIN:
+        return sys.stdin.buffer
+    return open(file, "rb") if file.startswith(PIPES) else disk.open_file(file, limit=limit)
 
 
 @contextmanager

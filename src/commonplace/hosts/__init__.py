@@ -7,7 +7,7 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.hosts.capture import HistoryReport, index_history
-    from commonplace.hosts.hook_files import hook_notes
+    from commonplace.hosts.hook_files import forget_session_files, hook_notes, saved_files
     from commonplace.hosts.registry import get_host
 
 COMMANDS = {
@@ -18,7 +18,19 @@ COMMANDS = {
 
 __getattr__ = lazy_names(
     __name__,
-    {"capture": "HistoryReport index_history", "hook_files": "hook_notes", "registry": "get_host"},
+    {
+        "capture": "HistoryReport index_history",
+        "hook_files": "forget_session_files hook_notes saved_files",
+        "registry": "get_host",
+    },
 )
 
-__all__ = ["COMMANDS", "HistoryReport", "get_host", "hook_notes", "index_history"]
+__all__ = [
+    "COMMANDS",
+    "HistoryReport",
+    "forget_session_files",
+    "get_host",
+    "hook_notes",
+    "index_history",
+    "saved_files",
+]

@@ -50,7 +50,7 @@ def capture(
 
 def queue(app: App, work: Workspace, files: Sequence[Indexed]) -> None:
     """Say that these sessions wait to be extracted, where learning is on."""
-    names = frozenset(file.name for file in files if file.state != "unchanged")
+    names = frozenset(file.name for file in files if file.state not in ("unchanged", "erased"))
     if not names or not app.where.learning.enabled:
         return
     where = DocumentFilter(scopes=frozenset({work.scope}), kinds=frozenset({DocumentKind.SESSION.value}), names=names)

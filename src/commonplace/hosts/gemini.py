@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from commonplace.files.disk import read_text
 from commonplace.hosts.claude_code import ClaudeCode
 from commonplace.hosts.registry import (
     COMPACT,
@@ -25,14 +26,14 @@ from commonplace.hosts.registry import (
     without_hook_context,
 )
 
+PATH_BYTES = 65_536  # of the file that names a folder
 ROLES = {"user": "user", "gemini": "assistant"}
 
 
 def _project(folder: str) -> str | None:
     """The folder that its chats are about, which it stores with them."""
     try:
-        with open(os.path.join(folder, ".project_root"), encoding="utf-8") as file:
-            return file.read().strip() or None
+        return read_text(os.path.join(folder, ".project_root"), limit=PATH_BYTES).strip() or None
     except (OSError, UnicodeDecodeError):
         return None
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from commonplace.files.disk import open_log
+from commonplace.files.disk import open_log, replace
 
 if TYPE_CHECKING:
     from commonplace.app import App
@@ -138,8 +138,23 @@ def transcript_path(home: str, session: str) -> str:
     """Return the path of a session's transcript; any session id becomes a safe name in our folder."""
     from commonplace.engine.rendering import keyed_digest  # noqa: PLC0415 - see _shown_path
 
-    plain = session if session.replace("-", "").isalnum() and len(session) <= NAME_CHARS else keyed_digest(session, b"")
+    plain = session if _is_plain(session) else keyed_digest(session, b"")
     return os.path.join(home, TRANSCRIPTS, f"{plain}.jsonl")
+
+
+def _is_plain(session: str) -> bool:
+    """Return whether a session id can be the name of a file as it is: short, of letters and digits, and no secret."""
+    from commonplace.redact.redaction import redact  # noqa: PLC0415 - see _shown_path
+
+    return session.replace("-", "").isalnum() and len(session) <= NAME_CHARS and not redact(session).findings
+
+
+def saved_files(home: str) -> list[str]:
+    """Return the files with text that hooks have written: the transcripts and the log."""
+    folder = os.path.join(home, TRANSCRIPTS)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    paths = [*(os.path.join(folder, name) for name in names), log_path(home)]
+    return [path for path in paths if os.path.isfile(path) and not os.path.islink(path)]
 
 
 def write_message(home: str, session: str, role: str, text: str, *, cwd: str, secret: Callable[[], bytes]) -> None:
@@ -154,8 +169,10 @@ def write_message(home: str, session: str, role: str, text: str, *, cwd: str, se
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     if new:
         remove_old_transcripts(home)
-    content = Gate(secret()).text(_beginning(remove_fenced(text)), what="the message")
-    lines = [{"session": session, "cwd": cwd, "started": _now()}] if new else []
+    gate = Gate(secret())
+    content = gate.text(_beginning(remove_fenced(text)), what="the message")
+    about = {"session": gate.text(session, what="the session"), "cwd": gate.text(cwd, what="the folder")}
+    lines = [{**about, "started": _now()}] if new else []
     _append(path, *map(json.dumps, [*lines, {"role": role, "content": content, "time": _now()}]))
 
 
@@ -172,6 +189,40 @@ def remove_old_transcripts(home: str) -> None:
         for entry in os.scandir(folder):
             if entry.stat(follow_symlinks=False).st_mtime < oldest:
                 os.unlink(entry.path)
+
+
+# Erasure
+
+
+def forget_session_files(home: str, sessions: Collection[str]) -> list[str]:
+    """Remove what hooks have written about some sessions; return the paths of what was removed or rewritten."""
+    done = []
+    for session in sorted(sessions):
+        shown = _shown_path(home, session)
+        for path in (shown, f"{shown}.taken", transcript_path(home, session)):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+                done.append(path)
+    folder = os.path.join(home, SHOWN)
+    others = [os.path.join(folder, name) for name in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+    return done + [path for path in (*others, log_path(home)) if sessions and _drop_lines(path, sessions)]
+
+
+def _drop_lines(path: str, sessions: Collection[str]) -> bool:
+    """Remove the lines of a file that name one of these sessions; return whether there were any."""
+    import re  # noqa: PLC0415 - see note_shown
+
+    named = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sessions))})(?![\w-])")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = list(file)
+    except FileNotFoundError:
+        return False
+    left = [line for line in lines if not named.search(line)]
+    if len(left) == len(lines):
+        return False
+    replace(os.path.dirname(path), os.path.basename(path), "".join(left).encode("utf-8", "surrogateescape"))
+    return True
 
 
 def _append(path: str, *lines: str) -> None:

@@ -128,6 +128,12 @@ def get_host(name: str) -> Host:
     return host
 
 
+def host_name(host: Host) -> str | None:
+    """The name of a host, as the command has it."""
+    module = type(host).__module__.rpartition(".")[2]
+    return next((name for name, held in HOSTS.items() if held == module), None)
+
+
 def get_event(text: str) -> str:
     """An event by our name or a host's."""
     event = _EVENT_NAMES.get(text.replace("-", "").replace("_", "").lower())

@@ -16,6 +16,7 @@ from difflib import unified_diff
 from hashlib import sha256
 from typing import Any
 
+from commonplace.files.disk import open_file, read_rest
 from commonplace.hosts import jsonc
 from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, SettingsPart
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
@@ -346,15 +347,12 @@ def _toml(file: str, data: bytes) -> tuple[Any, Any]:
 
 def _read(file: str) -> bytes | None:
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(FILE_BYTES + 1)
+        with open_file(file, limit=FILE_BYTES) as opened:
+            return read_rest(opened, limit=FILE_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", file=file) from error
-    if len(data) > FILE_BYTES:
-        raise ConfigError(f"is longer than {FILE_BYTES} bytes, which no settings are", file=file)
-    return data
 
 
 def _put(file: str, data: bytes | None) -> None:

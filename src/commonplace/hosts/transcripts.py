@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO, Any
 
-from commonplace.hosts.registry import Host, HostTranscript
-from commonplace.records import LINE_BYTES, Log, file_stamp, open_regular_file
+from commonplace.files.disk import open_file
+from commonplace.hosts.registry import Host, HostTranscript, host_name
+from commonplace.records import LINE_BYTES, Log, file_stamp
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -68,7 +69,8 @@ def log_source(host: Host, found: HostTranscript) -> Log:
     status = os.stat(found.path)
     return Log(
         path=found.path, session=found.session, stamp=found.stamp or file_stamp(status),
-        modified=datetime.fromtimestamp(status.st_mtime, UTC), lines=lambda: _reading(host, found),
+        modified=datetime.fromtimestamp(status.st_mtime, UTC), host=host_name(host),
+        lines=lambda: _reading(host, found),
     )  # fmt: skip
 
 
@@ -85,7 +87,7 @@ def transcript_header(host: Host, found: HostTranscript) -> Mapping[str, Any]:
 
 def json_lines(path: str) -> Iterator[Mapping[str, Any]]:
     """Every JSON object of a file of lines; what is no object, or is still being written, is passed over."""
-    with open_regular_file(path) as file:
+    with open_file(path) as file:
         while data := file.readline(LINE_BYTES + 1):
             if len(data) > LINE_BYTES:
                 _pass_line(file, data)

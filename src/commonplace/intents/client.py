@@ -27,7 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
 TIMEOUT_SECONDS = 30.0
-REMOTE = ("http://", "https://")
+REMOTE = ("http://", "https://", "unix://")
 MISSING = "a client of a server needs an extra: pip install 'commonplace[server]' ({name!r} is missing)"
 
 

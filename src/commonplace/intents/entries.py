@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeGuard
 
+from commonplace.engine.admission import check_scope
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Json, Kind, Record
 from commonplace.model.scopes import Scope
@@ -275,12 +276,12 @@ def make_scope(*segments: tuple[str, str]) -> Scope:
     for kind, name in segments:
         if not isinstance(name, str):
             raise InvalidInput(f"{name!r} cannot name {'an' if kind == 'agent' else 'a'} {kind}: it is no text")
-    return Scope.of(*segments)
+    return check_scope(Scope.of(*segments))
 
 
 def shared_scope(namespace: str) -> Scope:
     """Where shared entries live."""
-    return Scope.of(("namespace", namespace))
+    return make_scope(("namespace", namespace))
 
 
 def scope_of(tier: str, agent: str, *, task: str | None, namespace: str) -> Scope:

@@ -35,6 +35,8 @@ from commonplace.wire import decode_known
 P = ParamSpec("P")
 R = TypeVar("R")
 PATH = "v1/intents"
+SOCKET = "unix"  # the scheme of a server that listens at a Unix socket: unix:///path
+LOCAL = "http://localhost"  # what such a server is called in a request
 IDLE_SECONDS = 4.0  # that a connection is reused; the server closes it after five
 
 
@@ -44,13 +46,15 @@ class Remote:
     def __init__(self, url: str, *, agent: str | None, api_key: str | None, timeout: float) -> None:
         address = urlsplit(url)
         if not _is_server(address):
-            raise InvalidInput(f"{url!r} is not the address of a server; it should look like 'http://127.0.0.1:8000'")
+            shape = "unix:///run/user/1000/commonplace.sock" if address.scheme == SOCKET else "http://127.0.0.1:8000"
+            raise InvalidInput(f"{url!r} is not the address of a server; it should look like {shape!r}")
         if api_key is not None and not (isinstance(api_key, str) and api_key.isascii() and api_key.isprintable()):
             raise InvalidInput("the api_key is invalid: it holds something else than printable ASCII characters")
         if agent is not None:
             make_scope(("agent", agent))  # raises for what is no name, or cannot stand in a header
-        self._name = f"{address.scheme}://{address.netloc}"
-        self._url = f"{self._name}{address.path.rstrip('/')}/{PATH}"
+        self._socket = address.path if address.scheme == SOCKET else None
+        self._name = url if self._socket else f"{address.scheme}://{address.netloc}"
+        self._url = f"{LOCAL if self._socket else self._name + address.path.rstrip('/')}/{PATH}"
         self._timeout = timeout
         self._headers = {b"Content-Type": b"application/json"}
         self._headers |= {b"X-API-Key": api_key.encode()} if api_key else {}
@@ -75,10 +79,9 @@ class Remote:
 
     def _pool(self) -> httpx.Client:
         # Proxies and passwords of the environment are not for a server that was named by its address.
-        return httpx.Client(
-            headers=self._headers, timeout=self._timeout, trust_env=False,
-            verify=self._verify, limits=httpx.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS),
-        )  # fmt: skip
+        limits = httpx.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
+        carrier = httpx.HTTPTransport(verify=self._verify, trust_env=False, limits=limits, uds=self._socket)
+        return httpx.Client(headers=self._headers, timeout=self._timeout, trust_env=False, transport=carrier)
 
     def _post(self, name: str, arguments: Mapping[str, Any]) -> Any:
         try:
@@ -111,6 +114,8 @@ def _is_server(address: SplitResult) -> bool:
         port = address.port
     except ValueError:  # no number, or too large
         return False
+    if address.scheme == SOCKET:
+        return len(address.path) > 1 and not (address.netloc or address.query or address.fragment)
     return bool(address.hostname) and port != 0 and not (address.query or address.fragment or address.username)
 
 

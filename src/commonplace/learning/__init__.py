@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_gate import worthless_reason
-    from commonplace.learning.extract_host import extraction_prompt
+    from commonplace.learning.extract_host import extraction_prompt, forget_prepared
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
     from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
     from commonplace.learning.status import learning_notes, learning_status, learning_status_text
@@ -42,7 +42,7 @@ __getattr__ = lazy_names(
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
         "extract_gate": "worthless_reason",
-        "extract_host": "extraction_prompt",
+        "extract_host": "extraction_prompt forget_prepared",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "save_brief_receipt save_recall_receipt save_receipt",
         "status": "learning_notes learning_status learning_status_text",
@@ -64,6 +64,7 @@ __all__ = [
     "consolidate_memory",
     "extract_sessions",
     "extraction_prompt",
+    "forget_prepared",
     "inject",
     "injection_json",
     "learning_notes",

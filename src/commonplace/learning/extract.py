@@ -22,7 +22,7 @@ from commonplace.learning.extractors import Extraction, Transcript, by_model, by
 from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import Chunk, Document, DocumentKind
-from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound, ProviderError
+from commonplace.model.errors import Conflict, ErasedBefore, InvalidInput, LeaseLost, NotFound, ProviderError
 from commonplace.model.jobs import Claim, Job, Reason, Skipped
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
@@ -239,7 +239,7 @@ class ExtractRun:
         try:
             with place.hold(claim, lease=lease, retry_after=retry_after):
                 self.write(claim, document, think(load_transcript(place, document)))
-        except (LeaseLost, ProviderError, InvalidInput, Conflict, NotFound) as error:
+        except (LeaseLost, ProviderError, InvalidInput, Conflict, NotFound, ErasedBefore) as error:
             self.refuse(document.name, place.clean(error))
 
     def write(self, claim: Claim, document: Document, thought: Extraction) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from commonplace.engine.admission import Admitted
 from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
+from commonplace.engine.tombstones import normal_form, record_erased
 from commonplace.learning.rules import Proposal
 from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, Require, Supersede
@@ -67,12 +68,8 @@ def decide(
 
 
 def comparable_text(record: Record) -> str:
-    """The text of a record without what makes no difference: spaces, capitals and the full stop."""
-    return _normal_form(record.content)
-
-
-def _normal_form(text: str) -> str:
-    return " ".join(text.split()).casefold().rstrip(".!")
+    """The text of a record without what makes no difference."""
+    return normal_form(record.content)
 
 
 class _Known:
@@ -170,11 +167,16 @@ class _Decider:
         if same := self._known.same(record):
             self.again.append(same)
             return "known already"
-        if keyed_digest(comparable_text(record), self._place.secret()) in self._erased_digests:
+        if self._was_erased(record):
             self._unwanted += [proposal.content, proposal.quote]
             return "forgotten by a person"
         self._put_in_time(admitted)
         return None
+
+    def _was_erased(self, record: Record) -> bool:
+        """Whether a person has erased what this says, wherever it came from then."""
+        known = keyed_digest(comparable_text(record), self._place.secret()) in self._erased_digests
+        return known or record_erased(self._place.store, [record], self._place.secret()) is not None
 
     def _draft(self, proposal: Proposal) -> Draft:
         evidence: list[Json] = [f"{DocumentKind.SESSION}:{self._session}#{ref}" for ref in proposal.refs]

@@ -31,7 +31,7 @@ from commonplace.learning.extractors import SYSTEM, parse_reply, session_prompt,
 from commonplace.learning.opening import open_learning_workspace
 from commonplace.learning.workspace import Workspace
 from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Conflict, InvalidInput, LeaseLost, NotFound
+from commonplace.model.errors import Conflict, ErasedBefore, InvalidInput, LeaseLost, NotFound
 from commonplace.model.jobs import Claim, Job
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
@@ -106,12 +106,24 @@ def commit_extraction(place: Workspace, folder: str, *, progress: ProgressCallba
             run.refuse(
                 name, "stale: it was prepared too long ago or twice, and another process has it; prepare it again"
             )
-        except (InvalidInput, NotFound, Conflict) as error:
+        except (InvalidInput, NotFound, Conflict, ErasedBefore) as error:
             run.refuse(name, str(error))
         else:
             _clear(path)
         progress(number, len(works))
     return run.report()
+
+
+def forget_prepared(home: str, sessions: Collection[str]) -> list[str]:
+    """Remove the work that was prepared of some sessions in the data folder; return the folders that went."""
+    gone = []
+    prepared = os.path.join(home, PREPARED)
+    for folder in sorted(os.listdir(prepared)) if os.path.isdir(prepared) else ():
+        for path, work in list(_works(os.path.join(prepared, folder))):
+            if work.get("session") in sessions:
+                _clear(path)
+                gone.append(path)
+    return gone
 
 
 def _write(place: Workspace, folder: str, claim: Claim, document: Document) -> None:
@@ -189,16 +201,11 @@ def _works(folder: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _read(folder: str, name: str) -> bytes | None:
     """A file that lies there itself, not behind a link; None if there is none."""
     try:
-        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return files.read(folder, name, limit=ANSWER_BYTES)[0]
     except FileNotFoundError:
         return None
     except OSError as error:
         raise InvalidInput(f"{name} cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read(ANSWER_BYTES + 1)
-    if len(data) > ANSWER_BYTES:
-        raise InvalidInput(f"{name} is longer than {ANSWER_BYTES} bytes")
-    return data
 
 
 def _clear(path: str) -> None:

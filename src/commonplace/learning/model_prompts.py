@@ -30,7 +30,7 @@ def prompt_files(folder: str | None, *, named: str | None = None) -> Callable[[s
         own = os.path.join(named or folder, PROMPTS, name) if folder else ""
         try:
             if folder:
-                return disk.read(folder, os.path.join(PROMPTS, name))[0][:PROMPT_BYTES].decode()
+                return disk.read(folder, os.path.join(PROMPTS, name), limit=PROMPT_BYTES)[0].decode()
         except FileNotFoundError:
             pass
         except UnicodeDecodeError as error:

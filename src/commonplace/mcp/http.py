@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import math
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,6 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commonplace.agents.surface import Surface
 from commonplace.config.paths import is_loopback
+from commonplace.engine.throttling import WrongKeys, network_of
 from commonplace.mcp.protocol import NAME, TITLE, ProtocolError, handle
 from commonplace.model.errors import InvalidInput, StoreError
 from commonplace.version import VERSION
@@ -83,13 +85,15 @@ class Guard:
         self._inner = inner
         self._hosts = hosts
         self._key = key
+        self._wrong = WrongKeys()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":  # the lifespan is the server's
             await self._inner(scope, receive, send)
             return
-        refusal = self._refusal({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(headers, network_of(scope["client"][0] if scope["client"] else None))
         if refusal is not None:
             await _refuse(send, *refusal)
             return
@@ -104,15 +108,21 @@ class Guard:
             return
         await self._inner(scope, _replay(body, receive), send)
 
-    def _refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, headers: Mapping[str, str], peer: str) -> tuple[int, str] | tuple[int, str, int] | None:
         if self._hosts is not None and headers.get("host", "").lower() not in self._hosts:
             return 421, "the Host header is not a name of this server"
         origin = headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in (self._hosts or ()):
             return 403, "requests from web pages are not allowed"
-        if self._key is not None and not _has_key(headers.get("authorization", ""), self._key):
-            return 401, "a key is needed: Authorization: Bearer KEY"
-        return None
+        given = headers.get("authorization", "")
+        if self._key is None or _has_key(given, self._key):
+            return None
+        if given and (wait := self._wrong.seconds_left(peer)):
+            seconds = math.ceil(wait)
+            return 429, f"too many wrong keys came from your address; try again in {seconds} s", seconds
+        if given:
+            self._wrong.count_wrong(peer)
+        return 401, "a key is needed: Authorization: Bearer KEY"
 
 
 def _has_key(header: str, key: str) -> bool:
@@ -143,10 +153,11 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-async def _refuse(send: Send, status: int, reason: str) -> None:
+async def _refuse(send: Send, status: int, reason: str, wait: int = 0) -> None:
     body = reason.encode() + b"\n"
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
     headers += [(b"www-authenticate", b'Bearer realm="commonplace"')] if status == 401 else []  # noqa: PLR2004
+    headers += [(b"retry-after", str(wait).encode())] if wait else []
     await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": body})
 

@@ -15,6 +15,9 @@ CONTENT_BYTES = 16_384  # a long runbook fits; a pasted log does not
 CONTENT_BYTES_LIMIT = 1_048_576  # no configuration may exceed it
 
 
+PERSONAL = ("allow", "mask", "block")  #: what becomes of personal data: it is tagged, replaced, or refused
+
+
 class Limit(Value):
     """How many records of a kind a scope may hold, and which go first."""
 
@@ -38,6 +41,7 @@ class Binding(Value):
     temporary: frozenset[str] | None = None  #: the categories that may expire; None: any
     limits: Mapping[Kind, Limit] = MappingProxyType({})
     content_bytes: int = CONTENT_BYTES
+    personal: Mapping[Scope, str] = MappingProxyType({})  #: one of ``PERSONAL`` for a scope; without one: allow
     filed: bool = True  #: a Markdown file may have to hold what it writes, and holds smaller, flatter values
 
     def may_write(self, scope: Scope) -> bool:

@@ -18,8 +18,9 @@ from commonplace.model.records import Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 
-if TYPE_CHECKING:  # a recall emits no events
+if TYPE_CHECKING:  # a recall emits no events and erases nothing
     from commonplace.model.events import Event, EventKind
+    from commonplace.model.tombstones import Tombstone
 
 Terms: TypeAlias = tuple[str, ...]
 
@@ -197,6 +198,14 @@ class DeleteDocuments(Value):
     where: DocumentFilter
 
 
+class DeleteChunks(Value):
+    """Erase some chunks of one document; the others keep their numbers."""
+
+    document: Document  #: its new state
+    seqs: frozenset[int]
+    expect_digest: str  #: of the document as it was read; else ``Conflict``
+
+
 class TrimDocuments(Value):
     """Erase all but the newest ``keep`` of the matching documents."""
 
@@ -225,6 +234,13 @@ class Enqueue(Value):
     force: bool = False  #: even if the watermark is not newer than the last success
 
 
+class DeleteJobs(Value):
+    """Erase jobs, whatever their state; the worker of one that runs has lost its lease."""
+
+    scope: Scope
+    keys: frozenset[str]
+
+
 class Finish(Value):
     """Mark a claimed job as done.  A lost claim raises ``LeaseLost`` and undoes the whole ``apply``."""
 
@@ -248,6 +264,26 @@ class Heartbeat(Value):
     until: datetime
 
 
+class PutTombstones(Value):
+    """Store tombstones; one that is stored already stays as it is."""
+
+    tombstones: tuple[Tombstone, ...]
+
+
+class LiftTombstones(Value):
+    """Erase the tombstones that have one of these digests, owners or erasures."""
+
+    digests: frozenset[str] = frozenset()
+    owners: frozenset[str] = frozenset()
+    erasures: frozenset[str] = frozenset()
+
+
+class RequireUnerased(Value):
+    """Continue only if none of these digests has a tombstone; else raise ``ErasedBefore``."""
+
+    digests: frozenset[str]
+
+
 Change: TypeAlias = (
     Put
     | Load
@@ -269,6 +305,7 @@ Change: TypeAlias = (
     | PutDocument
     | AppendChunks
     | DeleteDocuments
+    | DeleteChunks
     | TrimDocuments
     | PutFiles
     | DropFiles
@@ -276,6 +313,10 @@ Change: TypeAlias = (
     | Finish
     | Fail
     | Heartbeat
+    | DeleteJobs
+    | PutTombstones
+    | LiftTombstones
+    | RequireUnerased
 )
 
 

@@ -21,6 +21,7 @@ class DocumentKind(StrEnum):
     ARTIFACT = "artifact"
     EXTRACTION = "extraction"  #: the extract of one session, before consolidation
     RECEIPT = "receipt"  #: the report of one pipeline run, or of what one session was shown
+    ERASURE = "erasure"  #: the receipt of an erasure
 
 
 class Document(Value):

@@ -5,6 +5,7 @@ CommonplaceError
 ├─ NotFound (LookupError)         no such record, or none that this binding may see
 ├─ Conflict                       .current: the stored version, or the record that holds the key
 ├─ Forbidden (PermissionError)    outside the binding
+│  └─ ErasedBefore                .erasures, .at: a person has erased this, and only they can let it come back
 ├─ CapacityExceeded               .current, .limit: the store is full, and nothing may be evicted
 ├─ ConfigError (ValueError)       .file, .path, .reason
 ├─ EmbeddingModelChanged          .stored, .offered
@@ -20,6 +21,11 @@ Expected outcomes are values, not errors: ``Skipped``, ``Outcome.deduped``.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class CommonplaceError(Exception):
@@ -45,6 +51,18 @@ class Conflict(CommonplaceError):
 
 class Forbidden(CommonplaceError, PermissionError):
     """The binding does not allow it."""
+
+
+class ErasedBefore(Forbidden):
+    """A person has erased this, and only a person can let it come back."""
+
+    def __init__(self, *, erasures: tuple[str, ...], at: datetime) -> None:
+        super().__init__(
+            f"this was erased on {at:%Y-%m-%d} and is not stored again;"
+            f" `commonplace forget --allow {erasures[0]}` lets it come back"
+        )
+        self.erasures = erasures
+        self.at = at
 
 
 class CapacityExceeded(CommonplaceError):

@@ -12,10 +12,11 @@ from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import Any, Protocol, TypeAlias
 
+from commonplace.model.records import Json
 from commonplace.model.values import Value
 
 #: The sorts of items, in the order in which they are copied: owners come before what they own.
-SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed")
+SORTS = ("embedder", "scope", "record", "document", "file", "job", "event", "trimmed", "tombstone")
 Place: TypeAlias = tuple[int, tuple[Any, ...]]  #: the position of an item in that order
 
 
@@ -45,6 +46,22 @@ def digest(items: Iterator[Item]) -> str:
     return whole.hexdigest()
 
 
+class TextCleaner(Protocol):
+    """Cleans the texts of items, and notes what it found where."""
+
+    def at(self, place: str) -> AbstractContextManager[None]:
+        """Name the thing that the following texts belong to."""
+
+    def clean(self, field: str, value: Json, *, under: str = "") -> Json:
+        """Return a text or a JSON value as it may be stored; ``under`` is the key that it is stored under."""
+
+    def refuse(self, field: str, name: str) -> None:
+        """Note a name that may not be stored and cannot be replaced."""
+
+    def terms(self, text: str) -> list[str]:
+        """Return the search terms of a text."""
+
+
 class ItemCopier(Protocol):
     """Copies a store item by item; every store has one."""
 
@@ -66,3 +83,12 @@ class ItemCopier(Protocol):
 
     def write(self, items: Sequence[Item], *, gone: Collection[Item] = (), copy_source: str | None) -> None:
         """Erase ``gone``, write ``items`` over those of the same name and set the copy source, in one transaction."""
+
+    def rewrite_item(self, item: Item, cleaner: TextCleaner) -> Item | None:
+        """Return an item with its texts as the cleaner leaves them; None if it leaves them as they are."""
+
+    def rewrite(self, places: Collection[Place], cleaner: TextCleaner) -> int:
+        """Read these items again and clean them, in one transaction; returns how many were written."""
+
+    def erase_old_bytes(self) -> bool:
+        """Remove what was overwritten from every file; False while a reader needs the old bytes."""

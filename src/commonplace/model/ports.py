@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
     from commonplace.model.records import Kind, Record
     from commonplace.model.scopes import Scope
+    from commonplace.model.tombstones import Tombstone
 
 AROUND = 2  # chunks before and after one that are read with it: an answer depends on the question before it
 Clock: TypeAlias = Callable[[], datetime]
@@ -133,6 +134,9 @@ class Store(Protocol):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """Return the last known files of a mirrored folder, by path; of these records only, if given."""
 
+    def mirrored_folders(self) -> list[str]:
+        """Return the mirrored folders of this machine of which a file is known, sorted."""
+
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         """Count what is stored by scope, kind and state; what has expired by ``at`` is counted apart."""
 
@@ -166,6 +170,9 @@ class Store(Protocol):
 
         Events of other processes count.  The number is 0 before the first, and may fall when events are erased.
         """
+
+    def tombstones(self, digests: Collection[str] | None = None) -> list[Tombstone]:
+        """Return the tombstones with these digests, or all of them; by digest, then in the order of the erasures."""
 
     def embedder(self) -> EmbedderIdentity | None:
         """Return the embedder of the vectors; None before the first."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Log,
         file_stamp,
         index_logs,
-        open_regular_file,
     )
     from commonplace.records.session_lines import asks_memory
     from commonplace.records.surface import record_tools, records_surface
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "recall": ("commands.recall:recall", "Search memory with a question in plain words."),
     "record": ("commands.record:record", "Add, change, list and delete records."),
+    "session": ("commands.session:session", "List, show and delete indexed sessions."),
+    "forget": ("commands.forget:forget", "Erase records, sessions, sources or subjects for good, with a receipt."),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
 }  #: name -> where it lives in this package, what it does
 
@@ -33,7 +34,7 @@ __getattr__ = lazy_names(
     {
         "access": "AccessTable AppAccess MemoryAccess",
         "commands.foreign": "export_foreign import_foreign",
-        "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp open_regular_file",
+        "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
         "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
         "verbs": "VERBS",
@@ -55,7 +56,6 @@ __all__ = [
     "file_stamp",
     "import_foreign",
     "index_logs",
-    "open_regular_file",
     "record_tools",
     "records_surface",
 ]

@@ -25,12 +25,14 @@ from commonplace.learning import (
     session_brief,
 )
 from commonplace.model.binding import Binding
+from commonplace.model.documents import Document
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import Hit
-from commonplace.model.records import Channel, Kind
+from commonplace.model.records import Channel, Kind, Record
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
+from commonplace.records.verbs import Erased, ErasedSession
 
 RECALL_LIMIT = 10  # hits, where no settings say otherwise
 SUMMARY_TOKENS = 5000  # there is no summary outside of a project; the brief asks for a limit all the same
@@ -90,6 +92,18 @@ class MemoryAccess:
         )  # fmt: skip
         return ShownBrief(injection=injection, receipt=None, notes=injection.notes)
 
+    def erase_record(self, record: Record) -> Erased:
+        """Erase a record for good: a person wants it gone."""
+        gone = self.memory.forget(record.id, for_good=True)
+        return Erased(erased=gone.ids, pending=gone.pending, receipt=gone.receipt)
+
+    def erase_session(self, document: Document) -> ErasedSession:
+        """Erase a session with everything that was made of it."""
+        from commonplace.records.erasure import erase_document  # noqa: PLC0415 - only erasing needs it
+
+        receipt = erase_document(self.memory, document)
+        return ErasedSession(receipt=receipt.id, erased=receipt.records, pending=receipt.pending)
+
     def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
         """Note what a session has recalled; a memory without a project keeps no receipts."""
 
@@ -135,6 +149,23 @@ class AppAccess(MemoryAccess):
         injection = session_brief(self.app, task, budget=budget, session=session)
         receipt, notes = save_brief_receipt(self.app, injection, session=session)
         return ShownBrief(injection=injection, receipt=receipt, notes=(*injection.notes, *notes))
+
+    def erase_record(self, record: Record) -> Erased:
+        """Erase a record here, in the files that follow the store, and in our own backups."""
+        from commonplace.engine.erasing import Target  # noqa: PLC0415 - only erasing needs it
+        from commonplace.records.erasure import forget  # noqa: PLC0415 - likewise
+
+        done = forget(self.app, self.memory, Target(ids=frozenset({record.id})))
+        receipt = done.receipt
+        return Erased(erased=receipt.records, pending=receipt.pending, receipt=receipt.id, notes=done.notes)
+
+    def erase_session(self, document: Document) -> ErasedSession:
+        """Erase a session here, in the files that follow the store, and in our own backups."""
+        from commonplace.records.erasure import forget, session_target  # noqa: PLC0415 - only erasing needs it
+
+        done = forget(self.app, self.memory, session_target(document))
+        receipt = done.receipt
+        return ErasedSession(receipt=receipt.id, erased=receipt.records, pending=receipt.pending, notes=done.notes)
 
     def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
         """Note what a session has recalled, for ``commonplace used``."""

@@ -28,7 +28,6 @@ BEGIN, END = (
 )  # around what we have written into a file of the user's
 SHORT_DIGEST = 16
 HEADINGS_MOST = 6  # of a block's headings that it is found by
-FILE_BYTES = 64 * 1024 * 1024  # an export of years; a disk image named by mistake is not read
 SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "venv", "__pycache__"})
 
 #: Which of the five categories a heading or a tool's own category means; the first that matches.
@@ -80,8 +79,6 @@ def read_files(form: str, files: Iterable[str], path: str) -> Iterator[Arrival]:
     """Yield what the files hold, named by where they lie below ``path``."""
     base = path if os.path.isdir(path) else os.path.dirname(path)
     for file in files:
-        if os.path.isfile(file) and os.path.getsize(file) > FILE_BYTES:
-            raise InvalidInput(f"{file!r} has more than {FILE_BYTES // 1024 // 1024} MiB")
         yield from FORMATS[form].read(os.path.relpath(file, base), read_text(file))
 
 

@@ -8,7 +8,6 @@ after the last batch.  Chunks can be found at once and are never records.
 from __future__ import annotations
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,16 +15,19 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, Any, Protocol
 
-from commonplace.engine.admission import Gate
+from commonplace.engine.admission import Gate, transcript_policy
 from commonplace.engine.rendering import remove_fenced
+from commonplace.engine.tombstones import document_erased, refusal_notes, without_erased_turns
 from commonplace.engine.transcripts import Turn, chunk_turns
 from commonplace.engine.writer import document_change
+from commonplace.files.disk import open_file
 from commonplace.learning import Workspace
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import CEILING, Channel, Json, Source
+from commonplace.model.tombstones import Tombstone
 from commonplace.model.values import Value
 from commonplace.records import tickets
 from commonplace.records.session_lines import Header, Message, ToolCall, read
@@ -46,7 +48,7 @@ class Indexed(Value):
     path: str
     kind: DocumentKind
     name: str
-    state: str  #: new, grown, rewritten or unchanged
+    state: str  #: new, grown, rewritten, unchanged, or erased: left out, because a person has erased it
     turns: int = 0  #: messages or parts that were read now
     chunks: int = 0  #: pieces that were kept now
 
@@ -70,6 +72,7 @@ class IndexReport(Value):
     redactions: Mapping[str, int] = {}  #: how many secrets of which kind were taken out
     injected: int = 0  #: messages from which memory's own words were taken out
     filtered: int = 0  #: results of tools that are not kept
+    erased: int = 0  #: sessions, tickets and turns that a person has erased, and that were left out
     notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
 
 
@@ -93,6 +96,7 @@ class Log(Value):
     session: str | None = None  #: what it is called; None: as its header says, else its file
     stamp: Mapping[str, Json]  #: the same stamp is taken for the same words
     modified: datetime
+    host: str | None = None  #: the coding agent whose transcript it is
     lines: Callable[[], AbstractContextManager[Lines]]  #: opens it; raises ``OSError`` and ``InvalidInput``
 
 
@@ -177,18 +181,20 @@ class _Indexing:
         self.troubles: list[IndexProblem] = []
         self.redactions: Counter[str] = Counter()
         self.notes: dict[str, None] = {}  # each once, in order
+        self._erased: dict[str, list[Tombstone]] = {}  # by what they are of
         self.injected = self.filtered = self._messages = 0
 
     def report(self, done: Sequence[Indexed | None]) -> IndexReport:
         """Return what was done and what could not be read."""
         return IndexReport(
             files=tuple(one for one in done if one), troubles=tuple(self.troubles), redactions=dict(self.redactions),
-            injected=self.injected, filtered=self.filtered, notes=tuple(self.notes),
+            injected=self.injected, filtered=self.filtered, erased=sum(map(len, self._erased.values())),
+            notes=(*self.notes, *(note for what, found in self._erased.items() for note in refusal_notes(found, what))),
         )  # fmt: skip
 
     def file(self, path: str, kind: DocumentKind, session: str | None) -> Indexed | None:
         """Index one file; one that cannot be read is named, and the others are indexed."""
-        with self._naming(path), open_regular_file(path) as file:
+        with self._naming(path), open_file(path) as file:
             if kind is DocumentKind.TICKET:
                 return self._ticket(path, file)
             status = os.fstat(file.fileno())
@@ -227,6 +233,10 @@ class _Indexing:
                 continue
         return self._session(log, lines)
 
+    def _gate(self) -> Gate:
+        binding = self.place.bind(Channel.CAPTURE)
+        return Gate(self.place.secret(), personal=transcript_policy(binding, self.place.scope))
+
     # Tickets
 
     def _ticket(self, path: str, file: IO[bytes]) -> Indexed:
@@ -234,10 +244,12 @@ class _Indexing:
         if len(data) > TICKET_BYTES:
             raise InvalidInput(f"is longer than {TICKET_BYTES} bytes, which no ticket is")
         ticket = tickets.read(data, path=path)
-        gate = Gate(self.place.secret())
+        gate = self._gate()
         name = self._name(ticket.id, gate)
         turns = [Turn(ref=ref, text=text) for ref, text in ticket.parts]
-        chunks = chunk_turns(self.place.scope, DocumentKind.TICKET, name, turns, gate)
+        if self._is_erased(name, DocumentKind.TICKET):
+            return Indexed(path=path, kind=DocumentKind.TICKET, name=name, state="erased")
+        chunks = self._without_erased(chunk_turns(self.place.scope, DocumentKind.TICKET, name, turns, gate))
         held = self._find_document(DocumentKind.TICKET, name)
         digest = sha256(data).hexdigest()
         if held and held.digest == digest:
@@ -258,7 +270,9 @@ class _Indexing:
         file.seek(0)
         header = _header(file.readline(LINE_BYTES))
         stem = os.path.splitext(os.path.basename(path))[0]
-        name = self._name(log.session or header.session or stem, Gate(self.place.secret()))
+        name = self._name(log.session or header.session or stem, self._gate())
+        if self._is_erased(name, DocumentKind.SESSION):
+            return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="erased")
         held = self._find_document(DocumentKind.SESSION, name)
         if held and log.stamp.items() <= held.metadata.items():
             return Indexed(path=path, kind=DocumentKind.SESSION, name=name, state="unchanged")
@@ -266,14 +280,16 @@ class _Indexing:
         if held and reader.is_new:
             self._refuse_other(path, held)
         state = "rewritten" if held and reader.is_new else "grown" if held else "new"
-        about = {"cwd": header.cwd, "started": header.started.isoformat() if header.started else None}
+        about = {"host": log.host, "cwd": header.cwd, "started": header.started.isoformat() if header.started else None}
         target = _Target(path=path, kind=DocumentKind.SESSION, name=name, about=about)
-        before = reader.position
+        before, erased_before = reader.position, len(self._erased.get("turn", ()))
         for batch in self._batches(path, name, reader):
             self._flush(target, reader, batch, log, held)
             held = self._find_document(DocumentKind.SESSION, name)
-        turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks
+        erased = len(self._erased.get("turn", ())) - erased_before
+        turns, chunks = reader.position.turn - before.turn, reader.position.chunks - before.chunks - erased
         unchanged = state == "grown" and reader.position.offset == before.offset
+        state = "erased" if erased and not chunks else state
         return Indexed(
             path=path, kind=DocumentKind.SESSION, name=name, state="unchanged" if unchanged else state, turns=turns,
             chunks=chunks,
@@ -282,7 +298,7 @@ class _Indexing:
     def _batches(self, path: str, name: str, reader: _Reader) -> Iterator[tuple[list[Chunk], Gate]]:
         """What a transcript says from here on; the last batch may be empty, and says how far it was read."""
         batch: list[Chunk] = []
-        gate = Gate(self.place.secret())
+        gate = self._gate()
         began = reader.position.offset
         for message in reader.messages(self.troubles, path):
             self._messages += 1
@@ -296,7 +312,7 @@ class _Indexing:
             reader.position = reader.position.replace(chunks=reader.position.chunks + len(pieces))
             if len(batch) >= BATCH_CHUNKS:
                 yield batch, gate
-                batch, gate, began = [], Gate(self.place.secret()), reader.position.offset
+                batch, gate, began = [], self._gate(), reader.position.offset
         if batch or reader.position.offset != began or reader.is_new:
             yield batch, gate
 
@@ -314,7 +330,9 @@ class _Indexing:
         self, target: _Target, reader: _Reader, batch: tuple[list[Chunk], Gate], log: Log, held: Document | None
     ) -> None:
         """Store a batch, together with how far the file has been read."""
-        chunks, gate = batch
+        chunks, gate = self._without_erased(batch[0]), batch[1]
+        if reader.is_new and batch[0] and not chunks:
+            return  # all of it was erased: nothing is known of it, not even its name
         position, digest = reader.position, reader.digest
         whole = log.stamp if reader.at_end else {}
         known = target.replace(about={**target.about, **whole, **position.as_json(), "sha256": digest})
@@ -323,6 +341,18 @@ class _Indexing:
         reader.is_new, reader.kept = False, digest
 
     # Both
+
+    def _is_erased(self, name: str, kind: DocumentKind) -> bool:
+        """Whether a person has erased what is called so; then it is left out, and counted."""
+        tombstone = document_erased(self.place.store, (self.place.scope, name), self.place.secret())
+        self._erased.setdefault(kind, []).extend([tombstone] if tombstone else [])
+        return tombstone is not None
+
+    def _without_erased(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        """Return the chunks that repeat no erased turn."""
+        left, erased = without_erased_turns(self.place.store, chunks, self.place.secret())
+        self._erased.setdefault("turn", []).extend(erased)
+        return left
 
     def _name(self, text: str, gate: Gate) -> str:
         name = one_line(gate.text(text, what="the name"))
@@ -442,15 +472,6 @@ class _Reader:
     def _advance_line(self, data: bytes, *, turn: int) -> None:
         self._advance(data)
         self.position = self.position.replace(line=self.position.line + 1, turn=self.position.turn + turn)
-
-
-def open_regular_file(path: str) -> IO[bytes]:
-    """A file to read; a pipe or a device would never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise InvalidInput("is not a regular file")
-    return os.fdopen(descriptor, "rb")
 
 
 def _header(line: bytes) -> Header:

@@ -19,6 +19,7 @@ from typing import Any
 from commonplace.engine.transcripts import TOOL
 from commonplace.model.errors import InvalidInput
 from commonplace.model.values import Value
+from commonplace.redact.redaction import names_secret
 
 ROLES = ("system", "developer", "user", "assistant", TOOL)
 TOOLS = frozenset({"bash", "python", "eval", "read", "grep"})  # whose results are stored
@@ -150,10 +151,30 @@ def _call(call: Mapping[str, Any]) -> str:
     """Return a call on one line: the tool and its arguments."""
     name = _text(call, "name") or TOOL
     given = call.get("arguments")
-    values = given.values() if isinstance(given, dict) else [given]
-    text = " ".join(value if isinstance(value, str) else json.dumps(value) for value in values if value is not None)
-    line = " ".join(text.split())
-    return f"-> {name}: {line[:CALL_CHARS]}{'…' if len(line) > CALL_CHARS else ''}".rstrip(": ")
+    values = [_argument(*one) for one in given.items()] if isinstance(given, dict) else [_plain_argument(given)]
+    line = " ".join(" ".join(values).split())
+    return f"-> {name}: {_beginning(line)}".rstrip(": ")
+
+
+def _argument(name: str, value: Any) -> str:
+    """Return an argument without its name, unless the name is all that says that the value is a secret."""
+    plain = _plain_argument(value)
+    if not plain or not names_secret(name):
+        return plain
+    quoted = plain.replace('"', "'")
+    return f'{name}: "{quoted}"'
+
+
+def _plain_argument(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def _beginning(line: str) -> str:
+    """Return the beginning of a long line, up to a blank: half of a secret would not be recognised."""
+    if len(line) <= CALL_CHARS:
+        return line
+    head, blank, _ = line[: CALL_CHARS + 1].rpartition(" ")
+    return f"{head if blank else line[:CALL_CHARS]}…"
 
 
 # Memory's own words

@@ -17,6 +17,7 @@ from commonplace.model.documents import Chunk
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, EMPTY, Channel, Json, Kind, Record, Trust
+from commonplace.model.scopes import Scope
 from commonplace.model.values import QUOTED, UNSET, Value
 from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
@@ -94,6 +95,8 @@ class Erased(Value):
 
     erased: tuple[str, ...]
     pending: bool  #: gone from every answer, but a reader still holds old bytes of the file
+    receipt: str | None = None  #: of the erasure
+    notes: tuple[str, ...] = ()  #: where it may still be
 
 
 class BriefRecord(Value):
@@ -129,6 +132,52 @@ class MemoryPage(Value):
     edited: bool = False  #: the words of a file that a person has edited
     held: bool = False  #: a record that waits for a person's review
     notes: Notes = ()
+
+
+class SessionSummary(Value):
+    """A session in a list."""
+
+    id: str
+    host: str | None = None  #: the coding agent; None: it was indexed from a file, or by a program
+    scope: Scope
+    started: datetime | None = None
+    updated: datetime  #: when something was last said in it
+    turns: int
+    title: Annotated[str, QUOTED]  #: its first words
+    learned: bool  #: whether records, or the finding that there is nothing to learn, were made of it
+    file: str | None = None  #: the transcript that it was indexed from
+
+
+class SessionList(Value):
+    """Sessions, newest first."""
+
+    sessions: tuple[SessionSummary, ...]
+    more: bool  #: there are more than these
+
+
+class SpokenTurn(Value):
+    """One turn of a session."""
+
+    ref: str
+    speaker: str
+    at: datetime | None = None
+    text: Annotated[str, QUOTED]
+
+
+class ShownSession(Value):
+    """A session with its turns."""
+
+    session: SessionSummary
+    turns: tuple[SpokenTurn, ...]
+
+
+class ErasedSession(Value):
+    """What went with a session."""
+
+    receipt: str  #: of the erasure
+    erased: tuple[str, ...]  #: ids of the records that were learned from it alone
+    pending: bool  #: gone from every answer, but a reader still holds old bytes of the file
+    notes: tuple[str, ...] = ()  #: where it may still be
 
 
 def _text(name: str) -> Callable[[Any, Any], str]:
@@ -339,6 +388,54 @@ def read(caller: MemoryAccess, uri: str) -> MemoryPage:
     )  # fmt: skip
 
 
+@verb(
+    reads=True,
+    offers=("since", "limit"),
+    text=_text("render_sessions"),
+    guide=(
+        "List earlier sessions, newest first, with their ids, dates and first words. Use it when the user asks about "
+        "an earlier conversation; to find what was said in one use recall."
+    ),
+)
+def sessions(
+    caller: MemoryAccess,
+    *,
+    since: datetime | None = None,
+    host: str | None = None,
+    limit: Annotated[int, Range(1, 1000)] = 20,
+) -> SessionList:
+    """List indexed sessions, newest first.
+
+    Args:
+        since: Only sessions in which something was said since then.
+        host: Only sessions of this coding agent, such as claude-code.
+        limit: Return at most this many.
+    """
+    from commonplace.records.sessions import list_sessions  # noqa: PLC0415 - see the module
+
+    found = list_sessions(caller.memory, since=since, host=host, limit=limit + 1)
+    return SessionList(sessions=tuple(found[:limit]), more=len(found) > limit)
+
+
+@verb(
+    reads=True,
+    text=_text("render_session"),
+    guide=(
+        "Read one earlier session turn by turn, by its id. It may be long: where a question is to be answered, recall "
+        "finds the turns that matter."
+    ),
+)
+def session(caller: MemoryAccess, id: str) -> ShownSession:
+    """Return one session with its turns.
+
+    Args:
+        id: The id of the session, or a beginning of it that no other session shares.
+    """
+    from commonplace.records.sessions import show_session  # noqa: PLC0415 - see the module
+
+    return show_session(caller.memory, id)
+
+
 # Writing
 
 
@@ -479,8 +576,23 @@ def forget(caller: MemoryAccess, id: str, *, confirm: bool = False) -> Erased:
             f"{named} would be erased for good, with its history; show the user which record it is, and call again "
             "with confirm=true if they want that"
         )
-    gone = caller.memory.forget(record.id)
-    return Erased(erased=gone.ids, pending=gone.pending)
+    return caller.erase_record(record)
+
+
+@verb(destroys=True, offers=())
+def delete_session(caller: MemoryAccess, id: str, *, confirm: bool = False) -> ErasedSession:
+    """Erase a session for good, with everything that was made of it alone.
+
+    Args:
+        id: The id of the session, or a beginning of it that no other session shares.
+        confirm: True only if a person has seen which session it is and wants it erased.
+    """
+    from commonplace.records.sessions import find_session  # noqa: PLC0415 - see the module
+
+    document = find_session(caller.memory, id)
+    if not confirm:
+        raise InvalidInput(f"session {document.name} would be erased for good; call again with confirm=true")
+    return caller.erase_session(document)
 
 
 @verb(repeats=True, offers=())
@@ -524,7 +636,10 @@ def unpin(caller: MemoryAccess, id: str) -> StoredRecord:
     return _view(caller, caller.memory.unpin(_id(id)))
 
 
-VERBS = (recall, remember, update, forget, get, list_, brief, read, history, archive, restore, pin, unpin)
+VERBS = (
+    recall, remember, update, forget, get, list_, brief, read, sessions, session, history, archive, restore, pin, unpin,
+    delete_session,
+)  # fmt: skip
 
 
 def _id(given: str) -> str:

@@ -29,7 +29,8 @@ def rx(pattern: str) -> re.Pattern[str]:
 
 
 _FOREIGN = (
-    r"(?<![a-z])(?:kennwort|passwort|contraseña|senha|mot de passe|wachtwoord)(?![a-z])"
+    r"(?<![a-z])(?:kennwort|passwort|contrase[ñn]a|clave|senha|mot de passe|wachtwoord|hasło|heslo"
+    r"|lösenord(?:et)?|adgangskoden?|passord(?:et)?|salasana|parola|şifre|jelszó)(?![a-z])"
     r"|пароль|密码|密碼|パスワード|비밀번호|비번|암호|패스워드"
 )
 _MISSPELT = "passowrd|paasword|pasword|passwrd|passwrod|pssword"
@@ -40,9 +41,11 @@ _NAMES = (
 )
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$")
 _NAME_AT_MOST = 48
+_LEAD = 64  # characters before a name that say what it is about
 
 _PASSWORD = ("password", "password")
 _PASSPHRASE = ("passphrase", "passphrase")
+_PASS = ("pass", "password")
 KINDS: dict[str, Noun] = {
     **dict.fromkeys(("password", "passwords", "passwd", "pwd", "pw", "psk", "passkey"), _PASSWORD),
     **dict.fromkeys(_MISSPELT.split("|"), _PASSWORD),
@@ -103,7 +106,7 @@ def names_in(text: str, low: str) -> Iterator[tuple[int, int, Noun]]:
         start, end = _name_span(text, m)
         if text[start - 1 : start] == ":" and rx(r"arn:|::").search(text, max(0, start - 80), start):
             continue
-        noun = _PASSWORD if rx(_FOREIGN).fullmatch(low, *m.span()) else _noun_at(text, low, start, end)
+        noun = _PASSWORD if is_foreign(m[0]) else _noun_at(text, low, start, end)
         if noun:
             yield start, end, noun
 
@@ -121,13 +124,21 @@ def _name_span(text: str, m: re.Match[str]) -> tuple[int, int]:
     return start, end
 
 
+@lru_cache(maxsize=256)
+def is_foreign(name: str) -> bool:
+    """Return whether a name is of another language than English."""
+    return rx(_FOREIGN).fullmatch(name) is not None
+
+
 def _noun_at(text: str, low: str, start: int, end: int) -> Noun | None:
     name, prior = low[start:end], _prior(low, start)
     if name == "pass":
-        return _PASSWORD if _is_label(text, start, end) else None
+        return _PASSWORD if _is_label(text, start, end) else _PASS if _is_owned(text, start, end) else None
     if text[start:end] in {"pin", "Pin"} and prior not in _PIN_HEADS and rx(r"\s\d").match(text, end):
         return None
     noun = noun_of(text[start:end], prior)
+    if noun == ("key", "key") and rx(r"ssid|wi-?fi|wlan").search(low, max(0, start - 40), start):
+        return _PASSWORD
     is_api = noun == ("key", "key") and "api" in low[max(0, start - 24) : end + 48]
     return ("token", "api-key") if is_api else noun
 
@@ -146,7 +157,28 @@ def _is_label(text: str, start: int, end: int) -> bool:
     if rx(r"(?i)user|login|account|e-?mail|smtp|ssid|admin|root|\bid\b").search(text, max(0, start - 80), start):
         listed = text[max(0, start - 4) : start].endswith((", ", "/", "and "))
         return rx(r"\s?(?:[:=/]|is\b|(?=\S{0,40}\d))" if listed else r"\s?(?:[:=/]|is\b)").match(text, end) is not None
-    return text[start] == "p" and rx(r"[:=](?=\S)").match(text, end) is not None
+    if rx(r"[ \t]{0,8}=[ \t]{0,8}(?=[^\s=])").match(text, end):  # `pass = x` begins a line of settings
+        return not text[max(0, start - _LEAD) : start].rpartition("\n")[2].strip() or text[end] == "="
+    return text[start] == "p" and rx(r":(?=\S)").match(text, end) is not None
+
+
+def _is_owned(text: str, start: int, end: int) -> bool:
+    """Somebody's pass, or the pass for something, that "is" something: only a value like no word makes it a secret."""
+    mine = rx(r"(?i)\b(?:my|our|your|his|her|their|\w+'s)\s(?:[\w.-]{1,24}\s){0,2}$").search(
+        text[max(0, start - 64) : start]
+    )
+    goal = r"\s(?:for|to|of|on)\s[\w.' -]{1,48}?\s?(?:[:=]|\bis\b|\bwas\b)"
+    states = rx(r"\s?(?:[:=]|\bis\b|\bwas\b)").match(text, end)
+    before = text[max(0, start - _LEAD) : start].rpartition("\n")[2].rstrip().rpartition(" ")[2].lower()
+    named = before in {"", "the", "a", "new", "old", "my", "our"} and rx(goal).match(text, end)
+    return bool(((mine or before not in _PASSES) and states) or named)
+
+
+# What has a pass that opens no account.
+_PASSES = word_set(
+    "boarding season mountain hall day ski bus train free first second third next last this that each every single"
+    " test tests all bypass forward backward lens high low band rail press checks"
+)
 
 
 @lru_cache(maxsize=4096)

@@ -11,13 +11,14 @@ use, because this module is imported on the start-up path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from commonplace.model.values import Value
 from commonplace.redact.names import GENERIC_KINDS, GONE, Hit, names_in, rx
 from commonplace.redact.sentences import named_secrets, pairs
 from commonplace.redact.structures import STRUCTURES, encoded_secrets, vendor_hits
+from commonplace.redact.values import forget_values, is_documented
 
 # The redacted text must scan clean.  Two rounds settle ordinary text; the rest is for hostile ones.
 _ROUNDS_AT_MOST = 8
@@ -43,23 +44,38 @@ def redact(text: str, *, key: bytes = b"") -> Redacted:
     """Replace every secret by `[secret:<kind>:<4 hex>]`; equal secrets under one key get equal marks."""
     hits: list[Hit] = []
     for _ in range(_ROUNDS_AT_MOST):
-        seen, where = _fold_text(text, hits)
+        seen, where, ends = _fold_text(text, hits)
         fresh = _merge_hits(seen, _scan(seen))
         if not fresh:
             break
-        hits = sorted(hits + [(where[start], where[end - 1] + 1, kind) for start, end, kind in fresh])
+        hits = sorted(
+            hits + [(where[start], ends.get(end - 1, where[end - 1] + 1), kind) for start, end, kind in fresh]
+        )
+    forget_values()
     return _without(text, hits, key)
 
 
 def redact_under(name: str, text: str, *, key: bytes = b"") -> Redacted:
     """Redact a text that is the value of a name, as in JSON: the name may be all that shows that it is a secret."""
-    alone, label = redact(text, key=key), f"{name}:"
-    if alone.findings or not any(names_in(label, _lower(label))):
+    alone = redact(text, key=key)
+    if alone.findings or not names_secret(name):
         return alone
+    label = f"{name}:"
     before, plain = f'{label} "', text.replace('"', "_")
     found = redact(f'{before}{plain}"').findings
     hits = [(one.start - len(before), min(one.end - len(before), len(text)), one.kind) for one in found]
     return _without(text, [hit for hit in hits if hit[0] >= 0], key)
+
+
+def mask(text: str, hits: Iterable[Hit], *, key: bytes = b"") -> Redacted:
+    """Replace what was found otherwise, such as personal data, by marks of the same form."""
+    return _without(text, list(hits), key)
+
+
+def names_secret(name: str) -> bool:
+    """Return whether a name announces a secret: `apiKey` does, `token_count` does not."""
+    label = f"{name}:"
+    return any(names_in(label, _lower(label)))
 
 
 def _without(text: str, hits: list[Hit], key: bytes) -> Redacted:
@@ -83,6 +99,8 @@ def _insert_marks(text: str, findings: tuple[Finding, ...]) -> str:
     return "".join([*pieces, text[at:]])
 
 
+_PICTURE_CHARS = 90  # a text that is shorter holds no picture
+
 _SKIPPED = (
     "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\ue000\U000e0000-\U000e007f]"
     r"|\[secret:[a-z0-9-]{1,40}:[0-9a-f]{4}\]"
@@ -100,24 +118,59 @@ def _folds() -> dict[int, str]:
     return folds | dict.fromkeys([0x2010, 0x2011, 0x2212], "-")
 
 
-def _fold_text(text: str, hits: list[Hit]) -> tuple[str, range | list[int]]:
-    """Return the text as it is matched, and the position of each of its characters in the original.
+# Pictures and archives as base64: no secret is readable in them, and chance alone writes "pw+" into every other one.
+_PICTURE = (
+    r"(?<![A-Za-z0-9+/])(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|d09GR|d09GMg|UEsDB|H4sIA|AAABAA)"
+    r"[A-Za-z0-9+/]{80,}+={0,2}"
+)
+_ESCAPES = r"&(?:quot|apos|amp|lt|gt|#\d{2,5}|#[xX][0-9a-fA-F]{2,4});|\\u[0-9a-fA-F]{4}|\\x[2-7][0-9a-fA-F]"
+_ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">"}
+
+
+def _fold_text(text: str, hits: list[Hit]) -> tuple[str, range | list[int], dict[int, int]]:
+    """Return the text as it is matched, where each of its characters begins, and where those end that replace several.
 
     A mark and a found secret both become one character, so the second round sees what a second call would see.
     """
     cuts = [(start, end, GONE) for start, end, _ in hits]
     if not text.isascii() or "[secret:" in text:
         cuts += [(m.start(), m.end(), GONE if m[0][0] == "[" else "") for m in rx(_SKIPPED).finditer(text)]
+    if len(text) > _PICTURE_CHARS:
+        cuts += [(m.start(), m.end(), GONE) for m in rx(_PICTURE).finditer(text)]
+    if "&" in text or "\\" in text:
+        cuts += [
+            (m.start(), m.end(), char) for m in rx(_ESCAPES).finditer(text) if (char := _unescape(m[0])) is not None
+        ]
     folded = text if text.isascii() else text.translate(_folds())
     if not cuts:
-        return folded, range(len(text))
-    pieces, where, at = [], [], 0
-    for start, end, kept in sorted(cuts):
+        return folded, range(len(text)), {}
+    pieces: list[str] = []
+    where: list[int] = []
+    ends: dict[int, int] = {}
+    at = 0
+    for start, end, kept in sorted(cuts, key=lambda cut: (cut[0], -cut[1])):
         if start >= at:
             pieces += [folded[at:start], kept]
-            where += [*range(at, start), *([start] if kept else [])]
+            where += range(at, start)
+            if kept:
+                ends[len(where)] = end
+                where.append(start)
             at = end
-    return "".join([*pieces, folded[at:]]), [*where, *range(at, len(text))]
+    where += range(at, len(text))
+    return "".join([*pieces, folded[at:]]), where, ends
+
+
+def _unescape(escape: str) -> str | None:
+    """Return the character that an escape stands for, as it is matched; None if it stands for none."""
+    if escape[0] == "&":
+        name = escape[1:-1]
+        code = ord(_ENTITIES[name]) if name in _ENTITIES else int(name.replace("#", "0"), 16 if name[1] in "xX" else 10)
+    else:
+        code = int(f"0x{escape[2:]}", 16)
+    if code in {0, ord("\n"), ord(GONE)} or 0xD800 <= code < 0xE000:  # noqa: PLR2004 - surrogates
+        return None
+    char = chr(code)
+    return "" if rx(_SKIPPED).fullmatch(char) else char.translate(_folds())
 
 
 def _lower(text: str) -> str:
@@ -150,11 +203,11 @@ def _pieces(seen: str, hit: Hit) -> Iterator[Hit]:
 
 def _scan(text: str) -> list[Hit]:
     low = _lower(text)
-    hits = list(vendor_hits(text))
+    hits = [hit for hit in vendor_hits(text) if not is_documented(text[hit[0] : hit[1]])]
     for needles, look in STRUCTURES:
         if any(needle in low for needle in needles):
             hits.extend(look(text))
     hits.extend(named_secrets(text, low))
     hits.extend(pairs(text, low))
-    hits.extend(encoded_secrets(text))
+    hits.extend(encoded_secrets(text, lambda inner: named_secrets(inner, _lower(inner))))
     return hits

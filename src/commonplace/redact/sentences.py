@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from commonplace.redact.names import GONE, Hit, Noun, names_in, rx, word_set
+from commonplace.redact.names import GONE, Hit, Noun, is_foreign, names_in, rx, word_set
 from commonplace.redact.values import (
     LONG,
     MIXED,
@@ -21,6 +21,7 @@ from commonplace.redact.values import (
     admits,
     describes,
     grade,
+    is_camel,
     is_phrase,
     is_stop,
     value_at,
@@ -65,29 +66,36 @@ _ASSIGN = r"""(?xi)
   | \s?:\s?[A-Z_][\w.<>\[\],|?]{0,40}\s?=\s{0,3}(?=["'`])                     # password: str = "x"
   | (?<=\w)\\?["']\s{0,2},\s{0,3}(?=["']) | \(\s{0,2}(?=["'])               # define('PASSWORD', 'x'), set_password("x")
   | (?:\s{0,3}[(\[][^()\[\]\n]{1,40}[)\]])? [\\"'`*_\]]{0,5} [ \t]{0,10}    # password (staging), "password", **password
-    (?: => | := | -> | → | ⇒ | <- | ={1,3} | ::? | (?<=[ \t])\|(?=[ \t]) ) (?!//) [*_]{0,3} [ \t]{0,10}
+    (?: => | :{1,3}= | [?+.]= | \?\?= | \|\|= | -> | → | ⇒ | <- | ={1,3} | ::?
+      | (?<=[)\]][ ])[\u2013\u2014-](?=[ ]) | (?<=[ \t])\|(?=[ \t]) ) (?!//) [*_]{0,3} [ \t]{0,10}
     (?: !!\w{1,12}[ ] | [|>]?[+-]?\r?\n[ \t>*-]{0,10} )?                      # a YAML tag or block, or the next line
 """
-_XML = r"(?:\s[^<>\n]{0,80})?>(?=[^<\n]{1,512}</)"
+_XML = r"(?:\s[^<>\n]{0,80})?>\s{0,40}(?=[^<\n]{1,512}\s{0,40}</)"
 
-_BE = r"is|was|are|were|be|been|being|ist|lautet|est|es|equals?|becomes|became|remains|stays|reads"
+_BE = r"is|was|are|were|be|been|being|ist|lautet|est|es|è|é|equals?|becomes|became|remains|stays|reads"
 _HELP = (
-    r"will|should|must|would|has|have|had|to|as|set|changed|reset|updated|rotated|switched|now|currently|still|just"
-    r"|actually|literally|simply|always|again|temporarily|both|like|something|the\s+following|as\s+follows"
+    r"will|should|must|would|has|have|had|to|as|from|set|changed|reset|updated|rotated|switched|now|currently|still|just"
+    r"|actually|jetzt|nun|nu|ahora|agora|adesso|maintenant|literally|simply|always|again|temporarily|both|like|something|the\s+following|as\s+follows"
 )
 _GIVE = r"type|enter|try|use"
 _LINK = (
     rf"(?i)(?<!\s)(?:(?:'s|\s{{1,3}}(?:{_BE}|{_HELP}))(?=[\s:=])(?:\s{{1,3}}(?:{_BE}|{_HELP})(?=[\s:=])){{0,6}}"
-    rf"\s{{0,3}}[:=]?\s{{1,3}}|[,;:.]?\s{{1,3}}(?:(?:then|just|please)\s{{1,3}})?(?:{_GIVE})\s{{1,3}}"
+    rf"\s{{0,3}}[:=\u2013\u2014-]?\s{{1,3}}|[,;:.]?\s{{1,3}}(?:(?:then|just|please)\s{{1,3}})?(?:{_GIVE})\s{{1,3}}"
     r"|\s{0,3}(?:=>|:=|->|→|⇒|={1,3}|:(?!//)|[\u2013\u2014]|-(?=\s))\s{0,3}|(?:是|为|為|は|が|은|는)\s?:?\s?)"
 )
 _STATES = (
-    rf"(?i)'s|\b(?:{_BE}|{_GIVE})\b|(?:set|changed|reset|updated|rotated|switched)\s+to"
+    rf"(?i)'s|\b(?:{_BE}|{_GIVE})\b|(?:set|changed|reset|updated|rotated|switched)\s+(?:to|from)"
     r"|[=:>→⇒\u2013\u2014-]|是|为|為|は|が|은|는"
 )
+# Between the name in another language and its value, within the clause.
+_FOREIGN_LINK = (
+    r"(?i)(?:[^\n.:=?!]{0,60}?\s(?:war|heißt|heisst|jest|to|je|är|er|var|on|olan|era|fue|sont)"
+    r"|[^\n.:=?!]{0,40}?\s?[:\uff1a])\s{1,3}(?:(?:nu|jetzt|neu)\s)?"
+)
 # "Set the password of the guest account to x": the verb before the name makes "to" state the value.
-_SETS = r"(?i)\b(?:set|sets|change|changed|reset|resetting|update|updated|rotate|rotated|switch|switched)\b"
-_STATES_TO = _STATES + r"|\s(?:to|as)\s"
+_SETS = r"(?i)\b(?:set|sets|change|changed|reset|resetting|update|updated|rotate|rotated|switch|switched|went)\b"
+_STATES_TO = _STATES + r"|\s(?:to|as|from)\s"
+_OTHER_TO = ("due", "according", "thanks", "related", "access", "similar", "next")  # what "to" belongs to as well
 _SENTENCE_END = r"[.!?](?=\s)(?!\s{1,3}(?:[Ii]t|[Tt]hat)(?:'s|\s(?:is|was))\s)|\n"
 # "The password POLICY is x" is about the policy.
 _COMPOUNDS = word_set(
@@ -159,12 +167,17 @@ def _candidates(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How
     if assigned := _assignment(text, place.start, place.end):
         yield assigned
         return
+    if cell := _next_cell(text, place):
+        yield cell, "loose"
+        return
+    yield from _answers(text, place)
     yield from _values_after_link(text, place)
     gap = rx(r"[,?]?[ \t]{1,3}[(\u2013\u2014]?").match(text, place.end)
     value = value_at(text, gap.end()) if gap else None
     if gap and value:
         adjacent: How = "flag" if text.startswith("--", place.start) else "direct"
-        yield value, adjacent if gap[0][0] in " \t" else "far"
+        after_comma = value._replace(closed=False)  # where two words written as one are a name of a program
+        yield (value, adjacent) if gap[0][0] in " \t" else (after_comma, "far")
     yield from _values_before_name(text, place)
     yield from _values_nearby(text, place)
 
@@ -177,7 +190,8 @@ def _assignment(text: str, start: int, end: int) -> tuple[SecretCandidate, How] 
         return None
     if rx(r"[\n,(]").search(link[0]):
         return value, "loose"
-    return value, "code" if not value.quoted and _is_code(text, start, value, link[0]) else "assigned"
+    chosen = value.quoted or (value.closed and is_camel(value.text))
+    return value, "code" if not chosen and _is_code(text, start, value, link[0]) else "assigned"
 
 
 def _is_code(text: str, start: int, value: SecretCandidate, link: str) -> bool:
@@ -193,14 +207,24 @@ def _values_after_link(text: str, place: _Place) -> Iterator[tuple[SecretCandida
     start, end, reach = place.start, place.end, min(place.end + _REACH, place.until)
     stop = rx(_SENTENCE_END).search(text, end + 1, reach)
     first = rx(r"[ \t]{1,3}([A-Za-z]+)").match(text, end)
-    states = _STATES_TO if rx(_SETS).search(text, max(place.since, start - 32), start) else _STATES
+    foreign = rx(_FOREIGN_LINK).match(text, end, reach) if is_foreign(text[start:end].lower()) else None
+    if foreign and (value := value_at(text, foreign.end())):
+        yield value, "far"
     for link in rx(_LINK).finditer(text, end, max(stop.start() if stop else reach, end + 2)):
-        verb = rx(states).search(link[0])
+        verb = rx(_STATES).search(link[0])
+        if not verb and rx(_STATES_TO).search(link[0]) and not text.endswith(_OTHER_TO, 0, link.start()):
+            verb = rx(_STATES_TO).search(link[0]) if _is_set(text, place, reach) else None
         if not verb or (link.start() > end and not _may_reach(text[end], first and first[1], verb[0].strip())):
             continue
         value = value_at(text, link.end())
         if value:
             yield value, "stated" if _is_near(text, end, link, verb[0]) else "far"
+
+
+def _is_set(text: str, place: _Place, reach: int) -> bool:
+    """Return whether somebody sets or changes what the name stands for, said before it or after it."""
+    before = rx(_SETS).search(text, max(place.since, place.start - 32), place.start)
+    return bool(before or rx(_SETS).search(text, place.end, reach))
 
 
 def _may_reach(after: str, first: str | None, verb: str) -> bool:
@@ -216,11 +240,48 @@ def _is_near(text: str, end: int, link: re.Match[str], verb: str) -> bool:
     return link.start() == end or rx(between).fullmatch(text, end, link.start()) is not None
 
 
+def _next_cell(text: str, place: _Place) -> SecretCandidate | None:
+    """Return the cell after a name that begins a line of comma-separated values."""
+    if text[place.end : place.end + 1] not in {",", '"', "'"} or (place.start and text[place.start - 1] not in "\n\"'"):
+        return None
+    m = rx(r"[\"']?,[\"']?([^\s,;\"']{8,256})(?=[\"',;]|\s*?(?:\n|$))").match(text, place.end)
+    return SecretCandidate(m[1], m.start(1), m.end(1), quoted=False, closed=True) if m else None
+
+
+_ANSWER = (  # "What is the password?", and on the next line, perhaps after a speaker's name, nothing but the answer
+    r"[^\n?]{0,60}\?[ \t\"'*_]{0,4}(?:\r?\n[ \t]{0,8}){1,3}(?:[A-Za-z][\w ]{0,16}:|[>*-])?[ \t*_]{0,4}"
+    r"(?i:(?:it|that)(?:'s|\sis)\s{1,2})?"
+)
+
+
+def _answers(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How]]:
+    """Yield the whole of the line that follows a question about the name."""
+    asks = text.find("?", place.end, min(place.until, place.end + _REACH)) >= 0
+    question = rx(_ANSWER).match(text, place.end, place.until) if asks else None
+    value = value_at(text, question.end()) if question else None
+    if value and rx(r"[ \t.!\"'`*_]{0,4}(?:\r?\n|$)").match(text, value.end):
+        yield value, "far"
+
+
 _GIVES = word_set("use using used enter type typed try put give with pick choose set")
+
+
+def _value_before_parenthesis(text: str, place: _Place) -> SecretCandidate | None:
+    """Return the word before a name in parentheses: "unlock it with x (the password)"."""
+    if text[place.end : place.end + 1] != ")":
+        return None
+    lead = rx(r"\S{1,80}[ ]\((?:the |my |our |old |new )?$").search(
+        text[max(place.since, place.start - 96) : place.start]
+    )
+    if not lead:
+        return None
+    return value_at(text, max(place.since, place.start - 96) + lead.start())
 
 
 def _values_before_name(text: str, place: _Place) -> Iterator[tuple[SecretCandidate, How]]:
     """Yield the value before the name: "use x as the password", "x is our staging key", "type x into the field"."""
+    if value := _value_before_parenthesis(text, place):
+        yield value, "far"
     follows = rx(r"[ \t]{1,2}([A-Za-z]+)").match(text, place.end)
     field = bool(follows and follows[1] in {"field", "prompt", "box", "input"})
     if follows and not field and follows[1].lower() in _COMPOUNDS:
@@ -231,7 +292,7 @@ def _values_before_name(text: str, place: _Place) -> Iterator[tuple[SecretCandid
     for i in range(len(words) - 1, max(0, len(words) - 9), -1):
         at = lead.rfind(words[i], 0, at)
         if words[i].lower() in pivots:
-            before = i - 1 - (words[i - 1] in {"-", "\u2013", "\u2014"})
+            before = i - 1 - (words[i - 1].lower() in {"-", "\u2013", "\u2014", "that", "it", "this"})
             if before >= 0 and (words[i] != "for" or words[max(0, before - 1)].lower() in _GIVES):
                 yield from _ending_before(text, place.start - len(lead) + lead.rfind(words[before], 0, at), place.start)
             return
@@ -265,7 +326,8 @@ _LOGIN_PAIR = (  # login: bob / x; credentials are bob:x; the test account (bob 
     r"(?i)(?<![\w-])(?:(?:(?:log(?:ged|ging)?|sign(?:ed|ing)?)[ -]?in|logins?|creds?|credentials?)\b"
     r"[^\n/:=]{0,48}?(?:\s?[:=]|[ ](?:is|are|was|were|with|as|using|via))[ \t]{1,3}"
     r"|(?:account|auth)\b[^\n/:=(]{0,32}?(?:\s?[:=][ \t]{1,3}|[ ]\())"
-    rf"{_USER}[ \t]{{0,2}}(?:[/:|,&-]|\band\b)[ \t]{{0,2}}(?=\S)"
+    rf"{_USER}(?:[ \t]{{0,2}}(?:[/:|,&-]|\band\b|(?<=[ ])with\b)[ \t]{{0,2}}(?=\S)"
+    r"|(?<=\w)(?P<blank>[ ])(?=\S{0,64}[\d!#$%&@]))"
 )
 _LABEL_PAIR = (  # id/pw bob/x; username and password are bob and x
     r"(?i)(?<![\w-])(?:id|user(?:name)?|login|account)[ ]?(?:/|&|\+|and|:|[ ])[ ]?p(?:ass(?:word|wd)?|wd?)s?\b"
@@ -285,7 +347,11 @@ def pairs(text: str, low: str) -> Iterator[Hit]:
         value = value_at(text, m.end())
         if not value or GONE in value.text or (is_stop(value.text) and not value.text.isdigit()):
             continue
-        known = value.closed and (m["user"].lower() in _USERS or "@" in m["user"])
-        strong = grade(value.text.rstrip("!")) >= MIXED and rx(r"[\d!@#$%^&*]").search(value.text)
+        blank = m.groupdict().get("blank")
+        if blank and is_stop(m["user"]):
+            continue
+        known = value.closed and not blank and (m["user"].lower() in _USERS or "@" in m["user"])
+        camel = m["user"].islower() and not blank and rx(r"(?:[A-Z][a-z]{3,15}[._&#-]?){2}!?").fullmatch(value.text)
+        strong = camel or (grade(value.text.rstrip("!")) >= MIXED and rx(r"[\d!@#$%^&*]").search(value.text))
         if strong or rx(r"\d{6,}").fullmatch(value.text) or (known and len(value.text) >= SHORTEST):
             yield value.start, value.end, "password"

@@ -7,13 +7,14 @@ encoded.  Not for prose or assignments, where a name announces a secret: those a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from commonplace.redact.names import Hit, Noun, noun_of, rx, word_set
 from commonplace.redact.values import (
     MIXED,
     RANDOM_FROM,
+    SecretCandidate,
     admits,
     bare,
     complexity,
@@ -38,7 +39,8 @@ def vendor_hits(text: str) -> Iterator[Hit]:
     for kind, prefix, alphabet, least, most in PREFIXES:
         at = text.find(prefix)
         while at >= 0:
-            end = _tail_end(text, at, prefix, f"[{alphabet}]{{{least},{most}}}+(?![A-Za-z0-9])")
+            tail = f"[{alphabet}]{{{least},{most}}}+(?![A-Za-z0-9])"
+            end = _tail_end(text, at, prefix, tail) or _broken_end(text, at, prefix, alphabet, (least, most))
             if end:
                 yield at, end, kind
             at = text.find(prefix, max(end, at + len(prefix)))
@@ -49,6 +51,22 @@ def vendor_hits(text: str) -> Iterator[Hit]:
         yield from _aws_secrets(text)
 
 
+def _broken_end(text: str, at: int, prefix: str, alphabet: str, span: tuple[int, int]) -> int:
+    """Return the end of a token that a line break cuts in two; 0 if it is none."""
+    begin = at + len(prefix)
+    run = rf"([{alphabet}]{{6,{span[1]}}}+)\\?\r?\n[ \t>|*#]{{0,12}}([{alphabet}]{{2,{span[1]}}}+)(?![A-Za-z0-9])"
+    m = rx(run).match(text, begin)
+    if not m or not span[0] <= len(m[1]) + len(m[2]) <= span[1]:
+        return 0
+    halves = [rx(r"\d").search(half) and complexity(half) for half in (m[1], m[2])]
+    whole = prefix + m[1] + m[2]
+    return m.end() if all(halves) and _tail_end(whole, 0, prefix, f"[{alphabet}]+") and not _runs_on(text, at) else 0
+
+
+def _runs_on(text: str, at: int) -> bool:
+    return rx(r"[A-Za-z0-9][-_]?$").search(text[max(0, at - 2) : at]) is not None
+
+
 _DUMMY_TAIL = r"[xX*.0_-]+|.*(?i:your|example|placeholder|xxxxx)[-_.].*"
 _WORDY_TAIL = r"[-_.]?(?:[a-z]{1,20}|[A-Z]{1,20}|\d{1,4})(?:[-_.](?:[a-z]{1,20}|[A-Z]{1,20}|\d{1,4}))+"
 
@@ -56,7 +74,7 @@ _WORDY_TAIL = r"[-_.]?(?:[a-z]{1,20}|[A-Z]{1,20}|\d{1,4})(?:[-_.](?:[a-z]{1,20}|
 def _tail_end(text: str, at: int, prefix: str, tail: str) -> int:
     """Return the end of the token that starts with this prefix; 0 if it is none."""
     # Inside a longer run is no start: each round would find one more token at the end of a hostile run.
-    if rx(r"[A-Za-z0-9][-_]?$").search(text[max(0, at - 2) : at]):
+    if _runs_on(text, at):
         return 0
     m = rx(tail).match(text, at + len(prefix))
     if not m or rx(_DUMMY_TAIL).fullmatch(m[0]):
@@ -240,6 +258,9 @@ def _seeds(text: str) -> Iterator[Hit]:
             yield words[0].start(1), words[-1].end(1), "seed-phrase"
 
 
+_HEADER_CHARS = 500  # of a row that names columns
+
+
 def _tables(text: str) -> Iterator[Hit]:
     """Yield the cells of Markdown tables in columns whose head names a secret."""
     columns: dict[int, Noun] = {}
@@ -251,6 +272,113 @@ def _tables(text: str) -> Iterator[Hit]:
             columns = {}
         elif columns:
             yield from _cells(text, line, columns)
+
+
+def _rows(text: str) -> Iterator[Hit]:
+    """Yield the cells of comma- or tab-separated rows in columns whose head, in the first row, names a secret."""
+    columns: dict[int, Noun] = {}
+    separator, count = "", 0
+    for line in rx(r"[^\n]+").finditer(text):
+        if columns and line[0].count(separator) == count:
+            yield from _row_cells(line, separator, columns)
+            continue
+        separator = next((one for one in "\t;|," if one in line[0]), "") if len(line[0]) <= _HEADER_CHARS else ""
+        count, columns = line[0].count(separator) if separator else 0, {}
+        if count:
+            names = [name.strip(" \t\"'*`_\r") for name in line[0].split(separator)]
+            if sum(map(bool, names)) > 1 and all(rx(r"[A-Za-z][\w .#-]{0,30}|").fullmatch(name) for name in names):
+                columns = {i: noun for i, name in enumerate(names) if (noun := noun_of(name, ""))}
+
+
+def _row_cells(line: re.Match[str], separator: str, columns: dict[int, Noun]) -> Iterator[Hit]:
+    at = line.start()
+    for i, cell in enumerate(line[0].split(separator)):
+        core = cell.strip(" \t\"'`\r")
+        if i in columns and core:
+            start = at + cell.index(core)
+            value = SecretCandidate(core, start, start + len(core), quoted=False, closed=True)
+            noun, kind = columns[i]
+            if noun != "pin" and admits(value, noun, "far" if noun in {"password", "passphrase"} else "stated"):
+                yield value.start, value.end, kind
+        at += len(cell) + 1
+
+
+_CODES = (
+    r"(?i)\b(?:recovery|backup|scratch|emergency|2fa|mfa|two-factor|one-time|single-use)[ -](?:login[ -])?codes?\b"
+    r"(?:[ ]?\([^()\n]{1,40}\))?(?:[^\n:=\d]{0,40}?(?:[:=]|\bare\b|\bis\b))?[\s\"'`*:-]{0,12}"
+)
+_CODE = (
+    r"(?:\d{1,2}[.)][ \t]{1,3})?[\"'`*-]{0,2}[ ]?"
+    r"([A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){0,5})(?![\w-])[\"'`*.]{0,2}"
+    r"(?:[\s,;|/]{1,12}(?:(?:and|or)\s)?[*-]?[ ]?|$)"
+)
+_CODES_AT_LEAST, _CODES_AT_MOST = 2, 32
+
+
+def _codes(text: str) -> Iterator[Hit]:
+    """Yield every one of several recovery codes."""
+    for head in rx(_CODES).finditer(text):
+        found: list[re.Match[str]] = []
+        at = head.end()
+        while len(found) < _CODES_AT_MOST and (m := rx(_CODE).match(text, at)) and _is_code_like(m[1]):
+            found.append(m)
+            at = m.end()
+        if len(found) >= _CODES_AT_LEAST and (len({len(m[1]) for m in found}) == 1 or any("-" in m[1] for m in found)):
+            yield from ((m.start(1), m.end(1), "recovery-code") for m in found)
+
+
+def _is_code_like(code: str) -> bool:
+    """Digits, letters with digits, or groups of letters of one length, as no two words are."""
+    groups = code.split("-")
+    digits = sum(letter.isdigit() for letter in code)
+    even = len(groups) > 1 and len({len(group) for group in groups}) == 1
+    return (digits > 1 or (even and (digits == 1 or not _is_wordy(groups)))) and (code.isdigit() or not is_stop(code))
+
+
+def _is_wordy(groups: list[str]) -> bool:
+    return all(
+        rx(r"(?i)[^aeiouy]{0,3}[aeiouy]{1,2}(?:[^aeiouy]{1,3}[aeiouy]{1,2}){0,3}[^aeiouy]{0,2}").fullmatch(one)
+        for one in groups
+    )
+
+
+_PAIR_NAME = r"(?:name|key|field|variable|property|option|attribute)"
+_NAMED_VALUES = (
+    (  # {"name": "db_password", "value": "x"}; Name=DB_PASSWORD,Value=x
+        rf"(?i)(?<![A-Za-z]){_PAIR_NAME}\\?[\"']?\s{{0,3}}[:=]\s{{0,3}}\\?([\"']?)(?P<name>[\w .-]{{1,64}})\\?\1"
+        r"\s{0,3}[,;\n]\s{0,24}\\?[\"']?value\\?[\"']?\s{0,3}[:=]\s{0,3}(?=\S)"
+    ),
+    (  # <name>db.password</name> <value>x</value>, also of tables and property lists
+        rf"(?i)<(?P<tag>{_PAIR_NAME}|td|th|dt)>\s{{0,40}}(?P<name>[\w .-]{{1,64}}):?\s{{0,40}}</(?P=tag)>"
+        r"\s{0,40}<(?:value|string|td|dd)>\s{0,40}(?=[^<\s])"
+    ),
+)
+_VALUE_FIRST = (  # {"value": "x", "name": "db_password"}
+    r"(?i)[\"']value[\"']\s{0,3}:\s{0,3}[\"'](?P<value>[^\"'\n]{1,512})[\"']\s{0,3},\s{0,24}"
+    rf"[\"']{_PAIR_NAME}[\"']\s{{0,3}}:\s{{0,3}}[\"'](?P<name>[\w .-]{{1,64}})[\"']"
+)
+
+
+def _named_values(text: str) -> Iterator[Hit]:
+    """Yield the values of objects that have the name and the value in two fields."""
+    for m in (m for pattern in _NAMED_VALUES for m in rx(pattern).finditer(text)):
+        value = value_at(text, m.end())
+        noun = noun_of(m["name"], "")
+        if value and noun and admits(value, noun[0], "stated"):
+            yield value.start, value.end, noun[1]
+    for m in rx(_VALUE_FIRST).finditer(text):
+        noun = noun_of(m["name"], "")
+        value = SecretCandidate(m["value"], m.start("value"), m.end("value"), quoted=True, closed=True)
+        if noun and admits(value, noun[0], "stated"):
+            yield value.start, value.end, noun[1]
+
+
+def _pgpass(text: str) -> Iterator[Hit]:
+    """Yield the last field of `host:port:database:user:password`."""
+    line = r"(?m)^[ \t]{0,8}[^\s:#]{1,128}:(?:54\d\d|64\d\d|3306|\*):[^\s:]{1,64}:[^\s:]{1,64}:([^\s]{4,256})$"
+    for m in rx(line).finditer(text):
+        if not is_stop(m[1]):
+            yield m.start(1), m.end(1), "password"
 
 
 def _cells(text: str, line: re.Match[str], columns: dict[int, Noun]) -> Iterator[Hit]:
@@ -276,14 +404,23 @@ STRUCTURES = (
     ((" -", " /p:", "net user", "requirepass", "masterauth", "identified", "rabbitmqctl"), _commands),
     (("phrase", "mnemonic", "seed", "words"), _seeds),
     (("--|", "|--", "-- |", "| --", "|:-", "| :-"), _tables),
+    (("pass", "pwd", "token", "secret", "key", "cred"), _rows),
+    (("value", "<td", "<dd", "<string"), _named_values),
+    (("code",), _codes),
+    ((":54", ":64", ":3306:", ":*:"), _pgpass),
 )
 
 
-def encoded_secrets(text: str) -> Iterator[Hit]:
-    """Yield base64 and percent-encoded runs that hold a secret (one level deep)."""
+def encoded_secrets(text: str, named: Callable[[str], Iterable[Hit]]) -> Iterator[Hit]:
+    """Yield base64, hexadecimal and percent-encoded runs that hold a secret (one level deep)."""
     for m in rx(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+={0,2}").finditer(text):
-        if _holds_secret(_unbase64(m[0])):
+        inner = _unbase64(m[0])
+        if inner and (_holds_secret(inner) or (_is_plain(inner) and any(True for _ in named(inner)))):
             yield m.start(), m.end(), "base64-secret"
+    for m in rx(r"(?<![A-Za-z0-9])(?:[2-7][0-9a-fA-F]|0[9aAdD]){16,}+(?![A-Za-z0-9])").finditer(text):
+        inner = bytes.fromhex(m[0]).decode("ascii")
+        if _holds_secret(inner) or any(True for _ in named(inner)):
+            yield m.start(), m.end(), "hex-secret"
     if "%" in text:
         for m in rx(r"(?:[\w.~+-]|%[0-9A-Fa-f]{2}){16,}+").finditer(text):
             if "%" in m[0] and _holds_secret(_unpercent(m[0])):
@@ -293,6 +430,11 @@ def encoded_secrets(text: str) -> Iterator[Hit]:
 def _holds_secret(inner: str) -> bool:
     looks = (vendor_hits, _pem, _jwts, _urls)
     return bool(inner) and any(True for look in looks for _ in look(inner))
+
+
+def _is_plain(inner: str) -> bool:
+    """Return whether decoded text is what people and programs write: chance rarely gives only such letters."""
+    return inner.isascii() and inner.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable()
 
 
 def _unbase64(run: str) -> str:

@@ -6,6 +6,7 @@ language), and graded by how unlike a word it is.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from commonplace.redact.names import KINDS, noun_of, rx, word_set
@@ -34,7 +35,7 @@ _CUT = (
     r"[\"`]|</|<br|\\[nrt\"]|[,;](?=\\?[\"']?[A-Za-z_][\w.-]{0,40}[\"']?\s?[=:])|&(?=[\w.-]{1,40}=)|\|$|,$"
     r"|(?<=[!-~])[\u3000-\u30ff\u4e00-\u9fff]"
 )
-_CLOSED = r"[\"'`*_)\]}]{0,3}[ \t]{0,3}(?:$|[\r\n.,;!?)\]|<]|(?:for|on|and|but|please)\b|[\u2013\u2014-]\s)"
+_CLOSED = r"[\"'`*_)\]}]{0,3}[ \t]{0,3}(?:$|[\r\n.,;!?)\]|<#]|//|(?:for|on|and|but|please)\b|[\u2013\u2014-]\s)"
 _UNITS = (
     r"(?i)[ \t-]{0,2}(?:digits?|chars?|characters?|numbers?|letters?|bits?|bytes?|days?|hours?|minutes?|mins?|seconds?"
     r"|secs?|weeks?|months?|years?|times|attempts?|words?|tokens?|users?|people|percent|%|k\b|kb\b|mb\b|ms\b|usd\b|dollars?)"
@@ -77,13 +78,20 @@ _PIN_DIGITS_AT_MOST = 12
 
 def admits(value: SecretCandidate, noun: str, how: How) -> bool:
     """Whether the value is a secret, given what named it and how the text states it."""
+    return _judge(value.text, noun, how, quoted=value.quoted, closed=value.closed)
+
+
+@lru_cache(maxsize=2048)
+def _judge(text: str, noun: str, how: How, *, quoted: bool, closed: bool) -> bool:
+    """Judge a value wherever it is: a hostile text repeats itself a hundred thousand times."""
+    value = SecretCandidate(text, 0, 0, quoted=quoted, closed=closed)
     if noun == "pin":
         return how not in {"flag", "reversed", "nearby"} and _is_pin(value.text)
     if (is_stop(value.text) and not value.text.isdigit()) or (not value.quoted and _is_program(value.text, noun, how)):
         return False
     match noun:
-        case "password" | "passphrase":
-            return _admits_password(value, how)
+        case "password" | "passphrase" | "pass":
+            return _admits_password(value, "far" if noun == "pass" else how)
         case "key":
             return how in {"stated", "far", "reversed"} and is_random(value.text)
         case "credential":
@@ -98,13 +106,16 @@ def _admits_password(value: SecretCandidate, how: How) -> bool:
         return value.quoted and how in {"assigned", "stated", "far"} and is_phrase(secret)
     if secret.isdigit():
         return len(secret) >= SHORTEST and how not in {"far", "nearby"}
-    mixed = grade(secret.rstrip("!")) >= MIXED
+    mixed = grade(secret.rstrip("!")) >= MIXED or is_two_names(secret)
+    ends = value.closed and how in {"stated", "far", "loose"}
+    mixed = mixed or ((ends or how == "reversed") and is_camel(secret))
     match how:
         case "assigned" | "stated" | "flag":
             stands = value.closed and len(secret) >= SHORTEST and not describes(secret)
             return mixed or value.quoted or stands
         case "direct":
-            return value.quoted or (mixed and rx(r"(?=.{6})\D*\d").match(secret) is not None)
+            names = is_two_names(secret) or (value.closed and is_camel(secret))
+            return value.quoted or names or (mixed and rx(r"(?=.{6})\D*\d|.*[!#&@$%*]").match(secret) is not None)
         case "nearby":
             # Letters, digits and signs in one word are no prose.
             signs = r"(?=.*[A-Za-z])(?=.*\d)[A-Za-z0-9].*[!@#$%^&*]"
@@ -148,6 +159,11 @@ def _is_pin(value: str) -> bool:
     return SHORTEST <= digits <= _PIN_DIGITS_AT_MOST and rx(shape).fullmatch(value) is not None
 
 
+def forget_values() -> None:
+    """Let go of the values that were judged: none of them stays in memory longer than its text."""
+    _judge.cache_clear()
+
+
 def is_phrase(value: str) -> bool:
     """Two to ten words, none of which belongs to the grammar of a sentence."""
     words = value.lower().replace("-", " ").split()
@@ -186,7 +202,7 @@ def grade(value: str) -> int:
 
 # A word, an acronym, a name in camel case, each with a number behind; or a number.
 _SIMPLE = (
-    r"(?:[A-Z]{0,6}[a-z]{1,19}(?:[A-Z]{1,6}\d{0,2}(?:[a-z]{2,15}|[dfnopsty](?![a-z]))){0,7}[A-Z]{0,6}|[A-Z]{1,19})?\d{0,4}"
+    r"(?:[A-Z]{0,6}[a-z]{1,19}(?:(?:\d{1,2}(?=[A-Z][a-z]{4}))?[A-Z]{1,6}\d{0,2}(?:[a-z]{2,15}|[dfnopsty](?![a-z]))){0,7}[A-Z]{0,6}|[A-Z]{1,19})?\d{0,4}"
     r"|\d+[a-z]{0,2}"
 )
 
@@ -288,7 +304,9 @@ _FUNCTION_WORDS = word_set(
 def is_stop(value: str) -> bool:
     """Whether it is a placeholder, look-up, reference, type or word of the language, under any name."""
     plain = value.lower().strip("!*-_=#~.<>()[]{}")
-    if len(plain) <= 1 or plain in _STOP_WORDS or rx(_STOP).fullmatch(value):
+    if len(plain) <= 1 or plain in _STOP_WORDS or (rx(_STOP).fullmatch(value) and not is_two_names(value)):
+        return True
+    if is_documented(value):
         return True
     if rx(_ASKED_FOR).fullmatch(plain) and rx(r"pass|pwd|token|key|secret|value|here|this|me|it").search(plain):
         return True
@@ -299,9 +317,44 @@ def is_stop(value: str) -> bool:
     return bool(is_name) and noun_of(value, "") is not None
 
 
+# The first characters of the SHA-256 of keys that vendors print in their documents, open to everybody.
+_DOCUMENTED = word_set("2cafc0970149a84f f2d6ca16515033e5 3543c50b0cb9cea8 7f75367e78812551 da816f9f2c16e6c5")
+
+
+def is_documented(value: str) -> bool:
+    """Return whether it is a key that a vendor prints as an example."""
+    if rx(r"[A-Za-z0-9/+_-]{9,80}EXAMPLE(?:KEY)?").fullmatch(value):
+        return True
+    if not rx(r"sk_test_\w{24}|ghp_\w{36}|eyJ[\w.-]{60,200}").fullmatch(value):
+        return False
+    from hashlib import sha256  # noqa: PLC0415  # start-up
+
+    return sha256(value.encode()).hexdigest()[:16] in _DOCUMENTED
+
+
 def is_id(value: str) -> bool:
     """Digests, UUIDs, ULIDs, our own ids, cloud resources: random, and no secret unless named as one."""
     return bool(rx(_ID).fullmatch(value))
+
+
+_PROGRAM_WORDS = word_set(
+    "string text value settings password passwd token secret key empty length name user username system security config"
+    " form input field type class object model view error exception builder provider manager service client request"
+    " response data json hash encoder script case camel pascal snake kebab point drive box area store pass auth face"
+    " book link encoder encoding crypto digest bcrypt plain forms controls windows resources properties account login"
+)
+
+
+def is_two_names(value: str) -> bool:
+    """Return whether it is two capitalised words with a sign between or behind them: `Amber.Kettle`, `AmberKettle!`."""
+    m = rx(r"([A-Z][a-z]{2,15})([._/&#@+*-]?)([A-Z][a-z]{2,15})([!#?$*.]?)").fullmatch(value)
+    return bool(m and (m[2] or m[4]) and not {m[1].lower(), m[3].lower()} & _PROGRAM_WORDS)
+
+
+def is_camel(value: str) -> bool:
+    """Return whether it is two words written as one: `AmberKettle`, but neither `GitHub` nor `TextInput`."""
+    m = rx(r"([A-Z][a-z]{3,15})([A-Z][a-z]{3,15})").fullmatch(value)
+    return bool(m and not {m[1].lower(), m[2].lower()} & _PROGRAM_WORDS)
 
 
 def describes(word: str) -> bool:

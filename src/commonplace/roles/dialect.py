@@ -15,6 +15,7 @@ from msgspec import Meta, field
 
 from commonplace.config.decode import FILE_BYTES, At, ConfigBlock, Misfit, Required, decode, parse_yaml, read_yaml
 from commonplace.config.paths import is_address
+from commonplace.files import disk
 from commonplace.model.binding import Binding, Limit
 from commonplace.model.errors import ConfigError
 from commonplace.model.records import Channel, Kind
@@ -434,12 +435,11 @@ def environment(role: Role, env: Mapping[str, str], *, home: str) -> dict[str, s
 def _read_dotenv(file: str) -> dict[str, str]:
     """``NAME=value`` lines, with or without quotes; a missing file is empty."""
     try:
-        with open(file, encoding="utf-8") as source:
-            lines = source.read(FILE_BYTES).splitlines()
+        lines = disk.read_text(file, limit=FILE_BYTES).splitlines()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot be read: {error}", file=file) from error
+        raise ConfigError(f"cannot be read: {disk.reason(error)}", file=file) from error
     variables: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -13,6 +13,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+from commonplace.engine.admission import check_name
 from commonplace.engine.memory import now_utc
 from commonplace.model.changes import DeleteDocuments, PutDocument
 from commonplace.model.documents import Document, DocumentKind
@@ -83,7 +84,8 @@ class Sessions:
         self._channel = channel
 
     def save(self, id: str, messages: Sequence[Message]) -> None:
-        """Save a session; replaces what was saved of it before."""
+        """Save a session; replaces what was saved of it before.  Raises ``InvalidInput`` for a secret as its id."""
+        check_name(id, "a session")
         kept = [self._redact(message) for message in without_prompts(messages)]
         content = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
         now = self._clock()

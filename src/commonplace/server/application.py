@@ -26,7 +26,7 @@ from starlette.routing import Route as StarletteRoute
 
 from commonplace.model.errors import CommonplaceError
 from commonplace.routes import RequestRefused, Route, RouteAnswer, Streaming
-from commonplace.server.auth import NO_PRINCIPAL, OriginCheck, Principal, authenticate
+from commonplace.server.auth import NO_PRINCIPAL, OriginCheck, Principal
 from commonplace.server.errors import RETRY_SECONDS, error_response, failure_response
 from commonplace.server.limits import declared_bytes, read_limited
 from commonplace.server.openapi import document
@@ -62,7 +62,7 @@ class Application:
         """Return the response to a request."""
         try:
             if not route.open and _is_large(request):
-                await self.in_thread(lambda: self.authenticate(request))
+                await self.in_thread(lambda: self.authenticate(route, request))
             raw = await read_limited(request, self.limits)
             if route.stream is not None and EVENTS in request.headers.get("accept", ""):
                 return await self.stream(opener, route, request)
@@ -73,15 +73,20 @@ class Application:
                 log.exception("%s failed", route.path)
             return response
 
-    def authenticate(self, request: Request) -> Principal:
-        """Return whose request it is; refuse it without a valid key."""
-        principal = authenticate(request.headers, self.services.keys, self.services.settings)
+    def authenticate(self, route: Route, request: Request) -> Principal:
+        """Return whose request it is; refuse it without a valid key, or with one that may not do that."""
+        check, peer = self.services.authenticator, request.client.host if request.client else None
+        # A large body has its key checked twice, before it is read and after; it is one request.
+        principal = check.identify(request.headers) if KEY in request.scope else check.admit(request.headers, peer)
         request.scope[KEY] = principal.key
+        if principal.read_only and not route.is_read:
+            message = f"this key is read-only, and {route.method} {route.path} writes; use a key without --read-only"
+            raise RequestRefused(403, "READ_ONLY_KEY", message)
         return principal
 
     def call(self, opener: Opener, route: Route, request: Request, raw: bytes) -> Response:
         """Check the key, parse the body, call the verb, encode the answer: all that takes time, in one thread."""
-        principal = NO_PRINCIPAL if route.open else self.authenticate(request)
+        principal = NO_PRINCIPAL if route.open else self.authenticate(route, request)
         call = parse(route, request, raw)
         result = route.handle(opener(self.services, principal, call), call)
         answer = result if isinstance(result, RouteAnswer) else RouteAnswer(content=result)
@@ -91,7 +96,7 @@ class Application:
     async def stream(self, opener: Opener, route: Route, request: Request) -> Response:
         """Return a stream of events."""
         assert route.stream is not None  # noqa: S101 - the caller has checked
-        principal = await self.in_thread(lambda: self.authenticate(request))
+        principal = await self.in_thread(lambda: self.authenticate(route, request))
         call = parse(route, request, b"")
         streaming = Streaming(
             in_thread=self.in_thread, is_allowed=lambda: self._is_still(principal, request),
@@ -99,11 +104,11 @@ class Application:
             heartbeat_seconds=self.limits.heartbeat_seconds,
         )  # fmt: skip
         caller = opener(self.services, principal, call)
-        return await self.streams.response(route.stream(caller, call, streaming))
+        return await self.streams.response(route.stream(caller, call, streaming), key=principal.key)
 
     def _is_still(self, principal: Principal, request: Request) -> bool:
         try:
-            return self.authenticate(request) == principal
+            return self.services.authenticator.identify(request.headers) == principal
         except RequestRefused:
             return False
 
@@ -156,6 +161,7 @@ def _lifespan(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
         serving.threads.shutdown(wait=True)  # a write in progress is finished
+        serving.services.authenticator.close()
         close()
 
     return lifespan

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import click
 
 from commonplace.app import machine_name, open_store
 from commonplace.cli.commands import Command, Group
+from commonplace.cli.dates import until
 from commonplace.cli.session import F, json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.project import context
+from commonplace.engine.memory import now_utc
 from commonplace.engine.rendering import iso
 from commonplace.model.errors import InvalidInput
 from commonplace.model.events import EVENT_DAYS, MAX_EVENT_DAYS
 from commonplace.server.keys import Keys, ServerKey
-from commonplace.server.settings import PORT_MAX, read_settings
+from commonplace.server.settings import PORT_MAX, RATE, RATE_MAX, read_settings
 
 ANY = "any agent"
 MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} is missing)"
@@ -27,6 +30,7 @@ MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} i
 @click.command(cls=Command)
 @click.option("--host", metavar="ADDRESS", help="Address to listen on (default 127.0.0.1).")
 @click.option("--port", metavar="N", type=click.IntRange(0, PORT_MAX), help="Port (default 8000; 0 = any free port).")
+@click.option("--socket", metavar="PATH", help="Listen at a Unix socket that only you may open, not at a port.")
 @click.option("--store", metavar="PATH", help="File or postgresql:// address (default: the store of this directory).")
 @click.option("--no-keys", is_flag=True, help="Require no key. Only for a server that other machines cannot reach.")
 @click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="Accept requests for this host name, too.")
@@ -43,6 +47,12 @@ MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} i
     type=click.IntRange(0, MAX_EVENT_DAYS),
     help=f"Days to keep events (default {EVENT_DAYS}; 0 = forever).",
 )
+@click.option(
+    "--rate",
+    metavar="N",
+    type=click.IntRange(0, RATE_MAX),
+    help=f"Requests that one key may make in a second (default {RATE}; 0 = any number).",
+)
 @click.option("--quiet", is_flag=True, help="Do not log requests.")
 def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
     """Serve memory over HTTP: the API of intent memory, and the verbs of entries and records.
@@ -54,6 +64,7 @@ def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
       commonplace keys create laptop
       commonplace serve
       commonplace serve --no-keys --port 8765
+      commonplace serve --socket ~/.commonplace.sock
     """
     settings = read_settings(os.environ, **given, keys=False if no_keys else None)
     try:
@@ -88,22 +99,36 @@ def _store_option(command: F) -> F:
 @keys.command()
 @click.argument("name")
 @click.option("--agent", metavar="ID", help="The one agent that the key acts for (default: any agent).")
+@click.option(
+    "--expires",
+    metavar="WHEN",
+    help="When it is refused from: a date, or a time from now such as 90d (default: never).",
+)
+@click.option("--read-only", is_flag=True, help="Let it read and stream events, and refuse its writes.")
 @_store_option
 @json_option
-def create(name: str, agent: str | None, store: str | None, as_json: bool) -> None:
+def create(
+    name: str, *, agent: str | None, expires: str | None, read_only: bool, store: str | None, as_json: bool
+) -> None:
     """Make a key and show it, once.
 
     NAME is for your own orientation.  Only the key is written to standard output, so that you can pipe it.
 
-    Example:
+    Examples:
       commonplace keys create researcher --agent research-agent
+      commonplace keys create dashboard --read-only --expires 90d
     """
+    expires_at = None if expires is None else until(expires, now_utc())
     with _open_keys(store) as known:
-        key, token = known.create(name, agent=agent)
+        key, token = known.create(name, agent=agent, expires_at=expires_at, read_only=read_only)
     if as_json:
         print_json(_key_json(key) | {"key": token})
         return
-    print_note(f"made key {key.id} ({key.name}) for {key.agent or ANY}; it is shown only this once")
+    rights = "reads only, " if key.read_only else ""
+    print_note(
+        f"made key {key.id} ({key.name}) for {key.agent or ANY}; {rights}{_expiry(key, now_utc())}; "
+        "it is shown only this once"
+    )
     print_text(token)
 
 
@@ -111,7 +136,9 @@ def create(name: str, agent: str | None, store: str | None, as_json: bool) -> No
 @_store_option
 @json_option
 def list_(store: str | None, as_json: bool) -> None:
-    """List the ids, dates, agents and names of the keys, oldest first.
+    """List the keys, oldest first: id, date, expiry, rights, last use, agent and name.
+
+    The last use is written at most once a minute.
 
     Example:
       commonplace keys list
@@ -121,7 +148,7 @@ def list_(store: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"keys": [_key_json(key) for key in found]})
     elif found:
-        print_text("\n".join(f"{key.id}  {key.created_at:%Y-%m-%d}  {key.agent or ANY}  {key.name}" for key in found))
+        print_text("\n".join(_line(key, now_utc()) for key in found))
     else:
         print_note("there are no keys; create one with `commonplace keys create NAME`")
 
@@ -157,5 +184,22 @@ def _open_keys(place: str | None) -> Iterator[Keys]:
         store.close()
 
 
+def _line(key: ServerKey, now: datetime) -> str:
+    used = f"used {key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
+    rights = "reads" if key.read_only else "reads, writes"
+    return "  ".join(
+        (key.id, f"{key.created_at:%Y-%m-%d}", _expiry(key, now), rights, used, key.agent or ANY, key.name)
+    )
+
+
+def _expiry(key: ServerKey, now: datetime) -> str:
+    if key.expires_at is None:
+        return "never expires"
+    return f"{'expired' if key.is_expired(now) else 'expires'} {key.expires_at:%Y-%m-%d %H:%M}"
+
+
 def _key_json(key: ServerKey) -> dict[str, Any]:
-    return {"id": key.id, "name": key.name, "agent": key.agent, "created_at": iso(key.created_at)}
+    return {
+        "id": key.id, "name": key.name, "agent": key.agent, "created_at": iso(key.created_at),
+        "expires_at": iso(key.expires_at), "read_only": key.read_only, "last_used_at": iso(key.last_used_at),
+    }  # fmt: skip

@@ -12,10 +12,12 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from commonplace.engine.admission import admit
+from commonplace.engine.admission import admit, check_name, check_scope
 from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.recall import count_use
+from commonplace.engine.rendering import iso
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Put
 from commonplace.model.errors import InvalidInput, NotFound
@@ -32,6 +34,7 @@ ID_CHARS = 10
 SECRET_BYTES = 32
 NAME_CHARS = 100
 KEYS_MAX = 10_000  # in one list
+USE_SECONDS = 60  # between two writes of a key's last use
 
 
 class ServerKey(Value):
@@ -41,6 +44,13 @@ class ServerKey(Value):
     name: str  #: what the operator calls it
     agent: str | None  #: the one agent that it acts for; None: an operator's, for any
     created_at: datetime
+    expires_at: datetime | None = None  #: from when on it is refused; None: never
+    read_only: bool = False
+    last_used_at: datetime | None = None  #: as far as it was written, which is once a minute
+
+    def is_expired(self, now: datetime) -> bool:
+        """Tell whether the key has expired."""
+        return self.expires_at is not None and self.expires_at <= now
 
 
 class Keys:
@@ -51,17 +61,26 @@ class Keys:
         self._store = store
         self._clock = clock
         self._memory = Memory(store, binding, clock=clock)
+        self._uses: dict[str, datetime] = {}  # by key id: when its use was last written, by this process
 
-    def create(self, name: str, *, agent: str | None = None) -> tuple[ServerKey, str]:
+    def create(
+        self, name: str, *, agent: str | None = None, expires_at: datetime | None = None, read_only: bool = False
+    ) -> tuple[ServerKey, str]:
         """Make a key; its secret is returned here and never again."""
         if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
             raise InvalidInput(f"{name[:NAME_CHARS]!r} cannot name a key: use 1 to {NAME_CHARS} printable characters")
+        check_name(name, "a key")
         if agent is not None:
-            Scope.of(("agent", agent))  # raises for an invalid name
+            check_scope(Scope.of(("agent", agent)))  # raises for an invalid name
+        now = self._clock()
+        if expires_at is not None and expires_at <= now:
+            raise InvalidInput(f"a key cannot expire in the past; {iso(expires_at)} is over")
         row = "".join(secrets.choice(ALPHABET) for _ in range(ID_CHARS))
         token = f"{PREFIX}{row}_{secrets.token_urlsafe(SECRET_BYTES)}"
-        value: Json = {"name": name, "agent": agent, "digest": digest(token)}
-        draft, now = Draft(content="A key of the server", category="keys", key=row, value=value), self._clock()
+        value: Json = {
+            "name": name, "agent": agent, "digest": digest(token), "expires_at": iso(expires_at), "read_only": read_only
+        }  # fmt: skip
+        draft = Draft(content="A key of the server", category="keys", key=row, value=value)
         record = admit(draft, binding=self._memory.binding, id=new_id(now), now=now).record
         self._store.apply([Put(record=record, terms=())])  # not searchable
         return _key(record), token
@@ -79,12 +98,31 @@ class Keys:
         return _key(record)
 
     def holder(self, token: str) -> ServerKey | None:
-        """Return the key with this secret; None if there is none."""
+        """Return the key with this secret, expired or not; None if there is none."""
         record = self._row(token.removeprefix(PREFIX).partition("_")[0])
         if record is None or not isinstance(record.value, dict):
             return None
         known = str(record.value["digest"])
         return _key(record) if hmac.compare_digest(known, digest(token)) else None
+
+    def is_expired(self, key: ServerKey) -> bool:
+        """Tell whether the key has expired."""
+        return key.is_expired(self._clock())
+
+    def is_use_due(self, key: ServerKey) -> bool:
+        """Tell whether a use of the key is to be written now; it is asked once for each use."""
+        now = self._clock()
+        last = max(filter(None, (self._uses.get(key.id), key.last_used_at)), default=None)
+        if last is not None and now - last < timedelta(seconds=USE_SECONDS):
+            return False
+        self._uses[key.id] = now
+        return True
+
+    def write_use(self, key: ServerKey) -> None:
+        """Write that a key was used now; a store that cannot be written keeps the earlier date."""
+        record = self._row(key.id)
+        if record is not None:
+            count_use(self._store, (record.id,), self._clock())
 
     def exist(self) -> bool:
         """Tell whether there is any key."""
@@ -104,8 +142,10 @@ def digest(token: str) -> str:
 
 def _key(record: Record) -> ServerKey:
     value = record.value if isinstance(record.value, dict) else {}
-    agent = value.get("agent")
+    # A key of an earlier version has neither date nor right: it never expires, and may write.
+    agent, expires = value.get("agent"), value.get("expires_at")
     return ServerKey(
         id=record.key or "", name=str(value.get("name")), agent=None if agent is None else str(agent),
-        created_at=record.created_at,
+        created_at=record.created_at, expires_at=None if expires is None else datetime.fromisoformat(str(expires)),
+        read_only=value.get("read_only") is True, last_used_at=record.usage.last_recalled_at,
     )  # fmt: skip

@@ -20,7 +20,7 @@ DESCRIPTION = (
     " recalled by rank.  Every error is a Problem."
 )
 _NAME = re.compile(r"\{(\w+)(?::path)?\}")
-_COMMON = (400, 401)  # what every route with a key may answer besides its own
+_COMMON = (400, 401, 403, 429)  # what every route with a key may answer besides its own
 
 
 def document(routes: Sequence[Route]) -> Document:

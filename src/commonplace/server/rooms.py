@@ -13,7 +13,7 @@ from commonplace.model.values import Value
 from commonplace.records import VERBS as RECORD_VERBS
 from commonplace.records import MemoryAccess
 from commonplace.routes import Call, Name, RequestRefused, Route, Strict
-from commonplace.server.auth import Principal
+from commonplace.server.auth import Authenticator, Principal
 from commonplace.server.keys import Keys
 from commonplace.server.settings import ServerSettings
 from commonplace.server.verb_routes import routes_of
@@ -26,6 +26,7 @@ class Services(Value):
     settings: ServerSettings
     intents: Intents
     keys: Keys
+    authenticator: Authenticator
     memory_access: Callable[[str | None], MemoryAccess]  #: the records of the served store, or of one agent
     is_stopping: Callable[[], bool]  #: whether the server is shutting down
 

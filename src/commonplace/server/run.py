@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,16 +17,17 @@ from commonplace.config.paths import CONFIG
 from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
 from commonplace.intents import Intents
-from commonplace.model.errors import Forbidden, StoreError
+from commonplace.model.errors import Forbidden
 from commonplace.records import AccessTable, AppAccess
 from commonplace.server.application import application
+from commonplace.server.auth import Authenticator
 from commonplace.server.keys import Keys
 from commonplace.server.limits import protocol_with
+from commonplace.server.listening import SocketFile, bind, url_of
 from commonplace.server.rooms import Services
 from commonplace.server.settings import VARIABLES, ServerSettings
 
 ASYNCIO = "asyncio"
-BACKLOG = 256  # connections that wait to be accepted
 HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -71,10 +71,13 @@ def serve(settings: ServerSettings, env: Mapping[str, str], *, notify: Callable[
     listening = bind(settings)
     server.config.app = application(services, close=close)
     configure_logs(quiet=quiet)
-    notify(
-        f"serving {url_of(listening)}" + ("" if settings.keys else " without keys, to every process on this machine")
-    )
-    server.run(sockets=[listening])
+    everybody = "you" if settings.socket else "every process on this machine"
+    notify(f"serving {url_of(listening)}" + ("" if settings.keys else f" without keys, to {everybody}"))
+    file = SocketFile(listening)
+    try:
+        server.run(sockets=[listening])
+    finally:
+        file.remove()
     notify("stopped")
     return 0
 
@@ -91,43 +94,13 @@ def open_services(
         store, own = open_store(settings.store, env=env), None
         embedder = configured_embedder(where.user_settings, env, file=os.path.join(where.home, CONFIG))
         secret = redaction_key_for(settings.store)
+    keys = Keys(store)
     services = Services(
-        settings=settings, keys=Keys(store), is_stopping=is_stopping,
+        settings=settings, keys=keys, authenticator=Authenticator(keys, settings), is_stopping=is_stopping,
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
         memory_access=AccessTable(store, clock=now_utc, embedder=embedder, secret=secret, own=own),
     )  # fmt: skip
     return services, store.close
-
-
-def bind(settings: ServerSettings) -> socket.socket:
-    """Return a socket that listens at the address, or raise an error that names it."""
-    try:
-        [(family, kind, protocol, _, place), *_] = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        return _listen(socket.socket(family, kind, protocol), place)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise StoreError(f"cannot serve at {settings.host}:{settings.port}: {why}") from error
-
-
-def _listen(taken: socket.socket, place: Any) -> socket.socket:
-    try:
-        # Accepted sockets inherit it: without it an answer in two pieces waits 40 ms for the first acknowledgement.
-        taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(place)
-        taken.listen(BACKLOG)
-    except OSError:
-        taken.close()
-        raise
-    return taken
-
-
-def url_of(listening: socket.socket) -> str:
-    """Return the URL of the server."""
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:

@@ -1,16 +1,19 @@
-"""Streams of events: how many may be open, and one wait for new events on behalf of all of them."""
+"""Streams of events: how many may be open, in all and by one key, and one wait for new events on behalf of all."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol
 
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from commonplace.routes import RequestRefused
+from commonplace.server.auth import NO_PRINCIPAL
 from commonplace.server.errors import RETRY_SECONDS
 from commonplace.server.settings import ServerLimits
 
@@ -33,7 +36,7 @@ class Streams:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="events")
         self._waiting: asyncio.Future[int] | None = None
         self._newest = 0
-        self._open = 0
+        self._open: Counter[str] = Counter()  # by the id of the key
 
     async def wait(self, seen: int) -> int:
         """Return the newest event number as soon as it is greater than ``seen``, or after the polling interval."""
@@ -46,18 +49,43 @@ class Streams:
             self._newest = waiting.result()
         return self._newest
 
-    async def response(self, parts: AsyncIterator[bytes]) -> Response:
+    async def response(self, parts: AsyncIterator[bytes], *, key: str) -> Response:
         """Return a stream as a response, or refuse it while a status can still be sent."""
-        if self._open >= self._limits.streams:
-            raise RequestRefused(503, "FULL", "too many streams are open", headers={"Retry-After": str(RETRY_SECONDS)})
-        first = await anext(parts)
-        return StreamingResponse(self._count_open(first, parts), media_type=EVENTS)
-
-    async def _count_open(self, first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._open += 1
+        again = {"Retry-After": str(RETRY_SECONDS)}
+        if self._open.total() >= self._limits.streams:
+            raise RequestRefused(503, "FULL", "too many streams are open", headers=again)
+        if key != NO_PRINCIPAL.key and self._open[key] >= self._limits.streams_of_one_key:
+            message = f"this key has {self._open[key]} streams open, which is its share; close one of them"
+            raise RequestRefused(429, "TOO_MANY_STREAMS", message, headers=again)
+        self._open[key] += 1
         try:
-            yield first
-            async for part in rest:
-                yield part
+            first = await anext(parts)
+        except BaseException:
+            self._close(key)
+            raise
+        return EventStream(_chained(first, parts), closed=partial(self._close, key))
+
+    def _close(self, key: str) -> None:
+        self._open[key] -= 1
+        self._open += Counter()  # drops what is at zero
+
+
+class EventStream(StreamingResponse):
+    """A response that reports its end, even if its client was gone before it began."""
+
+    def __init__(self, parts: AsyncIterator[bytes], *, closed: Callable[[], None]) -> None:
+        super().__init__(parts, media_type=EVENTS)
+        self._closed = closed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        try:
+            await super().__call__(scope, receive, send)
         finally:
-            self._open -= 1
+            self._closed()
+
+
+async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in rest:
+        yield part

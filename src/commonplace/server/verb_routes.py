@@ -26,5 +26,5 @@ def _route(room: str, verb: Verb[Any, ..., Any], query: Any) -> Route:
         method="POST", path=f"/v1/{room}/{verb.name}", summary=verb.summary, handle=handle, query=query,
         body=dict[str, Any], optional_body=not verb.required_names(), answers=object, body_schema=verb.parameters(),
         answer_schema=schema_of(verb.result, nullable=True), problems=READ_PROBLEMS if verb.reads else WRITE_PROBLEMS,
-        tag=room,
+        reads=verb.reads, tag=room,
     )  # fmt: skip

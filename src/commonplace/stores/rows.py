@@ -190,16 +190,17 @@ def columns_sql(columns: Collection[str], alias: str) -> str:
 
 def digest(record: Record) -> str:
     """Hash the content, key and value: two live records of one scope and kind with the same digest are duplicates."""
-    return _sha256(to_json([record.content, record.key, record.value]))
+    return sha256_of(to_json([record.content, record.key, record.value]))
 
 
 def row_hash(row: Sequence[Any]) -> str:
     """Hash a row of ``FIELDS`` with the path of its scope, so that damage is noticed."""
     later = zip(FIELDS[_ALWAYS_HASHED:], row[_ALWAYS_HASHED:], strict=True)
-    return _sha256(to_json([*row[:_ALWAYS_HASHED], *([name, value] for name, value in later if value is not None)]))
+    return sha256_of(to_json([*row[:_ALWAYS_HASHED], *([name, value] for name, value in later if value is not None)]))
 
 
-def _sha256(text: str) -> str:
+def sha256_of(text: str) -> str:
+    """Return the SHA-256 of a text in hexadecimal digits."""
     from hashlib import sha256  # noqa: PLC0415 - only writes need it; recall must start without
 
     return sha256(text.encode()).hexdigest()

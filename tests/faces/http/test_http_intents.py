@@ -86,3 +86,17 @@ def test_entries_are_changed_and_erased_by_id_too(http, agent):
         "memory.created", "memory.updated", "memory.deleted",
     ]  # fmt: skip
     assert http.post("/v1/intents/entry", json={"id": entry["id"]}).status_code == 404
+
+
+def test_a_name_that_holds_a_secret_is_refused_over_http(serve):
+    """In a sentence without it, and nothing of it reaches the folder of the server."""
+    server, canary = serve(), "ghp_" + "q7Rt2Yx9Lm" * 3 + "Kd4Wz8"
+    for name in ("agent_id", "task", "namespace"):
+        body = {"agent_id": "ada", "key": "k", "value": 1, "tier": "working", name: canary}
+        answer = server.http().post("/v1/intents/store", json=body)
+        assert answer.status_code == 400, answer.text
+        assert "holds a secret (github-pat)" in answer.text
+        assert canary not in answer.text
+    server.stop()
+
+    assert not [path for path in server.folder.rglob("*") if path.is_file() and canary.encode() in path.read_bytes()]

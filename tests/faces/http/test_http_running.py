@@ -36,7 +36,7 @@ def incremented(url, key, id):
 @pytest.mark.slow
 def test_no_increment_is_lost_by_many_clients_on_two_servers(serve, agent):
     """Thirty-two clients, one key, two processes: exactly the acknowledged increments, no answer but 200 and 409."""
-    servers = [serve("--quiet"), serve("--quiet")]
+    servers = [serve("--quiet", "--rate", "0"), serve("--quiet", "--rate", "0")]
     body = {"agent_id": agent, "namespace": "n", "key": "count", "value": 0, "memory_type": "episodic"}
     entry = servers[0].http().post("/api/v1/memory", json=body).json()["id"]
     with ThreadPoolExecutor(CLIENTS) as pool:

@@ -55,7 +55,8 @@ def test_a_record_is_kept_found_changed_and_erased(call, kept):
     assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=0.01)
     assert changed["record"]["version"] == 2
     assert [version["content"] for version in versions] == ["Owls hunt at dusk", "Owls hunt at night"]
-    assert erased == {"erased": [one], "pending": False}
+    assert (erased["erased"], erased["pending"]) == ([one], False)
+    assert call.send("remember", content="owls hunt at dusk", category="birds").status_code == 403
     assert call.send("get", id=one).status_code == 404
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.engine.throttling import FREE_TRIES
 from commonplace.mcp import http as face
 from commonplace.model.errors import InvalidInput
 from commonplace.records import records_surface
@@ -65,6 +66,14 @@ def test_whoever_has_no_key_is_not(listening, said):
     assert status == 401
     assert headers["WWW-Authenticate"].startswith("Bearer")
     assert KEY not in body
+
+
+def test_wrong_keys_make_their_sender_wait(listening):
+    """The wait doubles until one comes too soon, however slow the machine; the right key is answered all the while."""
+    answers = [post(listening.port, Authorization="Bearer wrong") for _ in range(FREE_TRIES + 10)]
+    assert {status for status, *_ in answers[:FREE_TRIES]} == {401}
+    assert "Retry-After" in next(headers for status, _, headers in answers if status == 429)
+    assert post(listening.port)[0] == 200
 
 
 @rows(

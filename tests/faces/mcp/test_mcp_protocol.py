@@ -180,7 +180,7 @@ def test_over_http_both_generations_are_spoken(cli, over_http, mode, revision):
     assert cli
     with over_http(mode=mode) as talk:
         assert talk.client.protocol_version == revision
-        assert len(talk.list_tools().tools) == 8
+        assert len(talk.list_tools().tools) == 10
         assert talk.done("list")["records"] == []
 
 

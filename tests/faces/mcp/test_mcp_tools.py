@@ -24,12 +24,16 @@ def fact(talk):
     return talk.done("remember", content=FACT, category="decisions", tags=["deploy"])["record"]
 
 
-def test_the_eight_tools_are_there_with_what_a_host_wants_to_know(talk):
+def test_the_ten_tools_are_there_with_what_a_host_wants_to_know(talk):
     """Each tool has a description, a schema of what it takes and gives, and says whether it changes or destroys."""
     tools = {tool.name: tool for tool in talk.list_tools().tools}
-    assert [*tools] == ["recall", "remember", "update", "forget", "get", "list", "brief", "read"]
+    assert [*tools] == [
+        *("recall", "remember", "update", "forget", "get", "list", "brief", "read", "sessions", "session")
+    ]
     hints = {name: tool.annotations for name, tool in tools.items()}
-    assert {name for name, hint in hints.items() if hint.read_only_hint} == {"recall", "get", "list", "brief", "read"}
+    assert {name for name, hint in hints.items() if hint.read_only_hint} == {
+        *("recall", "get", "list", "brief", "read", "sessions", "session")
+    }
     assert {name for name, hint in hints.items() if hint.destructive_hint} == {"forget"}
     assert {name for name, hint in hints.items() if not hint.idempotent_hint} == {"forget"}
     assert not any(hint.open_world_hint for hint in hints.values())
@@ -152,7 +156,9 @@ def test_erasing_needs_a_confirmation(talk, fact):
     """Without it nothing is erased and the sentence says what is needed; with it the record is gone."""
     assert "confirm=true" in talk.refused("forget", id=fact["id"])
     assert talk.done("get", id=fact["id"])["record"]["version"] == 1
-    assert talk.done("forget", id=fact["id"], confirm=True) == {"erased": [fact["id"]], "pending": False}
+    gone = talk.done("forget", id=fact["id"], confirm=True)
+    assert (gone["erased"], gone["pending"], bool(gone["receipt"])) == ([fact["id"]], False, True)
+    assert "forget --allow" in talk.refused("remember", content=FACT, category="decisions")
     assert "there is no record" in talk.refused("get", id=fact["id"])
 
 

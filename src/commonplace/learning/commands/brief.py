@@ -8,6 +8,7 @@ from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.session import Session, json_option
 from commonplace.cli.terminal import short_path
+from commonplace.files.disk import open_file, read_rest
 from commonplace.learning.brief import Injection, injection_json, ticket_task
 from commonplace.learning.opening import session_brief
 from commonplace.learning.receipts import save_brief_receipt
@@ -56,7 +57,7 @@ def _receipt(session: Session, injection: Injection, name: str | None) -> str | 
 
 def _read(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return ticket_task(file.read(TICKET_BYTES).decode(errors="replace"))
+        with open_file(path, limit=TICKET_BYTES) as file:
+            return ticket_task(read_rest(file, limit=TICKET_BYTES).decode(errors="replace"))
     except OSError as error:
         raise InvalidInput(f"the ticket {path!r} cannot be read: {error.strerror}") from error

@@ -14,6 +14,7 @@ from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, json_option, show_progress
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
+from commonplace.files.disk import open_file, read_rest, reason
 from commonplace.learning.consolidate import ConsolidateReport, commit_answers, describe, prepare_questions
 from commonplace.learning.consolidate import consolidate_memory as run
 from commonplace.learning.consolidate_receipts import undo_consolidation as take_back
@@ -160,9 +161,9 @@ def _manifest(folder: str) -> dict[str, Any]:
 def _read(folder: str, name: str) -> str:
     path = os.path.join(folder, name)
     try:
-        with open(path, "rb") as file:
-            return file.read(ANSWER_BYTES).decode()
+        with open_file(path, limit=ANSWER_BYTES) as file:
+            return read_rest(file, limit=ANSWER_BYTES).decode()
     except FileNotFoundError:
         raise InvalidInput(f"{path!r} is missing: --prepare writes the work, an agent the answers") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path!r} cannot be read: {error}") from error
+        raise InvalidInput(f"{path!r} cannot be read: {reason(error)}") from error

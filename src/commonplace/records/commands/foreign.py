@@ -78,7 +78,7 @@ def _text(file: str) -> str:
         return ""
     if not os.path.isfile(file):  # reading a pipe would wait for ever
         raise InvalidInput(f"{file!r} is not a file that something could be written into")
-    return "".join(read_lines(file))
+    return "".join(read_lines(file))  # a mark of byte order stays
 
 
 def _write(texts: Mapping[str, str]) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from commonplace.hosts import HistoryReport
 
 TROUBLES_SHOWN = 20
+LEFT = ("unchanged", "erased")  # of these nothing was indexed
 
 
 @click.command(cls=Command)
@@ -87,7 +88,7 @@ def _past_text(title: str, past: HistoryReport) -> str:
     lines += [f"{name}: {_summary(report)}" for name, report in past.reports.items()]
     lines += [f"{plural(past.elsewhere, 'session')} of other projects; --all takes them too"] if past.elsewhere else []
     lines += [f"{plural(count, 'session')} left out that {why}" for why, count in past.unassigned.items()]
-    if any(file.state != "unchanged" for report in past.reports.values() for file in report.files):
+    if any(file.state not in LEFT for report in past.reports.values() for file in report.files):
         lines.append("`commonplace learn` makes records of them, where learning is on")
     return "\n".join(lines)
 
@@ -112,7 +113,7 @@ def _list_notes(report: IndexReport) -> list[str]:
 
 def _summary(report: IndexReport) -> str:
     states = Counter(file.state for file in report.files)
-    kinds = Counter(file.kind for file in report.files if file.state != "unchanged")
+    kinds = Counter(file.kind for file in report.files if file.state not in LEFT)
     indexed = " and ".join(plural(kinds[kind], kind) for kind in kinds) or "nothing new"
     shown = ", ".join(f"{count} {state}" for state, count in states.items())
     chunks = sum(file.chunks for file in report.files)
@@ -136,6 +137,7 @@ def _json(report: IndexReport) -> Mapping[str, Any]:
         "redactions": dict(report.redactions),
         "injected": report.injected,
         "filtered": report.filtered,
+        "erased": report.erased,
     }
 
 

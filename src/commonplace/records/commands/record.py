@@ -14,9 +14,11 @@ from commonplace.cli import dates as moments
 from commonplace.cli.commands import Group
 from commonplace.cli.session import F, Session, confirm, json_option, open_session, scope_option
 from commonplace.cli.terminal import short_path
+from commonplace.engine.erasing import Target
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, Record
+from commonplace.records.commands.forget import erase_and_report
 from commonplace.text.cleaning import one_line
 from commonplace.wire import encode
 
@@ -253,8 +255,9 @@ def _each(session: Session, ids: Sequence[str], done: str, verb: Callable[[str],
 def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> int:
     """Erase records irreversibly.
 
-    Erases their text, versions, index entries and files, what was derived from them alone, and their words in learned
-    artifacts.  `record archive` keeps them instead.
+    Erases their text, versions, index entries and files, what was derived from them alone, their words in learned
+    artifacts, and all of that in our own backups.  `record archive` keeps them instead.  `commonplace forget` does the
+    same for sessions, sources and subjects, with a preview.
 
     Example:
       commonplace record delete 1m7gmb4480 --yes
@@ -264,11 +267,7 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
         shown = ", ".join(f"{record.short} ({_shorten(record.content, 40)})" for record in meant)
         if not yes and not confirm(f"Erase {shown} irreversibly?"):
             return 1
-        done = [session.memory.forget(record.id) for record in meant]
-        session.note_remains(pending=any(forgotten.pending for forgotten in done))
-        erased = [gone for forgotten in done for gone in forgotten.ids]
-        session.answer("\n".join(f"Erased {gone}" for gone in erased), {"erased": erased})
-    return 0
+        return erase_and_report(session, Target(ids=frozenset(record.id for record in meant)))
 
 
 @record.command("list")

@@ -17,6 +17,7 @@ from commonplace.model.changes import (
     AppendChunks,
     Change,
     Delete,
+    DeleteChunks,
     DeleteDocuments,
     DropScope,
     Load,
@@ -47,7 +48,7 @@ PARTITION_FROM = 100_000  # vectors; fewer are compared one by one in less time 
 WIDER = 4  # times as many are asked for, when too few of those that were found will do
 TIE = 1e-6  # what single precision cannot tell apart
 
-_ERASING = (Delete, DeleteDocuments, DropScope, Trim, TrimDocuments)
+_ERASING = (Delete, DeleteChunks, DeleteDocuments, DropScope, Trim, TrimDocuments)
 _GROWING = (Put, Load, SetVectors, SwitchEmbedder, PutDocument, AppendChunks)
 _TRIGGERS = 3
 _NOTES = """
@@ -144,6 +145,10 @@ class LanceStore(SqliteStore):
             self.withdraw()
         self.trouble = None
         return rows
+
+    def scrub(self) -> bool:
+        """See ``SqliteStore``: the index goes as well, and is built anew when it is next wanted."""
+        return self.withdraw() and super().scrub() if self._count_gone() else super().scrub()
 
     def withdraw(self) -> bool:
         """Do without an index until it is built anew; False if bytes of it could not be erased."""

@@ -33,6 +33,7 @@ from commonplace.stores.sql.items import (
     is_open,
     own_folder,
 )
+from commonplace.stores.sql.tombstones import TOMBSTONE
 
 _KEYS = [FLOOR, *(key for keys in EMBEDDERS.values() for key in keys)]
 Row: TypeAlias = tuple[Any, ...]
@@ -52,6 +53,7 @@ _COLUMNS = {
     "file": ("folder", "path", *FILE),
     "job": ("scope", "kind", "key", *JOB),
     "event": ("seq", *EVENT),
+    "tombstone": TOMBSTONE,
 }
 _NUMBERED = ("event", "trimmed")
 _VECTORS = ("embedding", "beside")
@@ -75,7 +77,7 @@ def load(db: PostgresDb, given: Sequence[Item], own: str, *, gone: Collection[It
 
 def empty(db: PostgresDb) -> None:
     """Erase everything."""
-    for table in ("scope", "file"):
+    for table in ("scope", "file", "tombstone"):
         db.run(f"delete from {table}")
     db.run(f"delete from {NOTES} where key = any(?::text[])", [_KEYS])
 
@@ -142,6 +144,8 @@ def _rows(db: PostgresDb, given: Sequence[Item], own: str, scopes: dict[str, int
                 rows["job"].append((scopes[item.key[0]], *item.key[1:], *item.data))
             case "event":
                 rows["event"].append((*item.key, scopes[item.data[0]], *item.data[1:]))
+            case "tombstone":
+                rows["tombstone"].append((*item.key, *item.data))
             case "trimmed":
                 rows[NOTES].append((FLOOR, str(item.data[0])))
     return rows

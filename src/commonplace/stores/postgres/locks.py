@@ -16,7 +16,9 @@ from commonplace.model.changes import (
     Cap,
     Change,
     Delete,
+    DeleteChunks,
     DeleteDocuments,
+    DeleteJobs,
     DropScope,
     Emit,
     Enqueue,
@@ -91,11 +93,11 @@ def _scopes(change: Change) -> Iterable[Scope]:  # noqa: PLR0911 - one line per 
             return change.where.scopes
         case Cap():
             return change.where.scopes | set(change.below)
-        case DropScope():
+        case DropScope() | DeleteJobs():
             return [change.scope]
         case Emit():
             return [change.event.scope]
-        case PutDocument() | AppendChunks():
+        case PutDocument() | AppendChunks() | DeleteChunks():
             return [change.document.scope]
         case Enqueue():
             return [change.job.scope]

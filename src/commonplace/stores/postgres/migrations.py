@@ -10,7 +10,7 @@ from commonplace.stores.postgres.connection import TENANT, Connections, quote_na
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.version import PRODUCT
 
-NEWEST = 6  # the number of the last script in scripts/
+NEWEST = 7  # the number of the last script in scripts/
 _TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are shared
 
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import islice
 
 import apsw
@@ -26,9 +26,8 @@ from commonplace.stores.sql.hashes import accept_altered, every_row, hash_proble
 from commonplace.stores.sql.items import PAGE, items
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
 from commonplace.stores.sqlite import items as sqlite_items
-from commonplace.stores.sqlite.connection import translate_errors
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import opened_backup, settle
+from commonplace.stores.sqlite.upkeep import finish_file, opened_backup, settle
 
 #: What an entry must be by its record, version or chunk; its terms were made by the writer and cannot be checked.
 _ENTRIES = """
@@ -184,24 +183,8 @@ def _copy(source: Iterator[Item], path: str) -> int:
         for item in source:
             sqlite_items.load(db, [item])
             count += item.sort == "record"
-    with translate_errors(path):
-        _finish_file(path)
+    finish_file(path)
     return count
-
-
-def _finish_file(path: str) -> None:
-    """Leave one file, without side files, flushed to the disk."""
-    db = apsw.Connection(path)
-    try:
-        db.execute("pragma journal_mode = delete")
-        if list(db.execute("pragma integrity_check(1)")) != [("ok",)]:
-            raise StoreDamaged(f"the copy {path!r} is damaged")
-    finally:
-        db.close()
-    for side in (".lock", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            os.unlink(path + side)
-    settle(path)
 
 
 def _duplicate(backup: apsw.Connection, path: str) -> None:

@@ -14,7 +14,9 @@ from commonplace.model.changes import (
     Cap,
     Change,
     Delete,
+    DeleteChunks,
     DeleteDocuments,
+    DeleteJobs,
     DropFiles,
     DropScope,
     Emit,
@@ -22,13 +24,16 @@ from commonplace.model.changes import (
     Fail,
     Finish,
     Heartbeat,
+    LiftTombstones,
     Load,
     MarkConsolidated,
     Outcome,
     Put,
     PutDocument,
     PutFiles,
+    PutTombstones,
     Require,
+    RequireUnerased,
     Restore,
     SetVectors,
     Supersede,
@@ -65,8 +70,9 @@ if TYPE_CHECKING:
 
 #: The changes that no recall makes.
 _Other: TypeAlias = (
-    "Emit | TrimEvents | PutDocument | AppendChunks | DeleteDocuments | TrimDocuments | PutFiles | DropFiles"
-    " | Enqueue | Finish | Fail | Heartbeat"
+    "Emit | TrimEvents | PutDocument | AppendChunks | DeleteDocuments | DeleteChunks | TrimDocuments | PutFiles"
+    " | DropFiles | Enqueue | Finish | Fail | Heartbeat | DeleteJobs | PutTombstones | LiftTombstones"
+    " | RequireUnerased"
 )
 _SELECT = (
     f"select {select_list('r')} from record r join scope s on s.id = r.scope left join usage u on u.record = r.row"
@@ -112,7 +118,7 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
 
 def _make_other(db: Db, change: _Other) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - one line per change
     """Make a change that no recall makes: only it pays for the modules."""
-    from commonplace.stores.sql import documents, events, jobs  # noqa: PLC0415 - see above
+    from commonplace.stores.sql import documents, events, jobs, tombstones  # noqa: PLC0415 - see above
 
     match change:
         case Emit():
@@ -125,6 +131,8 @@ def _make_other(db: Db, change: _Other) -> Outcome:  # noqa: C901, PLR0911, PLR0
             return documents.append(db, change)
         case DeleteDocuments():
             return documents.delete(db, change.where)
+        case DeleteChunks():
+            return documents.delete_chunks(db, change)
         case TrimDocuments():
             return documents.trim(db, change)
         case PutFiles():
@@ -139,6 +147,14 @@ def _make_other(db: Db, change: _Other) -> Outcome:  # noqa: C901, PLR0911, PLR0
             return jobs.fail(db, change)
         case Heartbeat():
             return jobs.heartbeat(db, change)
+        case DeleteJobs():
+            return jobs.delete(db, change)
+        case PutTombstones():
+            return tombstones.put(db, change)
+        case LiftTombstones():
+            return tombstones.lift(db, change)
+        case RequireUnerased():
+            return tombstones.require_unerased(db, change)
         case _:
             assert_never(change)
 

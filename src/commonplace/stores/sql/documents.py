@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from commonplace.model.changes import AppendChunks, DropFiles, Outcome, PutDocument, PutFiles, TrimDocuments
+from commonplace.model.changes import (
+    AppendChunks,
+    DeleteChunks,
+    DropFiles,
+    Outcome,
+    PutDocument,
+    PutFiles,
+    TrimDocuments,
+)
 from commonplace.model.documents import Chunk, Document
 from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.queries import DocumentFilter
@@ -81,6 +89,13 @@ def put(db: Db, change: PutDocument) -> Outcome:
 
 def append(db: Db, change: AppendChunks) -> Outcome:
     """Add chunks to a document, if it is still what it was when it was read."""
+    row, scope = _replace(db, change)
+    _put_chunks(db, change, document=row, scope=scope)
+    return Outcome()
+
+
+def _replace(db: Db, change: AppendChunks | DeleteChunks) -> tuple[int, int]:
+    """Give a document its new state, if it is still what it was when it was read; return its row and its scope's."""
     document = change.document
     scope = scope_row(db, document.scope)
     held = db.first(f"{_HELD}{db.for_update}", [scope, document.kind.value, document.name])
@@ -90,8 +105,7 @@ def append(db: Db, change: AppendChunks) -> Outcome:
     sql = "update document set digest = ?, content = ?, metadata = ?, updated_at = ? where row = ? and digest = ?"
     if not db.run(sql, [*values, held[0], change.expect_digest]):
         raise Conflict(f"the {document.kind} {document.name!r} was changed meanwhile")
-    _put_chunks(db, change, document=held[0], scope=scope)
-    return Outcome()
+    return int(held[0]), scope
 
 
 def _put_chunks(db: Db, change: PutDocument | AppendChunks, *, document: int, scope: int) -> None:
@@ -106,6 +120,15 @@ def delete(db: Db, where: DocumentFilter) -> Outcome:
     """Erase documents with their chunks."""
     condition, values = documents_sql(db, where)
     return _drop(db, db.every(f"select d.row, d.name from document d where {condition} order by d.name", values))
+
+
+def delete_chunks(db: Db, change: DeleteChunks) -> Outcome:
+    """Erase some chunks of a document, if it is still what it was when it was read."""
+    row, _ = _replace(db, change)
+    condition, values = db.among("seq", change.seqs)
+    refs = db.every(f"select ref from chunk where document = ? and {condition} order by seq", [row, *values])
+    db.run(f"delete from chunk where document = ? and {condition}", [row, *values])
+    return Outcome(gone=tuple(ref for (ref,) in refs))
 
 
 def trim(db: Db, change: TrimDocuments) -> Outcome:

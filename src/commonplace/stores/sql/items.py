@@ -7,12 +7,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from commonplace.model.items import Item
-from commonplace.stores.rows import CHUNK_FIELDS, FILE, SHARED_COLUMNS, columns_sql
+from commonplace.model.items import SORTS, Item, Place, TextCleaner
+from commonplace.stores.rows import (
+    CHUNK_FIELDS,
+    FIELDS,
+    FILE,
+    SHARED_COLUMNS,
+    columns_sql,
+    from_json,
+    row_hash,
+    sha256_of,
+    to_json,
+)
 from commonplace.stores.scoring import CHUNK, RECORD, VERSION
 from commonplace.stores.sql import events
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.search import vectors_sql
+from commonplace.stores.sql.tombstones import TOMBSTONE
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
 
 if TYPE_CHECKING:
@@ -34,7 +45,7 @@ JOB = (
 EVENT = ("scope", *events.FIELDS)
 
 MAX_TERM_BYTES = 500  # bytes: an index of PostgreSQL holds no long ones
-_COUNTED = ("scope", "record", "document", "file", "job", "event")
+_COUNTED = ("scope", "record", "document", "file", "job", "event", "tombstone")
 
 
 def indexed_term(term: str) -> str:
@@ -90,6 +101,60 @@ class SqlItemCopier:
             else:
                 db.note(MARK, copy_source)
 
+    def rewrite_item(self, item: Item, cleaner: TextCleaner) -> Item | None:
+        from commonplace.stores.sql.rewriting import rewrite_item  # noqa: PLC0415 - imports the columns from here
+
+        return rewrite_item(item, cleaner)
+
+    def rewrite(self, places: Collection[Place], cleaner: TextCleaner) -> int:
+        with self._store.writing() as db:
+            held = list(_items_at(db, places))
+            pairs = [(item, after) for item in held if (after := self.rewrite_item(item, cleaner)) is not None]
+            renamed = [item for item, after in pairs if item.key != after.key]
+            self._store.load_items(db, [_with_free_key(db, item, after) for item, after in pairs], gone=renamed)
+            self._store.mark_erasing(db)
+        return len(pairs)
+
+    def erase_old_bytes(self) -> bool:
+        return self._store.scrub()
+
+
+def _items_at(db: Db, places: Collection[Place]) -> Iterator[Item]:
+    """Yield the items at these places, as they are now."""
+    wanted: dict[str, set[tuple[Any, ...]]] = {}
+    for number, key in places:
+        wanted.setdefault(SORTS[number], set()).add(key)
+    readers = {"record": _records, "document": _documents, "job": _jobs, "event": _events}
+    for sort, keys in wanted.items():
+        yield from (item for item in readers[sort](db, keys) if item.key in keys)
+
+
+def _with_free_key(db: Db, before: Item, after: Item) -> Item:
+    """Return a record under a key that no other live one of its scope and kind holds: it would take its place."""
+    if after.sort != "record":
+        return after
+    used, (*earlier, present) = after.data
+    if not is_keyed(present) or present[KEY] == before.data[1][-1][KEY]:
+        return after
+    sql = (
+        "select 1 from record r join scope s on s.id = r.scope where s.path = ? and r.kind = ? and r.key = ?"
+        " and r.archived_at is null and r.held = 0 and r.id <> ?"
+    )
+    if not db.every(sql, [present[SCOPE], present[KIND], present[KEY], after.key[0]]):
+        return after
+    return after.replace(data=(used, (*earlier, _under_key(present, f"{present[KEY]} {after.key[0]}"))))
+
+
+def _under_key(version: Sequence[Any], key: str) -> tuple[Any, ...]:
+    """Return a version under another key, with the hashes of that."""
+    columns = list(version)
+    columns[KEY] = key
+    known = dict(zip(SHARED_COLUMNS, columns, strict=False))
+    value = None if known["value"] is None else from_json(known["value"])
+    columns[SHARED_COLUMNS.index("digest")] = sha256_of(to_json([known["content"], key, value]))
+    columns[SHARED_COLUMNS.index("hash")] = row_hash(columns[: len(FIELDS)])
+    return tuple(columns)
+
 
 # Reading
 
@@ -104,11 +169,17 @@ def items(db: Db, own: str = "") -> Iterator[Item]:
     files = db.every(f"select folder, path, {columns_sql(FILE, 'f')} from file f")
     for folder, path, *state in sorted((row[0].removeprefix(own), *row[1:]) for row in files):
         yield Item(sort="file", key=(folder, path), data=tuple(state))
+    yield from _jobs(db)
+    yield from _events(db)
+    yield from _floor(db)
+    for row in db.every(f"select {', '.join(TOMBSTONE)} from tombstone order by digest, erasure"):
+        yield Item(sort="tombstone", key=row[:2], data=row[2:])
+
+
+def _jobs(db: Db, _only: Collection[tuple[Any, ...]] | None = None) -> Iterator[Item]:
     jobs = f"select s.path, j.kind, j.key, {columns_sql(JOB, 'j')} from job j join scope s on s.id = j.scope"
     for row in db.every(f"{jobs} order by 1, 2, 3"):
         yield Item(sort="job", key=row[:3], data=row[3:])
-    yield from _events(db)
-    yield from _floor(db)
 
 
 def _embedders(db: Db) -> Iterator[Item]:
@@ -117,14 +188,15 @@ def _embedders(db: Db) -> Iterator[Item]:
             yield Item(sort="embedder", key=(which,), data=(held.name, held.dimensions))
 
 
-def _records(db: Db) -> Iterator[Item]:
+def _records(db: Db, only: Collection[tuple[Any, ...]] | None = None) -> Iterator[Item]:
     after = ""
+    among, ids = ("1 = 1", []) if only is None else db.among("r.id", [key[0] for key in only])
     sql = (
         f"select r.row, u.recalls, u.last_recalled_at, {db.terms_sql('record', 'r')},"
         f" {columns_sql(SHARED_COLUMNS, 'r')} from record r join scope s on s.id = r.scope"
-        " left join usage u on u.record = r.row where r.id > ? order by r.id limit ?"
+        f" left join usage u on u.record = r.row where r.id > ? and {among} order by r.id limit ?"
     )
-    while page := db.every(sql, [after, PAGE]):
+    while page := db.every(sql, [after, *ids, PAGE]):
         rows = [row[0] for row in page]
         earlier, vectors = _versions(db, rows), _vectors(db, [row * 4 + RECORD for row in rows])
         for row, recalls, recalled, terms, *version in page:
@@ -148,9 +220,11 @@ def _versions(db: Db, records: Sequence[int]) -> Mapping[int, list[tuple[Any, ..
     return earlier
 
 
-def _documents(db: Db) -> Iterator[Item]:
+def _documents(db: Db, only: Collection[tuple[Any, ...]] | None = None) -> Iterator[Item]:
     listed = "select s.path, d.kind, d.name, d.row from document d join scope s on s.id = d.scope order by 1, 2, 3"
     for path, kind, name, row in db.every(listed):
+        if only is not None and (path, kind, name) not in only:
+            continue
         [document] = db.every(f"select {columns_sql(DOCUMENT, 'd')} from document d where d.row = ?", [row])
         terms, columns = db.terms_sql("chunk", "c"), columns_sql(CHUNK_FIELDS, "c")
         parts = db.every(f"select c.row, {terms}, {columns} from chunk c where c.document = ? order by c.seq", [row])
@@ -170,10 +244,11 @@ def _vectors(db: Db, entries: Sequence[int]) -> Mapping[int, tuple[bytes | None,
     return {entry: (held.get(entry), coming.get(entry)) for entry in entries}
 
 
-def _events(db: Db) -> Iterator[Item]:
+def _events(db: Db, only: Collection[tuple[Any, ...]] | None = None) -> Iterator[Item]:
     sql = f"select e.seq, {columns_sql(EVENT, 'e')} from event e join scope s on s.id = e.scope where e.seq > ?"
+    among, numbers = ("1 = 1", []) if only is None else db.among("e.seq", [key[0] for key in only])
     after = -1
-    while page := db.every(f"{sql} order by e.seq limit ?", [after, 10 * PAGE]):
+    while page := db.every(f"{sql} and {among} order by e.seq limit ?", [after, *numbers, 10 * PAGE]):
         yield from (Item(sort="event", key=row[:1], data=row[1:]) for row in page)
         after = page[-1][0]
 
@@ -199,6 +274,8 @@ def erase(db: Db, items: Iterable[Item], own: str = "") -> None:
                 db.run("delete from record where id = ?", item.key)
             case "event":
                 db.run("delete from event where seq = ?", item.key)
+            case "tombstone":
+                db.run("delete from tombstone where digest = ? and erasure = ?", item.key)
             case "file":
                 db.run("delete from file where folder = ? and path = ?", [own_folder(item.key[0], own), item.key[1]])
             case "document" | "job":

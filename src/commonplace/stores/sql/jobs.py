@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from commonplace.model.changes import Enqueue, Fail, Finish, Heartbeat, Outcome
+from commonplace.model.changes import DeleteJobs, Enqueue, Fail, Finish, Heartbeat, Outcome
 from commonplace.model.errors import LeaseLost
 from commonplace.model.jobs import TRIES, Claim, Job, JobState, Reason, Skipped, Status
 from commonplace.model.scopes import Scope
@@ -124,3 +124,12 @@ def _state(row: Sequence[Any]) -> JobState:
         tries_left=tries, error=error, started_at=moment(started), finished_at=moment(finished), until=moment(until),
         retry_at=moment(retry), leased=bool(leased),
     )  # fmt: skip
+
+
+def delete(db: Db, change: DeleteJobs) -> Outcome:
+    """Erase jobs of a scope by their keys."""
+    scopes, paths = scopes_sql(db, [change.scope], "scope")
+    keys, values = db.among("key", change.keys)
+    rows = db.every(f"select kind, key from job where {scopes} and {keys} order by kind, key", [*paths, *values])
+    db.run(f"delete from job where {scopes} and {keys}", [*paths, *values])
+    return Outcome(gone=tuple(f"{kind} {key}" for kind, key in rows))

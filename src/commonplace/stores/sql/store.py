@@ -22,6 +22,7 @@ from commonplace.stores.sql.filters import filter_sql, order_sql, rows_limit, ro
 if TYPE_CHECKING:
     from commonplace.model.events import Event
     from commonplace.model.items import Item
+    from commonplace.model.tombstones import Tombstone
     from commonplace.stores.sql.dialect import Db
 
 T = TypeVar("T")
@@ -50,6 +51,13 @@ class SqlStore(ABC):
     @abstractmethod
     def load_items(self, db: Any, items: Sequence[Item], *, gone: Collection[Item]) -> None:
         """Replace whatever has the same key as one of these items, and erase others, in a transaction."""
+
+    def mark_erasing(self, db: Any) -> None:  # noqa: B027 - a database that cleans up by itself has nothing to note
+        """Note, in a transaction, that bytes of what it overwrites have to vanish."""
+
+    def scrub(self) -> bool:
+        """Remove erased bytes from every file; False while a reader needs the old ones."""
+        return True
 
     @property
     def name(self) -> str:
@@ -104,6 +112,11 @@ class SqlStore(ABC):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         return self._ask(lambda db: _files(db, self._folder(folder), records))
 
+    def mirrored_folders(self) -> list[str]:
+        own = self.own_folders
+        rows = self._ask(lambda db: db.every("select distinct folder from file"))
+        return sorted(folder.removeprefix(own) for (folder,) in rows if folder.startswith(own))
+
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         return self._ask(lambda db: _census(db, at))
 
@@ -136,6 +149,11 @@ class SqlStore(ABC):
         from commonplace.stores.sql import events  # noqa: PLC0415 - no recall asks for it
 
         return self._ask(events.last)
+
+    def tombstones(self, digests: Collection[str] | None = None) -> list[Tombstone]:
+        from commonplace.stores.sql import tombstones  # noqa: PLC0415 - no recall asks for them
+
+        return self._ask(lambda db: tombstones.list_tombstones(db, digests))
 
     def embedder(self) -> EmbedderIdentity | None:
         return self._ask(vectors.embedder)

@@ -325,6 +325,8 @@ def translate_errors(path: str) -> Iterator[None]:
     """Translate errors of the driver."""
     try:
         yield
+    except CommonplaceError:  # one of ours may be a ``PermissionError`` as well
+        raise
     except (apsw.Error, UnicodeError, OSError) as error:
         for kinds, translated, message in _ERRORS:
             if isinstance(error, kinds):

@@ -24,6 +24,7 @@ from commonplace.stores.sql.items import (
     erase,
     is_keyed,
 )
+from commonplace.stores.sql.tombstones import TOMBSTONE
 from commonplace.stores.sqlite.dialect import SqliteDb
 
 
@@ -35,7 +36,7 @@ def load(db: SqliteDb, given: Sequence[Item], *, gone: Collection[Item] = ()) ->
         _load(db, item)
 
 
-def _load(db: SqliteDb, item: Item) -> None:
+def _load(db: SqliteDb, item: Item) -> None:  # noqa: C901 - one case per sort
     match item.sort:
         case "embedder":
             for key, value in zip(EMBEDDERS[item.key[0]], item.data, strict=True):
@@ -54,6 +55,8 @@ def _load(db: SqliteDb, item: Item) -> None:
         case "event":
             row = (*item.key, scope_row(db, scope_at(item.data[0])), *item.data[1:])
             db.run(insert_sql("event", ("seq", *EVENT)), row)
+        case "tombstone":
+            db.run(insert_sql("tombstone", TOMBSTONE), (*item.key, *item.data))
         case "trimmed":
             _raise_floor(db, *item.data)
         case _:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from commonplace.model.changes import Change, Delete, DeleteDocuments, DropScope, Outcome
+from commonplace.model.changes import Change, Delete, DeleteChunks, DeleteDocuments, DropScope, Outcome
 from commonplace.model.errors import StoreError
 from commonplace.model.jobs import Claim, Job, Skipped
 from commonplace.stores.sql import changes as rules
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from commonplace.model.items import Item
 
 LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
-NEWEST = 5  # the number of the last script in migrations/
+NEWEST = 6  # the number of the last script in migrations/
 #: Changes by which a user wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
 #: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
-_ERASING = (Delete, DeleteDocuments, DropScope)
+_ERASING = (Delete, DeleteChunks, DeleteDocuments, DropScope)
 
 
 class SqliteStore(SqlStore):
@@ -100,6 +100,10 @@ class SqliteStore(SqlStore):
 
         with self.writing(durable=True) as db:
             return jobs.claim(db, job, lease=lease, now=now)
+
+    def mark_erasing(self, db: SqliteDb) -> None:
+        """See ``SqlStore``: an upkeep or the next erasure finishes it if this process dies."""
+        db.execute("insert or replace into meta values ('erasing', 1)")
 
     def scrub(self) -> bool:
         """Remove erased bytes from every file; False while a reader needs the old ones."""

@@ -15,13 +15,15 @@ from struct import unpack_from
 
 import apsw
 
-from commonplace.model.changes import Load
+from commonplace.model.changes import Load, PutTombstones
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.ports import StoreProblem
 from commonplace.model.records import Record
+from commonplace.model.tombstones import BuriedKind, Tombstone
 from commonplace.stores.codes import code_for_entry
-from commonplace.stores.rows import row_record, select_list
+from commonplace.stores.rows import moment, row_record, select_list
 from commonplace.stores.sql.hashes import accept_altered, hash_problems
+from commonplace.stores.sql.tombstones import TOMBSTONE
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
 from commonplace.stores.sqlite.connection import APPLICATION_ID, translate_errors
 from commonplace.stores.sqlite.dialect import FLOAT_BYTES, SqliteDb
@@ -186,6 +188,7 @@ class SqliteMaintenance:
             for versions, terms in _readable(self.store.path):
                 fresh.apply([Load(versions=versions, terms=terms)])
                 saved += 1
+            fresh.apply([PutTombstones(tombstones=tuple(_tombstones(self.store.path)))])
             fresh.scrub()
             fresh.close()
             self.store.close()
@@ -291,6 +294,13 @@ def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, 
     db.close()
 
 
+def _tombstones(path: str) -> Iterator[Tombstone]:
+    """Yield what a damaged database still knows to be erased: it must not come back with what is carried over."""
+    with contextlib.suppress(apsw.Error, ValueError), contextlib.closing(apsw.Connection(path)) as db:
+        for digest, erasure, kind, owner, at in db.execute(f"select {', '.join(TOMBSTONE)} from tombstone"):
+            yield Tombstone(digest=digest, erasure=erasure, kind=BuriedKind(kind), owner=owner, at=moment(at))
+
+
 def _copy(db: apsw.Connection, path: str) -> int:
     """Copy a database into an empty file, complete and verified."""
     with translate_errors(path):
@@ -306,6 +316,22 @@ def _copy(db: apsw.Connection, path: str) -> int:
             target.close()
     settle(path)
     return count
+
+
+def finish_file(path: str) -> None:
+    """Leave one file, without side files, flushed to the disk."""
+    with translate_errors(path):
+        db = apsw.Connection(path)
+        try:
+            db.execute("pragma journal_mode = delete")
+            if list(db.execute("pragma integrity_check(1)")) != [("ok",)]:
+                raise StoreDamaged(f"the copy {path!r} is damaged")
+        finally:
+            db.close()
+    for side in (".lock", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + side)
+    settle(path)
 
 
 @contextlib.contextmanager
