@@ -7,11 +7,13 @@ import shutil
 
 import pytest
 
+from commonplace.engine.memory import with_binding
 from commonplace.learning import open_workspace
 from commonplace.learning.addresses import artifact
 from commonplace.learning.artifacts import load_artifacts
 from commonplace.learning.opening import addresses_of
 from commonplace.model.errors import StoreBusy
+from commonplace.model.queries import State
 from commonplace.model.records import Channel, Trust
 
 USER, EXTERNAL = Trust.USER, Trust.EXTERNAL
@@ -113,8 +115,13 @@ def test_a_proposal_is_made_once(ada, bob):
         assert ada.git("status", "--short") == ""
 
     assert ada.live() == {"Releases are approved by Ada": USER}
-    assert list(ada.waiting()) == ["Releases are approved by nobody"]
+    held = ada.open().memory.list(states=[State.HELD])
+    assert [one.content for one in held] == ["Releases are approved by nobody"]
     assert len(set(versions)) == 1
+
+    ada.open().memory.archive(held[0].id)  # she does not want it
+    ada.git("checkout", "-q", branch)
+    assert ada.sync().proposed == ()
 
 
 @pytest.mark.usefixtures("release")
@@ -245,6 +252,21 @@ def test_a_checkout_of_ones_own_branch_and_back_changes_nothing(ada, release):
     ada.sync()
     assert ada.live() == {"Releases are approved by Ada": USER}
     assert ada.waiting() == {}
+
+
+def test_an_earlier_text_is_trusted_as_it_was_then(ada):
+    """Putting an agent's former words back into the file does not make them the user's."""
+    app = ada.open()
+    agent = with_binding(app.memory, app.where.bind(Channel.AGENT))
+    record = agent.remember("The agent thinks one thing", category="decisions").record
+    path = next((ada.folder / ".commonplace" / "decisions").iterdir())
+    before = path.read_bytes()
+    agent.update(record.id, content="The agent thinks another thing")
+    ada.sync()
+    path.write_bytes(before)
+    ada.sync()
+
+    assert ada.live() == {"The agent thinks one thing": Trust.AGENT}
 
 
 def test_one_person_on_two_machines_is_asked_nothing(ada, machine, server):
