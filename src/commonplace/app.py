@@ -14,9 +14,9 @@ from commonplace.engine.memory import Memory, now_utc, with_binding
 from commonplace.files.folders import Folders, RecallAnswer
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
-from commonplace.model.errors import ConfigError, InvalidInput, ProviderError, StoreError
+from commonplace.model.errors import ConfigError, InvalidInput, ProviderError, StoreBusy, StoreError
 from commonplace.model.ports import Clock, Embedder, Maintenance, ProgressCallback, Store, no_progress
-from commonplace.model.records import Channel, Kind
+from commonplace.model.records import Channel, Kind, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
 
@@ -108,6 +108,16 @@ class App:
             place.root, self.where.folders[scope], trusted=trust.is_trusted, authors=trust.authors, signed=trust.signed,
             env=self.env,
         ).judge  # fmt: skip
+
+    def is_foreign(self, path: str, data: bytes) -> bool:
+        """Whether a file of the project's folder is somebody else's word; it is while Git is changing the folder."""
+        project = self.where.project
+        if project is None or project not in self.where.folders:
+            return True
+        try:
+            return self._judge_of(project)({path: data})[path].trust is Trust.EXTERNAL
+        except StoreBusy:
+            return True
 
     def _erase_in_artifacts(self, erasure: Erasure) -> None:
         """Erase words in the project's artifacts as well; those of other projects follow when they learn."""

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from commonplace.config.paths import find
+from commonplace.config.trust_registry import trust_folder
 from commonplace.git import command
 from commonplace.git.command import GitFailed, TrustedRepository, run_git
 from commonplace.git.repository import Repository, repository_at
@@ -113,6 +115,7 @@ class Traps:
         self.names["elsewhere"].mkdir()
         (folder / ".gitmodules").write_text('[submodule "part"]\n\tpath = part\n\turl = ./part\n\tupdate = !sh\n')
         (folder / ".git" / "info" / "attributes").write_text("* filter=x diff=x merge=x\n")
+        (folder / ".git" / "objects" / "info" / "alternates").write_text(f"{self.names['elsewhere']}\n")
         self.machine.git("config", "core.hooksPath", "/dev/null")
         (folder / ".gitattributes").write_text("* filter=x diff=x merge=x ident\n")
         bare = folder / "nested"
@@ -169,6 +172,26 @@ def test_no_command_springs_a_trap(traps):
         subprocess.run(command, input=payload, check=False, **at)
     assert codes["sync"] == 0
     assert traps.sprung == []
+
+
+def test_git_is_not_run_at_all_for_a_stranger(traps, tmp_path):
+    """In a folder that nobody trusts even a Git of one's own is left alone, by commands and by hooks."""
+    program = traps.script(tmp_path / "bin" / "git", "git")
+    env = {**traps.machine.env, "COMMONPLACE_HOME": str(tmp_path / "fresh"), "PATH": str(program.parent)}
+    at = {"cwd": traps.machine.folder, "env": env, "capture_output": True, "text": True}
+    started = "import sys; from commonplace.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    for arguments in (["sync"], ["recall", "which package manager?"], ["brief"], ["status"], ["doctor"], ["learn"]):
+        subprocess.run([sys.executable, "-c", started, *arguments], check=False, **at)
+    for event in EVENTS:
+        payload = f'{{"session_id": "s", "cwd": "{traps.machine.folder}", "prompt": "which package manager?"}}'
+        command = [sys.executable, "-c", started, "hook", event, "--host", "claude-code"]
+        subprocess.run(command, input=payload, check=False, **at)
+    assert traps.sprung == []
+
+    with_program = {**traps.machine.env, "COMMONPLACE_HOME": str(tmp_path / "trusted"), "PATH": str(program.parent)}
+    trust_folder(find(str(traps.machine.folder)), with_program["COMMONPLACE_HOME"], "github.com/acme/shop")
+    subprocess.run([sys.executable, "-c", started, "sync"], check=False, **at | {"env": with_program})
+    assert any(line.startswith("git ") for line in traps.sprung), "this is what would have been seen"
 
 
 def test_reading_the_history_springs_no_trap(traps, monkeypatch):

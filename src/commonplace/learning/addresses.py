@@ -45,6 +45,7 @@ class Addresses(Value):
     scope: Scope | None  #: the project, whose artifacts are read; None: there are none
     folder: str | None = None  #: where its artifacts lie as files
     secret: Callable[[], bytes] = bytes  #: the key of redaction marks
+    is_foreign: Callable[[str, bytes], bool] = lambda _name, _data: False  #: whether Git brought a file from others
 
 
 class AddressedText(Value):
@@ -159,7 +160,7 @@ def _stored_page(document: Document) -> AddressedText:
 
 
 def _edited_page(addresses: Addresses, name: str, stored: Document | None) -> AddressedText | None:
-    """What a person made of the file, if they did."""
+    """What a person made of the file, if they did; a file that came by Git from others replaces nothing."""
     if addresses.folder is None or not _is_artifact(name):
         return None
     found = read_strictly(addresses.folder, name)
@@ -172,10 +173,13 @@ def _edited_page(addresses: Addresses, name: str, stored: Document | None) -> Ad
         raise InvalidInput(f"the file of {address(name)} is not UTF-8; mend or remove {name!r}") from None
     if stored and text == clean(stored.content or "", what=name)[0]:
         return None
+    foreign = addresses.is_foreign(name, data)
+    if foreign and stored:
+        return None
     gate = Gate(addresses.secret())
     return AddressedText(
         url=address(name), text=gate.text(text, what=name), content_type=content_type(name), updated_at=moment,
-        channel=Channel.FILE, trust=Trust.USER, edited=True,
+        channel=Channel.FILE, trust=Trust.EXTERNAL if foreign else Trust.USER, edited=True,
         notes=tuple(f"a secret ({finding.kind}) in {name!r} is not shown" for finding in gate.findings),
     )  # fmt: skip
 

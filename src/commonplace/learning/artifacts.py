@@ -67,6 +67,8 @@ def _load_artifact(
         return unchanged if document else None
     if disk.digest_of(data) in olds:  # an earlier text of ours that was not replaced yet
         return unchanged.replace(seen=disk.digest_of(data)) if document else None
+    if place.is_foreign(name, data):  # nobody here has written or read it: it stays where it is
+        return unchanged if document else None
     base = _base_of(known, noted, olds)
     return _with_file_edits(place, unchanged, data, base) or (unchanged if document else None)
 

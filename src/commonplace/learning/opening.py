@@ -25,7 +25,7 @@ def open_workspace(app: App) -> Workspace:
         store=app.store, scope=scope, personal=where.assistant if where.is_enabled(ASSISTANT) else None,
         folder=where.folders.get(scope), bind=where.bind, learning=where.learning, clock=app.clock,
         secret=app.secret, embedder=app.embedder, model=_models(where, app.env),
-        prompt=prompt_files(where.prompts, named=where.folders.get(scope)),
+        is_foreign=app.is_foreign, prompt=prompt_files(where.prompts, named=where.folders.get(scope)),
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def addresses_of(app: App) -> Addresses:
     """What addresses lead to here: the project's artifacts, and every record that can be seen."""
     project = app.where.project if app.where.is_enabled(PROJECT) else None
     folder = app.store.folders.get(project) if project else None
-    return Addresses(memory=app.memory, scope=project, folder=folder, secret=app.secret)
+    return Addresses(memory=app.memory, scope=project, folder=folder, secret=app.secret, is_foreign=app.is_foreign)
 
 
 def session_brief(app: App, task: str, *, budget: int | None = None, session: str | None = None) -> Injection:

@@ -37,6 +37,7 @@ class Workspace(Value):
     secret: Callable[[], bytes] = bytes  #: the key of redaction marks
     embedder: Embedder | None = None
     model: Callable[[str], Model]  #: by role, ``default`` or ``smol``; raises ``ConfigError`` if none is set up
+    is_foreign: Callable[[str, bytes], bool] = lambda _name, _data: False  #: whether Git brought a file from others
     prompt: Callable[[str], str]  #: a prompt file by its name, the user's own before ours
 
     @property
