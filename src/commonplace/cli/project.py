@@ -89,7 +89,8 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
     """Sync the Markdown files and the records.
 
     New files become records, edited files become new versions, the records of deleted files are archived; records
-    whose files are missing or outdated are written.  Recall syncs automatically when files have changed.  Files that
+    whose files are missing or outdated are written.  What came by Git from other people is external, or waits for
+    review if it would change a record of yours.  Recall syncs automatically when files have changed.  Files that
     cannot be read are reported with their line and left as they are; the exit code is then 1.
 
     Examples:
@@ -113,6 +114,8 @@ def _summary(report: SyncReport) -> str:
     counts = {
         "added": report.added,
         "changed": report.changed,
+        "external": report.external,
+        "waiting for review": report.proposed,
         "archived": report.archived,
         "restored": report.restored,
         "written": report.written,
@@ -125,7 +128,10 @@ def _summary(report: SyncReport) -> str:
 
 
 def _report_json(report: SyncReport) -> Mapping[str, Any]:
-    plain = ("added", "changed", "archived", "restored", "written", "removed", "missing", "erased")
+    plain = (
+        *("added", "changed", "archived", "restored", "written", "removed", "missing", "erased"),
+        *("external", "proposed"),
+    )
     return {name: list(getattr(report, name)) for name in plain} | {
         "troubles": [{"path": one.path, "line": one.line, "reason": one.reason} for one in report.troubles],
         "redactions": [{"path": path, "kind": found.kind, "mark": found.mark} for path, found in report.redactions],
