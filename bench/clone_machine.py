@@ -72,7 +72,8 @@ class Listener:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         with suppress(OSError):
@@ -86,6 +87,9 @@ class Listener:
 
     def close(self) -> None:
         """Stop listening."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # ends the call that waits
+        self._thread.join(timeout=SECONDS)
         self._socket.close()
 
 
@@ -111,6 +115,7 @@ class Machine:
     def close(self) -> None:
         """Leave nothing behind."""
         self.listener.close()
+        self._nowhere.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
     def _environment(self) -> dict[str, str]:

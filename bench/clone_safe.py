@@ -279,6 +279,50 @@ def python_modules(machine: Machine) -> None:
     machine.use(clone, *READS, "brief", "mcp", "index")
 
 
+@check("every other command that writes, reads or shows, in a clone that claims the private project")
+def other_commands(machine: Machine) -> None:
+    """What no session does by itself."""
+    clone = machine.clone({"config.yaml": f"project: {CLAIM}\n" + models(machine), "decisions/a.md": NOTE})
+    known = machine.private.id
+    for arguments in (
+        ["memory", "view"], ["memory", "clear", "--yes"], ["memory", "reset", "--yes"], ["memory", "enqueue"],
+        ["memory", "rebuild"], ["enable", "--scope", "project"], ["disable", "--scope", "project"],
+        ["clear", "--scope", "project", "--yes"], ["record", "add", RULE, "--category", "decisions"],
+        ["record", "pin", known], ["record", "archive", known], ["record", "hold", known],
+        ["record", "reclassify", known, "principles"],
+        ["read", "memory://root/"], ["used", "77aa"], ["export", "--to", "agents-md", machine.path("A.md")],
+        ["consolidate", "--undo"], ["index", "--host", "claude-code"], ["eval"], ["reembed"],
+    ):  # fmt: skip
+        machine.run(clone, *arguments)
+
+
+@check("settings and prompts with escape sequences, shown by `trust` before the user says yes")
+def trust_shows(machine: Machine) -> None:
+    """The question must not be wiped off the terminal, and an identity must not hide in it."""
+    text = 'memories: {mode: "rules"}\nmodels: {default: "openai:\\e[2J\\e[Hx\\u202e", base_url: "http://x\\r\\n ok"}\n'
+    names = {f"prompts/a\x1b[2J{at}.md": "\x1b[2Jx\u202e\r\n" for at in range(2)}
+    clone = machine.clone({"config.yaml": text, "decisions/\x1b[2J.md": NOTE} | names)
+    for done in (machine.run(clone, "trust"), machine.run(clone, "trust", "--list"), machine.run(clone, "status")):
+        machine.expect(not {"\x1b", "\r", "\u202e"} & set(done.text), "control characters reach the terminal")
+    folder = _trusted(machine)
+    _pull(machine, folder, {"config.yaml": "project: local/mine\nrecall_limit: 3\n"} | names)
+    done = machine.run(folder, "trust")
+    machine.expect("recall_limit: 3" in done.out, f"the difference is not shown: {done.text}")
+    machine.expect(not {"\x1b", "\r", "\u202e"} & set(done.text), "control characters of a change reach the terminal")
+
+
+@check("files in the place of folders and folders in the place of files")
+def odd_places(machine: Machine) -> None:
+    """Each is a clone of its own."""
+    for number, path in enumerate(("/.commonplace", "decisions", "prompts")):
+        machine.use(machine.clone({path: f"{RULE}\n"}, f"odd-{number}"), "start", "recall", "sync")
+    for number, path in enumerate(
+        ("config.yaml/x", "decisions/a.md/b.md", "prompts/read_path.md/x", "memory_summary.md/x")
+    ):
+        clone = machine.clone({path: f"{RULE}\n"}, f"odder-{number}")
+        machine.expect(machine.use(clone, "start", "recall", "sync")["start"].code == 0, f"the hook fails at {path}")
+
+
 # Links
 
 

@@ -188,8 +188,8 @@ class Ways:
                 answer_call(tools, "remember", {"content": one.text, "category": category, "tags": [one.name]})
 
     def http(self) -> None:
-        """The same over HTTP."""
-        key = self.machine.run(self.folder, "keys", "create", "ci").out.strip()
+        """The same over HTTP, with the key of an agent."""
+        key = self.machine.run(self.folder, "keys", "create", "ci", "--agent", "ci").out.strip()
         server = subprocess.Popen(
             [COMMAND, "serve", "--port", "0"], cwd=self.folder, env=self.machine.env, stderr=subprocess.PIPE, text=True
         )
@@ -296,7 +296,7 @@ def _project(machine: Machine, *, trusted: bool) -> str:
 def _records(machine: Machine, folder: str) -> list[Record]:
     with machine.app(folder) as app:
         app.folders.refresh()
-        scopes = frozenset(app.binding.reads)
+        scopes = frozenset(app.database.scopes())
         where = Filter(scopes=scopes, at=app.clock(), states=ANY_STATE)
         return app.database.find(where, order=Order.ID, limit=EVERY)
 
