@@ -234,7 +234,7 @@ class Way(NamedTuple):
 
     name: str
     enter: Callable[[Ways], None]
-    most: Trust  #: that what comes in by it may have
+    most: Trust  #: that what comes in by it may have; sessions and tickets are chunks, of trust agent at most
     mode: str = "rules"
     trusted: bool = True  #: the project's folder is the user's
 
@@ -247,7 +247,7 @@ CHANNELS = (
     Way("page pasted, rules", Ways.pasted, Trust.EXTERNAL),
     Way("page pasted, hostile model", Ways.pasted, Trust.EXTERNAL, "model"),
     Way("record files of a clone", Ways.clone, Trust.EXTERNAL, trusted=False),
-    Way("tickets", Ways.ticket, Trust.EXTERNAL),
+    Way("tickets", Ways.ticket, Trust.AGENT),
     Way("AGENTS.md imported", Ways.agents_md, Trust.EXTERNAL),
     Way("foreign export imported", Ways.export, Trust.EXTERNAL),
     Way("MCP remember", Ways.mcp, Trust.AGENT),
@@ -296,7 +296,7 @@ def _project(machine: Machine, *, trusted: bool) -> str:
 def _records(machine: Machine, folder: str) -> list[Record]:
     with machine.app(folder) as app:
         app.folders.refresh()
-        scopes = frozenset(app.database.scopes())
+        scopes = frozenset(one for one in app.database.scopes() if not str(one).startswith("server:"))  # keys lie there
         where = Filter(scopes=scopes, at=app.clock(), states=ANY_STATE)
         return app.database.find(where, order=Order.ID, limit=EVERY)
 
