@@ -33,6 +33,7 @@ FENCE_END = '</memory seal="{seal}">'
 _SEAL = r"""seal=\\{0,9}"([0-9A-Za-z]{0,64})\\{0,9}">"""
 _MARK = "memory seal="  # nearly no text has it, so nearly none is searched for more
 _FENCED = rf"""<memory {_SEAL}.*?(?:</memory seal=\\{{0,9}}"\1\\{{0,9}}">|\Z)"""
+_FENCED_WHOLE = r"""<memory seal="([0-9a-f]{16})">\n(.*?)\n</memory seal="\1">"""
 _BEHEADED = rf"\A.*</memory {_SEAL}"
 _JOINER = "\u200d"  # makes one character of what stands on both sides
 _FORGED = r"<(?=\s*/?\s*memory\b)"
@@ -61,6 +62,17 @@ def remove_fenced(text: str) -> str:
         return text
     left = re.sub(_FENCED, "", text, flags=re.DOTALL)
     return re.sub(_BEHEADED, "", left, flags=re.DOTALL)
+
+
+def is_sealed(text: str, secret: bytes) -> bool:
+    """Whether a text is one block that this store has put between marks, or several: their seals need its key."""
+    found = list(re.finditer(_FENCED_WHOLE, text, flags=re.DOTALL))
+    rest = re.sub(_FENCED_WHOLE, "", text, flags=re.DOTALL)
+    return bool(found) and not rest.strip() and all(_is_seal_of(one[1], one[2], secret) for one in found)
+
+
+def _is_seal_of(seal: str, inner: str, secret: bytes) -> bool:
+    return seal in {keyed_digest(one, secret) for one in (inner, inner.replace("&lt;", "<"))}
 
 
 def keyed_digest(text: str, secret: bytes, *, size: int = 8) -> str:

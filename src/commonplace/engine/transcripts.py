@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from commonplace.engine.rendering import remove_fenced
+from commonplace.engine.rendering import is_sealed, remove_fenced
 from commonplace.model.documents import Chunk, DocumentKind
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.scopes import Scope
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TOOL = "tool"  # the speaker of what a tool brought in, from wherever
 LABEL_CHARS = 12
+POSED = "(left out: it posed as memory)"  # stands for a tool's output of which nothing is left
 
 
 class Turn(Value):
@@ -37,8 +38,10 @@ def chunk_turns(
     taken: set[str] = set()
     for turn in turns:  # without fenced text: recalled records would be learned again
         cut = list(chunks(gate.text(remove_fenced(turn.text), what=f"turn {turn.ref}")))
-        whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""
         speaker = _label(turn.speaker, gate, what="the speaker")
+        if not cut and speaker == TOOL and turn.text.strip() and not is_sealed(turn.text, gate.key):
+            cut = [POSED]  # that a tool has spoken lowers the trust in what is learned
+        whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""
         trust = Trust.EXTERNAL if speaker == TOOL else CEILING[Channel.CAPTURE]
         for number, text in enumerate(cut):
             ref = whole if len(cut) == 1 else f"{whole}.{number}"

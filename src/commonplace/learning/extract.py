@@ -19,6 +19,7 @@ from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, join_chunks
 from commonplace.learning.extract_gate import Decision, comparable_text, decide
 from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules
+from commonplace.learning.rules_text import brings_in_text
 from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
 from commonplace.model.documents import Chunk, Document, DocumentKind
@@ -327,8 +328,8 @@ class _Ends:
         while self._last_chars - len(self._last[0].text) >= self._most:
             gone = self._last.popleft()
             self._last_chars -= len(gone.text)
-            if gone.speaker == TOOL and not self._outside:  # that a tool has spoken lowers trust, wherever it was
-                self._outside = (gone.replace(text=gone.text[:OUTSIDE_CHARS]),)
+            if not self._outside and brings_in_text(gone):  # words from outside lower trust, wherever they were
+                self._outside = (gone.replace(text=gone.text[:OUTSIDE_CHARS], speaker=TOOL),)
 
     @property
     def turns(self) -> tuple[Turn, ...]:

@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.config.learning import Learning
-from commonplace.engine.transcripts import TOOL, Turn
+from commonplace.engine.transcripts import Turn
 from commonplace.learning import rules
 from commonplace.learning.model_prompts import BadReply, fill_template, load_reply
 from commonplace.learning.rules import Proposal
+from commonplace.learning.rules_text import brings_in_text, own_words
 from commonplace.model.documents import DocumentKind
 from commonplace.model.ports import Model, ModelAnswer
 from commonplace.model.records import CATEGORIES, CEILING, Channel, Trust
@@ -210,8 +211,8 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
     cited = [turn for turn in transcript.turns if turn.ref in named]
     source = _find_quoted_turn(quote, cited) or _find_quoted_turn(quote, transcript.turns)
     evidence = list(dict.fromkeys([*([source] if source else []), *cited]))
-    outside = any(turn.speaker == TOOL for turn in transcript.turns)
-    vouched = source is not None and source.speaker == "user" and _covers(quote, record["content"])
+    outside = any(brings_in_text(turn) for turn in transcript.turns)
+    vouched = source is not None and _is_own(quote, source) and _covers(quote, record["content"])
     return Proposal(
         content=record["content"], category=record["category"], scope=record.get("scope", "project"),
         quote=quote if source else "", refs=tuple(turn.ref for turn in evidence), subject=record.get("subject"),
@@ -221,12 +222,20 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
 
 
 def _find_quoted_turn(quote: str, turns: Sequence[Turn]) -> Turn | None:
-    """The turn with these words; a user's turn before others."""
-    words = " ".join(quote.split())
-    if len(words.split()) < QUOTE_WORDS:
+    """The turn with these words; one in which the user wrote them before others."""
+    if len(quote.split()) < QUOTE_WORDS:
         return None
-    speaking = [turn for turn in turns if words in " ".join(turn.text.split())]
-    return next((turn for turn in speaking if turn.speaker == "user"), next(iter(speaking), None))
+    speaking = [turn for turn in turns if _has_words(turn.text, quote)]
+    return next((turn for turn in speaking if _is_own(quote, turn)), next(iter(speaking), None))
+
+
+def _is_own(quote: str, turn: Turn) -> bool:
+    """Whether the user wrote these words, and did not paste or quote them."""
+    return turn.speaker == "user" and _has_words(own_words(turn.text), quote)
+
+
+def _has_words(text: str, quote: str) -> bool:
+    return " ".join(quote.split()) in " ".join(text.split())
 
 
 def _covers(quote: str, content: str) -> bool:

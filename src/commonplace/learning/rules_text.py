@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from commonplace.engine.transcripts import TOOL, Turn
 from commonplace.model.values import Value
 
 GONE = "\x00"  # stands for what is not read; a blank would make every pattern look at it
@@ -76,6 +77,11 @@ def own_words(text: str) -> str:
     pasted = next((m.start() for m in _PASTED.finditer(text) if not _OWN_RULES.search(m[0])), len(text))
     own = text[:pasted]
     return "" if _count_visible(own) > OWN_CHARS_AT_MOST or len(own) - own.count(GONE) > 4 * OWN_CHARS_AT_MOST else own
+
+
+def brings_in_text(turn: Turn) -> bool:
+    """Whether a turn brings in words that its session did not write: a tool's output, or what the user pasted."""
+    return turn.speaker == TOOL or (turn.speaker == "user" and own_words(turn.text) != turn.text)
 
 
 def _count_visible(text: str) -> int:
