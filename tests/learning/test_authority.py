@@ -74,6 +74,14 @@ def test_a_persons_procedure_is_listed_at_once(opened):
     assert STEPS in procedures(opened)
 
 
+def test_many_procedures_of_an_agent_hide_none_of_a_person(opened, agent):
+    """However many come after it."""
+    opened.memory.remember(STEPS, category="procedures")
+    for number in range(70):
+        agent.remember(f"Steps number {number}: 1. one 2. two", category="procedures")
+    assert STEPS in procedures(opened)
+
+
 # Skills and the summary
 
 

@@ -35,6 +35,7 @@ from commonplace.text.words import plan
 RULES = "read_path.md"
 
 QUERY_CHARS = 4000  # of a task; the planner takes the first meaningful words of it
+PROCEDURES_READ = 1000  # the newest, of any authority: a flood of an agent's hides no person's
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 
 _FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -120,7 +121,7 @@ def _is_of(hit: Hit, session: str | None) -> bool:
 def _procedures(addresses: Addresses, hits: Sequence[Hit]) -> list[Record]:
     """The newest procedures that a person wrote or approved, but those that were recalled."""
     recalled = {hit.id for hit in hits}
-    newest = addresses.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES * DEEPER)
+    newest = addresses.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES_READ)
     known = [record for record in newest if record.has_authority and record.id not in recalled]
     return known[:PROCEDURES]
 

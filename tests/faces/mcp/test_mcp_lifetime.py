@@ -122,10 +122,12 @@ def test_two_servers_write_to_one_store_at_once(raws, cli):
     assert cli.ok("doctor").code == 0
 
 
-def test_of_two_servers_that_change_one_record_one_is_first(raws, pnpm):
+def test_of_two_servers_that_change_one_record_one_is_first(raws):
     """Of two updates of the same version exactly one is made; the other hears of it."""
     servers = [raws(), raws()]
-    change = {"name": "update", "arguments": {"id": pnpm["id"], "content": "Use yarn", "expect_version": 1}}
+    saved = servers[0].ask("tools/call", **remember(0, "one")["params"])["result"]["content"][0]["text"]
+    made = saved.removeprefix("Saved ").partition(" ")[0]
+    change = {"name": "update", "arguments": {"id": made, "content": "Use yarn", "expect_version": 1}}
     for who, server in enumerate(servers):
         change["arguments"]["content"] = f"Use yarn {who}"
         server.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": change})
