@@ -22,6 +22,7 @@ from commonplace.providers.models import model_of
 from commonplace.roles.agent import open_agent
 from commonplace.roles.dialect import load as load_role
 from commonplace.roles.flow_dialect import load as load_flow
+from commonplace.roles.memory import role_memory
 from commonplace.roles.operator import require_trusted_flow, require_trusted_triggers
 from loopback import LoopbackServer
 from stands import agree, rows, scripts_of_the_user
@@ -251,3 +252,37 @@ def test_the_env_file_of_the_data_folder_is_the_users(machine):
     machine.server.add("hello")
     machine.run_role(f"{ROLE}}}\n")
     assert machine.server.chats[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+REMEMBERS = f"{ROLE}}}\nmemory: {{max_memories: 10}}\n"
+
+
+def test_a_role_of_somebody_else_opens_no_memory_by_its_name(machine, tmp_path):
+    """A role is what its user calls it, so a stranger's file may have that name; it gets the memory with a yes only."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "role.yaml").write_text(REMEMBERS)
+    agree(own, machine.data)
+    with role_memory(load_role(str(own / "role.yaml")), env=machine.env, embedded=False):
+        pass
+    theirs = load_role(machine.write("role.yaml", REMEMBERS))
+    with pytest.raises(ConfigError, match="commonplace trust"), role_memory(theirs, env=machine.env, embedded=False):
+        pass
+    agree(machine.folder, machine.data)
+    with role_memory(theirs, env=machine.env, embedded=False):
+        pass
+
+
+def test_a_memory_that_a_stranger_began_is_not_taken_for_ones_own(machine, tmp_path):
+    """Nor does a stranger's role put words into the memory that a later role of the user would have."""
+    theirs = load_role(machine.write("role.yaml", REMEMBERS))
+    for _ in range(2):
+        with role_memory(theirs, env=machine.env, embedded=False):
+            pass
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "role.yaml").write_text(REMEMBERS)
+    agree(own, machine.data)
+    mine = load_role(str(own / "role.yaml"))
+    with pytest.raises(ConfigError, match="another name"), role_memory(mine, env=machine.env, embedded=False):
+        pass

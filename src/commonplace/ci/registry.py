@@ -14,6 +14,7 @@ from typing import Any, cast
 from commonplace import app as opening
 from commonplace.ci.dialect import MemoryBlock, Pipeline, agent_scope, pipeline_scope
 from commonplace.config import settings
+from commonplace.config.operator import is_operators
 from commonplace.config.paths import CONFIG, database, home
 from commonplace.engine.memory import ForgetResult, Memory, now_utc
 from commonplace.engine.writer import Writer
@@ -94,13 +95,15 @@ class PipelineRegistry:
         kept = _file(found)
         if file is not None and kept != redact(file, key=self._secret()).text:
             whose = f"belongs to {kept}" if kept else "was named by a program or another file"
-            reason = f"the pipeline {name!r} {whose}; say `name: {name}` here to share its memory, or another name"
+            way = f"say `name: {name}` in a file of a folder that you trust to share its memory, or another name"
+            reason = f"the pipeline {name!r} {whose}; {way}"
             raise ConfigError(reason, file=file)
         return found
 
     def register_file(self, pipeline: Pipeline) -> Record:
-        """Register the pipeline of a file."""
-        return self.register(pipeline.name, file=None if pipeline.named else os.path.abspath(pipeline.file))
+        """Register the pipeline of a file; one of somebody else shares no memory by naming it."""
+        shares = pipeline.named and is_operators(pipeline.file, os.environ)
+        return self.register(pipeline.name, file=None if shares else os.path.abspath(pipeline.file))
 
     def memory(self, pipeline: str, agent: str, block: MemoryBlock) -> Memory:
         """Return the memory of one agent of one pipeline."""

@@ -23,7 +23,13 @@ from commonplace.roles import consolidate as role_consolidate
 from commonplace.roles import transfer
 from commonplace.roles.dialect import LANCEDB, ModelSettings, Role, model_settings
 from commonplace.roles.embedders import EmbedderChoice, check_embedder, embedder_for
-from commonplace.roles.operator import environment, ignored_variables, require_trusted_role, role_key_hosts
+from commonplace.roles.operator import (
+    claim_memory,
+    environment,
+    ignored_variables,
+    require_trusted_role,
+    role_key_hosts,
+)
 from commonplace.roles.sessions import MOST, Sessions
 from commonplace.text.cleaning import plural
 
@@ -213,6 +219,8 @@ def role_memory(
     path = role.store(data)
     merged = environment(role, known, home=data)
     os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
+    if not is_address(path):
+        claim_memory(role, _database(path, lance=role.memory_settings().store_backend == LANCEDB), known)
     carried = _carry_over(role, data)
     with closing(_open_store(role, path, merged)) as store:
         chosen = embedder_for(role, merged, None if anew else store.embedder()) if embedded else None

@@ -11,13 +11,17 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from commonplace.config.operator import KeyHosts, is_inside, key_hosts_for, require_operator
+from commonplace.config.operator import KeyHosts, is_inside, is_operators, key_hosts_for, require_operator
 from commonplace.config.paths import home, is_address
+from commonplace.files import disk
+from commonplace.model.errors import ConfigError
 from commonplace.providers.embedders import DEFAULTS
 from commonplace.providers.services import SERVICES, model_uses
 from commonplace.roles.dialect import DOTENV, Role, WebhookTrigger, read_dotenv
 from commonplace.roles.flow_dialect import Flow
 
+BEGUN_BY = ".begun-by"  # after a memory's file: the folder of the role that began it, while nobody trusts that folder
+PATH_BYTES = 4096
 #: Variables that would move requests, programs or memory elsewhere.  Others of a .env are not ours and go unmentioned.
 _MOVES = re.compile(
     r".*(_BASE_URL|_API_BASE|_ENDPOINT|_PROXY|_HOST)|SSL_CERT_.*|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|PYTHON.*|PATH|HOME"
@@ -29,6 +33,28 @@ _MOVES = re.compile(
 def require_trusted_role(role: Role, env: Mapping[str, str]) -> None:
     """Raise ``ConfigError`` if a role of somebody else decides what only the operator may."""
     require_operator(role.file, _uses(role, home(env)), env)
+
+
+def claim_memory(role: Role, database: str, env: Mapping[str, str]) -> None:
+    """Keep memories apart that share a name: a file of somebody else opens none but those that its own folder began.
+
+    The folder that began one is noted next to it until the user trusts that folder.  Raises ``ConfigError``.
+    """
+    if not os.path.exists(role.file):  # a program made the role, and speaks for its user
+        return
+    note, folder = f"{database}{BEGUN_BY}", os.path.dirname(os.path.realpath(role.file))
+    began = disk.read_text(note, limit=PATH_BYTES) if os.path.exists(note) else None
+    mine, trusted = began == folder, is_operators(role.file, env)
+    if os.path.exists(database) and not (mine or (trusted and began is None)):
+        whose = f"was begun by a role in {began}" if began else "is another role's"
+        reason = f"the memory {os.path.basename(database)} {whose}; `commonplace trust {folder}` lets this role use it"
+        other = f"the memory {os.path.basename(database)} {whose}, which is not trusted; give the role another name"
+        raise ConfigError(other if trusted else reason, file=role.file, path=role.path("name"))
+    os.makedirs(os.path.dirname(database), mode=0o700, exist_ok=True)
+    if trusted and began:
+        disk.remove(os.path.dirname(note), os.path.basename(note))
+    elif not trusted and not mine:
+        disk.replace(os.path.dirname(note), os.path.basename(note), folder.encode())
 
 
 def require_trusted_flow(flow: Flow, env: Mapping[str, str]) -> None:
