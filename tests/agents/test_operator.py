@@ -254,7 +254,7 @@ def test_the_env_file_of_the_data_folder_is_the_users(machine):
     assert machine.server.chats[0].headers["authorization"] == f"Bearer {CANARY}"
 
 
-REMEMBERS = f"{ROLE}}}\nmemory: {{max_memories: 10}}\n"
+REMEMBERS = f"{ROLE}}}\nmemory: {{semantic: {{max_memories: 10}}}}\n"
 
 
 def test_a_role_of_somebody_else_opens_no_memory_by_its_name(machine, tmp_path):

@@ -220,7 +220,8 @@ def role_memory(
     merged = environment(role, known, home=data)
     os.makedirs(data, mode=0o700, exist_ok=True)  # a folder of a folder would be made for all to read
     if not is_address(path):
-        claim_memory(role, _database(path, lance=role.memory_settings().store_backend == LANCEDB), known)
+        lance = role.memory_settings().store_backend == LANCEDB
+        claim_memory(role, path, known, has_records=os.path.exists(_database(path, lance=lance)))
     carried = _carry_over(role, data)
     with closing(_open_store(role, path, merged)) as store:
         chosen = embedder_for(role, merged, None if anew else store.embedder()) if embedded else None

@@ -35,22 +35,22 @@ def require_trusted_role(role: Role, env: Mapping[str, str]) -> None:
     require_operator(role.file, _uses(role, home(env)), env)
 
 
-def claim_memory(role: Role, database: str, env: Mapping[str, str]) -> None:
+def claim_memory(role: Role, store: str, env: Mapping[str, str], *, has_records: bool) -> None:
     """Keep memories apart that share a name: a file of somebody else opens none but those that its own folder began.
 
     The folder that began one is noted next to it until the user trusts that folder.  Raises ``ConfigError``.
     """
     if not os.path.exists(role.file):  # a program made the role, and speaks for its user
         return
-    note, folder = f"{database}{BEGUN_BY}", os.path.dirname(os.path.realpath(role.file))
+    note, folder = f"{store}{BEGUN_BY}", os.path.dirname(os.path.realpath(role.file))
     began = disk.read_text(note, limit=PATH_BYTES) if os.path.exists(note) else None
     mine, trusted = began == folder, is_operators(role.file, env)
-    if os.path.exists(database) and not (mine or (trusted and began is None)):
+    if has_records and not (mine or (trusted and began is None)):
         whose = f"was begun by a role in {began}" if began else "is another role's"
-        reason = f"the memory {os.path.basename(database)} {whose}; `commonplace trust {folder}` lets this role use it"
-        other = f"the memory {os.path.basename(database)} {whose}, which is not trusted; give the role another name"
+        reason = f"the memory {os.path.basename(store)} {whose}; `commonplace trust {folder}` lets this role use it"
+        other = f"the memory {os.path.basename(store)} {whose}, which is not trusted; give the role another name"
         raise ConfigError(other if trusted else reason, file=role.file, path=role.path("name"))
-    os.makedirs(os.path.dirname(database), mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(store), mode=0o700, exist_ok=True)
     if trusted and began:
         disk.remove(os.path.dirname(note), os.path.basename(note))
     elif not trusted and not mine:
