@@ -115,7 +115,7 @@ def test_a_role_or_pipeline_of_that_size_is_refused(tmp_path, load):
 
 def test_variables_beside_a_role_are_refused(tmp_path):
     """The .env that lies there came with the role."""
-    refused(lambda: roles._read_dotenv(str(tmp_path / ".env")), tmp_path / ".env", 262_144)
+    refused(lambda: roles.read_dotenv(str(tmp_path / ".env")), tmp_path / ".env", 262_144)
 
 
 def test_a_prompt_of_that_size_is_refused(tmp_path):

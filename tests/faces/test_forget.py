@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 from commonplace.hosts.hook_files import log_trouble, note_shown, write_message
+from stands import agree
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
 TALK = [
@@ -31,6 +32,7 @@ def learner(outside):
     path = outside.folder / "work" / ".commonplace" / "config.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("memories:\n  enabled: false", "memories:\n  enabled: true"), encoding="utf-8")
+    agree(outside.folder / "work")
     return outside
 
 
@@ -148,6 +150,7 @@ def test_work_that_was_prepared_of_a_session_goes_with_it(learner, transcript):
     """The prompt for an agent holds the whole transcript."""
     config = learner.folder / "work" / ".commonplace" / "config.yaml"
     config.write_text(config.read_text(encoding="utf-8").replace("mode: rules", "mode: host"), encoding="utf-8")
+    agree(config.parents[1])
     learner.ok("index", transcript("0b1c"))
     learner.ok("extract", "--prepare", learner.home / "extract" / "shop", "--session", "0b1c")
     assert left(learner, "zebrafish")
@@ -215,6 +218,7 @@ def test_files_in_another_worktree_go_too(cli, pnpm, git):
     git("worktree", "add", "-b", "other", cli.folder / "tree")
     kept = cli.add("Deploy on Mondays", "procedures")
     cli.at(cli.folder / "tree")
+    agree(cli.folder / "tree")
     cli.ok("sync")
     there = cli.folder / "tree" / ".commonplace" / os.path.relpath(pnpm["path"], cli.folder / "work" / ".commonplace")
     assert there.exists()
@@ -388,13 +392,19 @@ def test_a_reader_that_holds_old_bytes_is_reported(cli, pnpm):
 
 
 def test_an_erasure_over_mcp_reaches_the_backups_too(cli, pnpm):
-    """The user has agreed; the model's tool has the same reach as the command."""
-    cli.ok("backup")
+    """Of what an agent saved, the model's tool has the same reach as the command; of a person's word it asks."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    call["params"] = {"name": "forget", "arguments": {"id": pnpm["id"], "confirm": True}}
-    done = cli.start("mcp", stdin=json.dumps(call) + "\n")
-    assert pnpm["id"] in done.out
-    assert left(cli, "pnpm") == []
+    call["params"] = {"name": "remember", "arguments": {"content": "The zebra is striped", "category": "incidents"}}
+    cli.start("mcp", stdin=json.dumps(call) + "\n")
+    [own] = ids(cli, "zebra")
+    cli.ok("backup")
+    for id_ in (own, pnpm["id"]):
+        call["params"] = {"name": "forget", "arguments": {"id": id_, "confirm": True}}
+        done = cli.start("mcp", stdin=json.dumps(call) + "\n")
+        assert id_[:10] in done.out
+    assert left(cli, "zebra") == []
+    assert "Held for review" in done.out
+    assert cli.get(pnpm["id"])["state"] == "live"
 
 
 def test_a_record_that_a_person_has_rewritten_keeps_their_words_alone(learned):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from learners import Scripted, fact, lines, message, reply
 
-from commonplace.engine.export_format import export_lines, read_export
+from commonplace.engine.export_format import export_lines, open_export
 from commonplace.engine.memory import with_binding
 from commonplace.engine.review import HeldChange, list_waiting
 from commonplace.engine.transfer import import_items
@@ -281,11 +281,12 @@ def test_a_file_cannot_approve_itself(opened, folder, sync):
 
 
 def test_an_export_brings_no_approval(opened, agent):
-    """Who imports a file says yes to its words themselves."""
+    """Without our seal: who imports a file says yes to its words themselves."""
     record = opened.memory.approve(agent.remember(STEPS, category="procedures").record.id).record
     exported = list(export_lines(opened.store, frozenset({record.scope}), now=opened.clock()))
-    opened.memory.forget(record.id)
+    opened.memory.forget(record.id, for_good=False)
     assert '"approved_at": "' in exported[1]
-    import_items(opened.memory, read_export(exported, "a file"))
+    with open_export((f"{line}\n" for line in exported), "a file", secret=b"") as found:
+        import_items(opened.memory, found.external_items())
 
     assert (opened.memory.get(record.id).approved_at, opened.memory.get(record.id).has_authority) == (None, False)
