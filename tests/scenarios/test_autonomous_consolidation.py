@@ -114,7 +114,8 @@ def test_stale_skill_directories_from_prior_runs_are_pruned_automatically(tmp_pa
     ship = {"name": "ship", "content": "Do it.", "scripts": [{"path": "go.sh", "content": "echo"}]}
     brew = {"name": "brew", "content": "Boil it."}
     shop = Shop(tmp_path, clock, model=Scripted(reply("- x", skills=[ship]), reply("- x", skills=[brew])))
-    shop.keep("Use pnpm, not npm")
+    shop.keep("Ship: Do it. Run echo")
+    shop.keep("Brew: Boil it.")
     shop.run()
     assert (shop.folder / "skills/ship/scripts/go.sh").exists()
     shop.run(force=True)
