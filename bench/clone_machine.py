@@ -93,6 +93,10 @@ class Listener:
         self._socket.close()
 
 
+#: For a command that its user types; all others run as an agent's.
+PERSON = {"CLAUDECODE": ""}
+
+
 class Machine:
     """One user's machine: the data folder, the victim's project, and the clones of the checks."""
 
@@ -102,6 +106,9 @@ class Machine:
         self.traps = os.path.join(self.root, "traps")
         for folder in (self.ada, self.traps):
             os.mkdir(folder)
+        os.mkdir(self.home, mode=0o700)
+        with open(os.path.join(self.home, "config.yaml"), "w", encoding="utf-8") as file:
+            file.write("scripts_speak_as: user\n")  # or nothing here could be done as a person, see PERSON
         self.listener = Listener()
         self.env = self._environment()
         self.outputs: list[str] = []
@@ -378,7 +385,7 @@ class Machine:
             self.expect(one in now, f"a record of the user's is gone: {record[0][:60]!r}")
             self.expect(now[one] == record, f"a record of the user's changed: {record[0][:40]!r} {now[one][1:]}")
         for one, (content, trust, *_, scope, _state) in now.items():
-            if one not in self.kept and trust >= Trust.USER:
+            if one not in self.kept and trust >= Trust.USER and not scope.startswith("pipeline:"):  # its own entry
                 raise Failed(f"has trust user in {scope}: {content[:60]!r}")
 
     def trap(self, name: str) -> str:

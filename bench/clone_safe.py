@@ -25,6 +25,7 @@ from clone_machine import (
     CLAIM,
     EVERYTHING,
     MARK,
+    PERSON,
     PRIVATE,
     READS,
     REMOTE,
@@ -302,11 +303,12 @@ def trust_shows(machine: Machine) -> None:
     text = 'memories: {mode: "rules"}\nmodels: {default: "openai:\\e[2J\\e[Hx\\u202e", base_url: "http://x\\r\\n ok"}\n'
     names = {f"prompts/a\x1b[2J{at}.md": "\x1b[2Jx\u202e\r\n" for at in range(2)}
     clone = machine.clone({"config.yaml": text, "decisions/\x1b[2J.md": NOTE} | names)
-    for done in (machine.run(clone, "trust"), machine.run(clone, "trust", "--list"), machine.run(clone, "status")):
+    shown = (("trust",), ("trust", "--list"), ("status",))
+    for done in (machine.run(clone, *arguments, **PERSON) for arguments in shown):
         machine.expect(not {"\x1b", "\r", "\u202e"} & set(done.text), "control characters reach the terminal")
     folder = _trusted(machine)
     _pull(machine, folder, {"config.yaml": "project: local/mine\nrecall_limit: 3\n"} | names)
-    done = machine.run(folder, "trust")
+    done = machine.run(folder, "trust", **PERSON)
     machine.expect("recall_limit: 3" in done.out, f"the difference is not shown: {done.text}")
     machine.expect(not {"\x1b", "\r", "\u202e"} & set(done.text), "control characters of a change reach the terminal")
 
@@ -398,13 +400,14 @@ def _trusted(machine: Machine) -> str:
 
 
 def _pull(machine: Machine, folder: str, files: dict[str, str], *, merge: bool = False) -> None:
-    """Let the stranger commit files on a branch, and the user check it out or merge it."""
-    machine.git(folder, "checkout", "-qb", "pr")
-    machine.write(folder, {f"{FOLDER}/{path}": text for path, text in files.items()})
-    machine.commit(folder, "pull request")
-    if merge:
-        machine.git(folder, "checkout", "-q", "main")
-        machine.git(folder, "merge", "-q", "--no-edit", "pr")
+    """Let the stranger commit files on a branch of their clone, and the user fetch it, and check it out or merge it."""
+    theirs = f"{folder}-of-mallory"
+    machine.git(os.path.dirname(folder), "clone", "-q", folder, theirs)
+    machine.git(theirs, "checkout", "-qb", "pr")
+    machine.write(theirs, {f"{FOLDER}/{path}": text for path, text in files.items()})
+    machine.commit(theirs, "pull request")
+    machine.git(folder, "fetch", "-q", theirs, "pr:pr")
+    machine.git(folder, *(["merge", "-q", "--no-edit", "--no-ff"] if merge else ["checkout", "-q"]), "pr")
     machine.watch(folder)
 
 
@@ -796,7 +799,7 @@ def role_name(machine: Machine) -> None:
         "created_at": "2026-01-01T12:02:00+00:00", "memory_type": "semantic", "metadata": None,
     }  # fmt: skip
     machine.write(own, {"in.json": json.dumps([entry])})
-    machine.run(own, "memory", "import", "role.yaml", "in.json")
+    machine.run(own, "memory", "import", "role.yaml", "in.json", **PERSON)
     done = machine.run(own, "memory", "list", "role.yaml")
     machine.expect(PRIVATE in done.out, f"the user's own role remembers nothing: {done.text}")
     machine.outputs.clear()

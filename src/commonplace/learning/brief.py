@@ -136,7 +136,9 @@ def _artifacts(addresses: Addresses) -> tuple[dict[str, AddressedText], list[str
         except (StoreError, InvalidInput, Forbidden) as error:  # a link, a foreign encoding, a disk
             notes.append(f"{name} is not shown: {error}")
             continue
-        if page and page.text.strip():
+        if page and page.trust is Trust.EXTERNAL:  # it came by Git from somebody else, or with a folder
+            notes.append(f"{name} is not shown: it is somebody else's word; `commonplace learn` writes your own")
+        elif page and page.text.strip():
             pages[name] = page
             notes += page.notes
     return pages, notes

@@ -11,7 +11,7 @@ from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import redaction_notes
 from commonplace.engine.transfer import ImportResult, import_items
-from commonplace.files.artifacts import SKILLS
+from commonplace.files.artifacts import SKILLS, list_files, read
 from commonplace.files.user_files import read_lines, replacing
 from commonplace.learning import addresses_of
 from commonplace.model.errors import InvalidInput
@@ -102,12 +102,26 @@ def _write(texts: Mapping[str, str]) -> None:
         print_note(f"written: {short_path(file)}")
 
 
+def _is_foreign(session: Session, made: str, name: str) -> bool:
+    """Whether any file of a skill came by Git from somebody else."""
+    own = os.path.dirname(made)
+    for path in list_files(own, under=f"{SKILLS}/{name}"):
+        found = read(own, path)
+        if found is None or session.app.is_foreign(path, found):
+            return True
+    return False
+
+
 def _link_skills(session: Session, folder: str) -> None:
     """Link each skill that was learned into a folder in which a host looks; links and files of others stay."""
     own = addresses_of(session.app).folder
     made = os.path.join(own, SKILLS) if own else None
     names = sorted(os.listdir(made)) if made and os.path.isdir(made) else []
     skills = [name for name in names if made and os.path.isfile(os.path.join(made, name, "SKILL.md"))]
+    foreign = [name for name in skills if made and _is_foreign(session, made, name)]
+    for name in foreign:
+        print_note(f"left out the skill {name}: it came by Git from somebody else")
+    skills = [name for name in skills if name not in foreign]
     if made is None or not skills:
         print_note("there are no skills yet; `commonplace learn` makes them of what recurs")
         return
