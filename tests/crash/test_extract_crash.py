@@ -18,7 +18,6 @@ from commonplace.model.documents import DocumentKind
 from commonplace.model.jobs import Status
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.records.index import index
-from stands import agree
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SAID = {
@@ -94,6 +93,8 @@ def fresh(tmp_path, new_home):
         shop = tmp_path / name / "shop"
         (shop / ".commonplace").mkdir(parents=True)
         (shop / ".commonplace" / "config.yaml").write_text("project: github.com/acme/shop\n")
+        from stands import agree  # noqa: PLC0415 - processes of these tests load this module without it
+
         agree(shop, tmp_path / name / "home")
         (shop / "sessions").mkdir()
         for session, turns in SAID.items():

@@ -206,6 +206,10 @@ class Verbs(RuleBasedStateMachine):
     def move(self, id, verb):
         if id in self.picture:
             before = self.memory.get(id)
+            if verb == "release" and before.archived_at is not None:
+                with pytest.raises(InvalidInput, match="restore it first"):
+                    self.memory.release(id)
+                return
             after = getattr(self.memory, verb)(id)
             assert after.version - before.version in (0, 1)
             self._note(id, after.content, after.state(self.clock()), new_version=after.version - before.version)
