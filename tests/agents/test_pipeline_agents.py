@@ -18,7 +18,7 @@ from commonplace.ci.registry import open_registry
 from commonplace.ci.runner import Run, TaskFailed, call_line, pipeline
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, NotFound, ProviderError
 from loopback import LoopbackServer, calls, fails, raw, says
-from stands import rows
+from stands import agree, rows
 
 ON = {"enabled": True}
 LESSON = "always run go fmt before building"
@@ -225,7 +225,7 @@ def running(tmp_path, store):
     def running(text, file="release.yml"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(text)
-        entered.append(open_registry(store, env={}))
+        entered.append(open_registry(store, env={"COMMONPLACE_HOME": str(tmp_path / "data")}))
         return Run(load(str(tmp_path / file)), entered[-1].__enter__(), env={"PATH": "/usr/bin:/bin"})
 
     yield running
@@ -273,13 +273,17 @@ def test_a_task_that_cannot_be_started_is_named(running):
 def test_two_files_of_one_name_are_not_one_pipeline(running, tmp_path):
     """A pipeline that is called after its file keeps to that file; whoever wants to share says the name."""
     plan = "[{agent: a, prompt: p, model: test}]"
+    named = f"name: release\njobs: [{{name: j, plan: {plan}}}]"
     running(f"jobs: [{{name: j, plan: {plan}}}]")
     running(f"jobs: [{{name: j, plan: {plan}}}]")
     with pytest.raises(
-        ConfigError, match=rf"the pipeline 'release' belongs to {tmp_path}/release.yml; say `name: release`"
+        ConfigError, match=rf"the pipeline 'release' belongs to {tmp_path}/release.yml; say `name: release` in a file of a folder that you trust"
     ):
         running(f"jobs: [{{name: j, plan: {plan}}}]", "other/release.yml")
-    running(f"name: release\njobs: [{{name: j, plan: {plan}}}]", "other/release.yml")
+    with pytest.raises(ConfigError, match="in a file of a folder that you trust"):
+        running(named, "other/release.yml")
+    agree(tmp_path / "other", tmp_path / "data")
+    running(named, "other/release.yml")
 
 
 # The ledger

@@ -17,7 +17,7 @@ from commonplace.roles.dialect import load
 from commonplace.roles.memory import has_store, role_memory
 from commonplace.roles.transfer import export_entries
 from commonplace.stores.lance.store import LanceStore
-from stands import POSTGRES, scripts_of_the_user
+from stands import POSTGRES, agree, scripts_of_the_user
 
 ALLOWED = "security:\n  tools:\n    restrict_db_paths: false\n"
 
@@ -46,6 +46,7 @@ def schema():
 def role(request, tmp_path):
     """Read a role with this backend; roles of one name have one store."""
     address = request.getfixturevalue("schema") if request.param == "postgres" else None
+    agree(tmp_path, tmp_path / "data")  # an address is the operator's business
 
     def role(name="assistant", **memory):
         said = {"store_backend": request.param} | ({"store_path": address} if address else {}) | memory

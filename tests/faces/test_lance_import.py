@@ -15,6 +15,7 @@ from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
+from stands import agree
 
 ROLE = "name: assistant\nrole: You help.\nmodel: openai:gpt-4o-mini\n"
 MEMORIES = [
@@ -164,6 +165,7 @@ def test_without_a_role_it_is_the_one_called_like_the_folder(outside, lance, rol
     many = [(number, f"Fact {number}.", "x", "2025-06-01T10:30:00+00:00", "semantic", "", "") for number in range(1100)]
     done = outside.ok("import", "--from", "lance", lance(many))
     assert "Imported 1100 memories and 2 sessions into assistant" in done.out
+    agree(outside.folder / "work")  # the memory was not begun by a role of this folder
     assert len(held(role)) == 99
     assert "Fact 1099." in outside.ok("memory", "list", role, "--limit", "2000").out
 

@@ -14,6 +14,7 @@ from commonplace.ci.registry import open_registry
 from commonplace.model.errors import StoreError
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
+from stands import agree, scripts_of_the_user
 
 pytestmark = pytest.mark.postgres
 PASSWORD = "hunter2"  # what must never be seen
@@ -27,11 +28,12 @@ def address(new_postgres):
 
 
 @pytest.fixture
-def shared(cli, address):
+def shared(outside, address):
     """The command in a project, on that store."""
-    cli.env(COMMONPLACE_STORE=address)
-    yield cli
-    for path in cli.home.rglob("*"):
+    outside.env(COMMONPLACE_STORE=address)
+    outside.ok("init")
+    yield outside
+    for path in outside.home.rglob("*"):
         assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
 
 
@@ -89,13 +91,13 @@ def test_the_option_is_for_one_command(cli, address):
     assert cli.ok("status", "--json").json["database"]["path"] == os.path.abspath("other.db")
 
 
-def test_the_settings_may_name_it(cli, address):
+def test_the_settings_may_name_it(outside, address):
     """`store` in the user's settings is for every command, unless something nearer says otherwise."""
-    cli.home.mkdir(exist_ok=True)
-    (cli.home / "config.yaml").write_text(f'store: "{address}"\n')
-    cli.add("Use pnpm")
-    assert cli.ok("status", "--json").json["database"]["path"].startswith("postgresql://")
-    assert not (cli.home / "commonplace.db").exists()
+    scripts_of_the_user(outside.home, f'store: "{address}"')
+    outside.ok("init")
+    outside.add("Use pnpm")
+    assert outside.ok("status", "--json").json["database"]["path"].startswith("postgresql://")
+    assert not (outside.home / "commonplace.db").exists()
 
 
 def test_a_program_opens_it(shared, address):
@@ -128,16 +130,17 @@ def test_pipelines_remember_there(shared):
     del shared
 
 
-def test_two_machines_with_folders_of_the_same_path_do_not_disturb_each_other(shared, pnpm, monkeypatch):
+def test_two_machines_with_folders_of_the_same_path_do_not_disturb_each_other(shared, pnpm):
     """What one machine knows of its files says nothing of the other's: no record is taken for deleted."""
     elsewhere = Path(pnpm["path"])
     kept = elsewhere.read_bytes()
-    monkeypatch.setenv("COMMONPLACE_HOME", str(shared.folder / "other home"))
+    shared.moves_to(shared.folder / "other home")
     elsewhere.unlink()  # the other machine has a folder of the same path, in which nothing is yet
+    agree(Path.cwd())
     shared.ok("sync")
     assert shared.get(pnpm["id"])["state"] == "live"
     assert elsewhere.read_bytes() == kept
-    monkeypatch.setenv("COMMONPLACE_HOME", str(shared.home))
+    shared.env(COMMONPLACE_HOME=shared.home)
     shared.ok("sync")
     assert shared.get(pnpm["id"])["version"] == 1
 

@@ -82,12 +82,14 @@ class PipelineRegistry:
         clock: Clock = now_utc,
         secret: Callable[[], bytes] = bytes,
         embedder: Embedder | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> None:
-        """Wrap an open store; ``secret`` returns the key of redaction marks."""
+        """Wrap an open store; ``secret`` returns the key of redaction marks, ``env`` tells which folders are trusted."""
         self.store = store
         self._embedder = embedder
         self._clock = clock
         self._secret = secret
+        self._env = os.environ if env is None else env
 
     def register(self, name: str, *, file: str | None = None) -> Record:
         """Register a pipeline, unless it is known.  One that is named after its file belongs to that file."""
@@ -102,7 +104,7 @@ class PipelineRegistry:
 
     def register_file(self, pipeline: Pipeline) -> Record:
         """Register the pipeline of a file; one of somebody else shares no memory by naming it."""
-        shares = pipeline.named and is_operators(pipeline.file, os.environ)
+        shares = pipeline.named and is_operators(pipeline.file, self._env)
         return self.register(pipeline.name, file=None if shares else os.path.abspath(pipeline.file))
 
     def memory(self, pipeline: str, agent: str, block: MemoryBlock) -> Memory:
@@ -179,7 +181,8 @@ def open_registry(
     embedder = opening.configured_embedder(user_settings, known, file=file)
     place = store or database(known, user_settings["store"])
     with opening.open(place, embedder=embedder) as opened:
-        yield PipelineRegistry(opened.store, clock=clock, secret=opening.redaction_key_for(place), embedder=embedder)
+        secret = opening.redaction_key_for(place)
+        yield PipelineRegistry(opened.store, clock=clock, secret=secret, embedder=embedder, env=known)
 
 
 def _file(entry: Record | None) -> str | None:
