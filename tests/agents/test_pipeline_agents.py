@@ -276,9 +276,8 @@ def test_two_files_of_one_name_are_not_one_pipeline(running, tmp_path):
     named = f"name: release\njobs: [{{name: j, plan: {plan}}}]"
     running(f"jobs: [{{name: j, plan: {plan}}}]")
     running(f"jobs: [{{name: j, plan: {plan}}}]")
-    with pytest.raises(
-        ConfigError, match=rf"the pipeline 'release' belongs to {tmp_path}/release.yml; say `name: release` in a file of a folder that you trust"
-    ):
+    belongs = f"the pipeline 'release' belongs to {tmp_path}/release.yml; say `name: release` in a file of a folder"
+    with pytest.raises(ConfigError, match=belongs):
         running(f"jobs: [{{name: j, plan: {plan}}}]", "other/release.yml")
     with pytest.raises(ConfigError, match="in a file of a folder that you trust"):
         running(named, "other/release.yml")

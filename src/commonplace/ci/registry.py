@@ -84,7 +84,7 @@ class PipelineRegistry:
         embedder: Embedder | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Wrap an open store; ``secret`` returns the key of redaction marks, ``env`` tells which folders are trusted."""
+        """Wrap an open store; ``secret`` returns the key of redaction marks, ``env`` tells whom to trust."""
         self.store = store
         self._embedder = embedder
         self._clock = clock
