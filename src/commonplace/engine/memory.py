@@ -312,6 +312,8 @@ class Memory:
         limit: int = RECALL_LIMIT,
         budget: int | None = None,
         as_of: datetime | None = None,
+        trusts: Iterable[Trust] | None = None,
+        states: Iterable[State] = (State.LIVE,),
         profile: Profile | None = None,
         count: bool = True,
     ) -> Recall:
@@ -322,7 +324,9 @@ class Memory:
         """
         if limit < 1:
             raise InvalidInput(f"a limit of {limit} would find nothing")
-        where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of)
+        where = self._where(
+            scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of, states=frozenset(states), trusts=trusts
+        )
         found = search(
             self.store, self.embedder, where.replace(chunks=_searches_chunks(where)), query, profile=profile,
             limit=2 * limit, candidates=max(CANDIDATES, 2 * limit),
@@ -354,12 +358,15 @@ class Memory:
         kinds: Iterable[Kind] | None = None,
         categories: Iterable[str] | None = None,
         tags: Iterable[str] = (),
+        trusts: Iterable[Trust] | None = None,
         states: Iterable[State] = (State.LIVE,),
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
     ) -> Sequence[Record]:
         """Return the records that match, newest first."""
-        where = self._where(scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states))
+        where = self._where(
+            scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states), trusts=trusts
+        )
         return self.store.find(where, order=order, limit=limit)
 
     def history(self, id: str) -> Sequence[Record]:
@@ -525,12 +532,14 @@ class Memory:
         tags: Iterable[str],
         as_of: datetime | None = None,
         states: frozenset[State] = frozenset({State.LIVE}),
+        trusts: Iterable[Trust] | None = None,
     ) -> Filter:
         asked = frozenset(self.binding.reads if scopes is None else scopes)
         if foreign := asked - frozenset(self.binding.reads):
             raise Forbidden(f"this binding may not read {', '.join(sorted(str(scope) for scope in foreign))}")
         return Filter(
             scopes=asked, at=self.clock(), states=states, as_of=as_of, tags=frozenset(tags),
+            trusts=None if trusts is None else frozenset(trusts),
             kinds=None if kinds is None else frozenset(kinds),
             categories=None if categories is None else self._categories(categories),
         )  # fmt: skip
@@ -550,8 +559,9 @@ def _result(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> Wri
 
 
 def _searches_chunks(where: Filter) -> bool:
-    """Return whether a filter can match chunks, which have no kind, category, tag or past."""
-    return where.kinds is None and where.categories is None and not where.tags and where.as_of is None
+    """Return whether a filter can match chunks, which have no kind, category, tag, trust, state or past."""
+    of_records = (where.kinds, where.categories, where.tags or None, where.as_of, where.trusts)
+    return where.states == frozenset({State.LIVE}) and all(one is None for one in of_records)
 
 
 def with_binding(memory: Memory, binding: Binding) -> Memory:

@@ -181,6 +181,14 @@ class Store(Protocol):
         A store writes its log with each ``apply``, in the same transaction, if it was given an auditor.
         """
 
+    def latest_audit(
+        self, scopes: Collection[Scope], *, before: int | None = None, verbs: Collection[str] | None = None, limit: int
+    ) -> list[AuditEntry]:
+        """Return entries of the audit log, latest first; below that number, and of these verbs, if they are given.
+
+        They are about records of these scopes, about records that are gone, or about none.
+        """
+
     def embedder(self) -> EmbedderIdentity | None:
         """Return the embedder of the vectors; None before the first."""
 

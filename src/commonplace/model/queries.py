@@ -13,7 +13,7 @@ from commonplace.model.values import Value
 
 if TYPE_CHECKING:
     from commonplace.model.documents import Chunk
-    from commonplace.model.records import Kind, Record
+    from commonplace.model.records import Kind, Record, Trust
 
 Vector: TypeAlias = Sequence[float]
 
@@ -54,6 +54,8 @@ class Filter(Value):
     categories: frozenset[str] | None = None  #: any of these
     tags: frozenset[str] = frozenset()  #: all of these, by value
     keys: frozenset[str] | None = None  #: any of these
+    trusts: frozenset[Trust] | None = None  #: any of these
+    approved: bool | None = None  #: whether a person approved the words
     pinned: bool | None = None
     consolidated: bool | None = None
     parents: frozenset[str] | None = None  #: derived from any of these

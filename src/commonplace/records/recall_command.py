@@ -15,6 +15,8 @@ from commonplace.cli.terminal import print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine import rendering as render
 from commonplace.files.folders import RecallAnswer
+from commonplace.model.queries import ANY_STATE, State
+from commonplace.model.records import Trust
 from commonplace.model.values import Value
 
 
@@ -52,6 +54,13 @@ OPTIONS = (
     Option(name="scope", choices=(PROJECT, ASSISTANT), many=True, help="Search this memory only (default: both)."),
     Option(name="category", metavar="CATEGORY", many=True, help="Only records of this category; repeatable."),
     Option(name="tag", metavar="TAG", many=True, help="Only records with this tag; repeated: with all of them."),
+    Option(name="trust", choices=("user", "agent", "external"), help="Only records that are trusted so."),
+    Option(
+        name="state",
+        choices=("live", "archived", "held", "expired", "all"),
+        default="live",
+        help="Only records in this state.",
+    ),
     Option(
         name="limit", metavar="N", number=True, help="Maximum number of hits (default: recall_limit in the settings)."
     ),
@@ -134,6 +143,8 @@ def _options(asked: Mapping[str, Any], app: App) -> dict[str, Any]:
         "limit": settings["recall_limit"] if asked["limit"] is None else asked["limit"],
         "budget": settings["recall_budget"] if asked["budget"] is None else asked["budget"],
         "as_of": as_of,
+        "states": ANY_STATE if asked["state"] == "all" else [State(asked["state"])],
+        "trusts": None if asked["trust"] is None else [Trust[asked["trust"].upper()]],
     }
 
 

@@ -9,7 +9,7 @@ The MCP server loads this while its host waits: the engine is loaded with the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -33,6 +33,8 @@ RECORD = f"{SCHEME}record/"
 
 Category: TypeAlias = Annotated[str, Choices(*CATEGORIES)]
 Place: TypeAlias = Literal["project", "assistant"]
+TrustName: TypeAlias = Literal["user", "agent", "external"]
+StateName: TypeAlias = Literal["live", "archived", "held", "expired", "all"]
 Question: TypeAlias = Annotated[str, Length(65_536)]
 Content: TypeAlias = Annotated[str, Length(1_048_576)]
 Budget: TypeAlias = Annotated[int, Range(1, 1_000_000)]
@@ -222,7 +224,10 @@ def recall(
     as_of: datetime | None = None,
     session: str | None = None,
     kinds: Sequence[Kind] = (),
+    trust: TrustName | None = None,
+    state: StateName = "live",
     budget: Budget | None = None,
+    count: bool = True,
     explain: bool = False,
 ) -> Recalled:
     """Find what bears on a question, best first.
@@ -236,14 +241,18 @@ def recall(
         as_of: Ask the past: what was valid at that moment, in the words of that moment; a date means its first second.
         session: The id of your session, if your host tells you.
         kinds: Only records of these kinds.
+        trust: Only records that are trusted so.
+        state: Only records in this state.
         budget: Fill at most this many tokens.
+        count: Count the recall as a use of what it finds; a person who only looks should not.
         explain: Also return the parts that make up each score.
     """
     options: dict[str, Any] = {"limit": limit, "budget": budget, "as_of": as_of}
     options |= {"categories": categories or None, "kinds": kinds or None}
+    options |= {"trusts": None if trust is None else [Trust[trust.upper()]]}
     scopes = None if scope is None else [caller.scope(scope)]
     given = {name: option for name, option in options.items() if option is not None}
-    found = caller.recall(query, scopes=scopes, tags=tags, **given)
+    found = caller.recall(query, scopes=scopes, tags=tags, states=_states(state), count=count, **given)
     hits = tuple(
         RankedHit(
             rank=rank, score=round(hit.score, 6), uri=_address(hit.record) if hit.record else hit.id,
@@ -297,7 +306,8 @@ def list_(
     scope: Place | None = None,
     limit: Annotated[int, Range(1, 1000)] = 20,
     kinds: Sequence[Kind] = (),
-    state: Literal["live", "archived", "held", "expired", "all"] = "live",
+    trust: TrustName | None = None,
+    state: StateName = "live",
 ) -> Listing:
     """List records, newest first.
 
@@ -307,12 +317,13 @@ def list_(
         scope: Only the project's memory, or only the user's own (default: both).
         limit: Return at most this many.
         kinds: Only records of these kinds.
+        trust: Only records that are trusted so.
         state: Only records in this state.
     """
     notes = caller.refresh()
     found = caller.memory.list(
         scopes=None if scope is None else [caller.scope(scope)], categories=categories or None, tags=tags,
-        kinds=kinds or None, states=ANY_STATE if state == "all" else {State(state)}, limit=limit + 1,
+        kinds=kinds or None, trusts=None if trust is None else [Trust[trust.upper()]], states=_states(state), limit=limit + 1,
     )  # fmt: skip
     records = tuple(_view(caller, record) for record in found[:limit])
     return Listing(records=records, more=len(found) > limit, file_notes=tuple(notes))
@@ -744,6 +755,10 @@ def _id(given: str) -> str:
     for prefix in (RECORD, SCHEME, "#"):
         text = text.removeprefix(prefix)
     return text
+
+
+def _states(name: StateName) -> Collection[State]:
+    return ANY_STATE if name == "all" else {State(name)}
 
 
 def _address(record: Record) -> str:

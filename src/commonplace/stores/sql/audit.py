@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commonplace.model.audit import FIRST, AuditEntry, entry_digest
@@ -20,8 +20,9 @@ from commonplace.model.changes import (
     Trim,
 )
 from commonplace.model.records import Record
-from commonplace.stores.rows import insert_sql, micros, moment
-from commonplace.stores.sql.filters import rows_limit
+from commonplace.model.scopes import Scope
+from commonplace.stores.rows import Sql, insert_sql, micros, moment
+from commonplace.stores.sql.filters import join_and, rows_limit, scopes_sql
 
 if TYPE_CHECKING:
     from commonplace.stores.auditor import Auditor
@@ -59,6 +60,22 @@ def list_entries(db: Db, *, after: int, record: str | None, limit: int) -> list[
     condition, values = ("", []) if record is None else (" and record = ?", [record])
     sql = f"select {', '.join(FIELDS)} from audit where {db.own_events} and seq > ?{condition} order by seq limit ?"
     return [_entry(row) for row in db.every(sql, [after, *values, rows_limit(limit)])]
+
+
+def list_latest(
+    db: Db, scopes: Collection[Scope], *, before: int | None, verbs: Collection[str] | None, limit: int
+) -> list[AuditEntry]:
+    """Return entries, latest first, that are about records of these scopes, about records that are gone, or none."""
+    known = "select 1 from record r where r.id = audit.record"
+    condition, values = scopes_sql(db, scopes, "r.scope")
+    parts: list[Sql] = [(f"(not exists ({known}) or exists ({known} and {condition}))", values)]
+    if before is not None:
+        parts.append(("seq < ?", [before]))
+    if verbs is not None:
+        parts.append(db.among("verb", verbs))
+    where, given = join_and(parts)
+    sql = f"select {', '.join(FIELDS)} from audit where {db.own_events} and {where} order by seq desc limit ?"
+    return [_entry(row) for row in db.every(sql, [*given, rows_limit(limit)])]
 
 
 def _head(db: Db) -> tuple[int, str]:

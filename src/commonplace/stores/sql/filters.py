@@ -87,6 +87,10 @@ def filter_sql(db: Db, where: Filter, alias: str) -> Sql:
         parts.append((f"{alias}.id >= ? and {alias}.id < ?", [where.prefix, where.prefix + "~"]))
     if where.after is not None:
         parts.append((f"{alias}.id > ?", [where.after]))
+    if where.trusts is not None:
+        parts.append(db.among(f"{alias}.trust", [int(trust) for trust in where.trusts]))
+    if where.approved is not None:
+        parts.append((f"{alias}.approved_at is {'not ' if where.approved else ''}null", []))
     if where.pinned is not None:
         parts.append((f"{alias}.pinned = ?", [int(where.pinned)]))
     if where.consolidated is not None:

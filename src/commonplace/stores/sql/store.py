@@ -164,6 +164,13 @@ class SqlStore(ABC):
 
         return self._ask(lambda db: audit.list_entries(db, after=after, record=record, limit=limit))
 
+    def latest_audit(
+        self, scopes: Collection[Scope], *, before: int | None = None, verbs: Collection[str] | None = None, limit: int
+    ) -> list[AuditEntry]:
+        from commonplace.stores.sql import audit  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(lambda db: audit.list_latest(db, scopes, before=before, verbs=verbs, limit=limit))
+
     def _append_audit(
         self, db: Db, changes: Sequence[Change], outcomes: Sequence[Outcome], *, durable: bool
     ) -> tuple[int, str] | None:
