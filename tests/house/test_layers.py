@@ -18,7 +18,7 @@ CORE = {
 }
 SHARED = {"version", "lazy"}  # which may be imported everywhere
 ROOMS = {"records", "learning", "roles", "ci", "intents", "hosts"}
-FACES = {"cli", "mcp", "server"}
+FACES = {"cli", "mcp", "server", "page"}
 OUTER = ROOMS | FACES | {"adapters", "evaluation"}
 TOOLKIT = {"terminal", "session", "person", "exits", "dates", "commands"}  # what modules of commands may import of cli
 #: What each folder or module of the core may import besides itself, the standard library and what is shared.
@@ -48,7 +48,8 @@ LIBRARIES = {
     "psycopg_pool": {"stores"},
     "lancedb": {"stores"},
     "pyarrow": {"stores"},
-    "starlette": {"server", "mcp", "roles"},
+    "starlette": {"server", "mcp", "roles", "page"},
+    "jinja2": {"page"},
     "uvicorn": {"server", "mcp", "roles"},
     "msgspec": {"config", "roles", "ci", "server", "records", "intents", "routes"},
     "httpx": {"intents"},
@@ -104,7 +105,8 @@ def may_import(path: Path, module: str) -> bool:
     """Whether a file may import a module of ours.
 
     Nothing of the core climbs.  A room is imported through its package.  Faces and rooms do not import faces, but that
-    modules of commands use the toolkit of the command line, which itself knows the core only.
+    modules of commands use the toolkit of the command line, which itself knows the core only, and that the server
+    mounts the page through its package.
     """
     own, (target, *inside) = layer(path), module.split(".")
     if target == own or target in SHARED:
@@ -115,6 +117,8 @@ def may_import(path: Path, module: str) -> bool:
         return target in CORE
     if target == "cli":
         return is_command(path) and bool(inside) and inside[0] in TOOLKIT
+    if own == "server" and target == "page":
+        return not inside
     return target in CORE | {"agents"} or (target in ROOMS and not inside)
 
 

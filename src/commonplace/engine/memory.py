@@ -360,13 +360,16 @@ class Memory:
         tags: Iterable[str] = (),
         trusts: Iterable[Trust] | None = None,
         states: Iterable[State] = (State.LIVE,),
+        before: Record | None = None,
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
     ) -> Sequence[Record]:
-        """Return the records that match, newest first."""
+        """Return the records that match, newest first; ``before`` is the last record of the page before."""
         where = self._where(
             scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states), trusts=trusts
         )
+        if before is not None:
+            where = where.replace(earlier=(before.created_at, before.id))
         return self.store.find(where, order=order, limit=limit)
 
     def history(self, id: str) -> Sequence[Record]:

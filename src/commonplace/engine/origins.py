@@ -8,7 +8,7 @@ from commonplace.engine.memory import Memory
 from commonplace.model.documents import Chunk
 from commonplace.model.errors import NotFound
 from commonplace.model.origins import AuditedAct, Origin, OriginRecord, OriginStep, QuotedTurn
-from commonplace.model.queries import DocumentFilter
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Record
 
 DEEPEST = 20  # generations of parents
@@ -25,6 +25,15 @@ def trace_origin(memory: Memory, id: str) -> Origin:
         level = [_parent(memory, name, depth) for name in names]
         chain |= {one.id: one for one in level}
     return Origin(record=first.id, chain=tuple(chain.values()))
+
+
+def list_replaced(memory: Memory, record: Record) -> list[Record]:
+    """Return the records that one has replaced, newest first."""
+    where = Filter(
+        scopes=frozenset(memory.binding.reads), at=memory.clock(), states=ANY_STATE,
+        superseded_by=frozenset({record.id}),
+    )  # fmt: skip
+    return memory.store.find(where, order=Order.NEWEST, limit=ALL)
 
 
 def _trace(memory: Memory, versions: Sequence[Record], depth: int) -> OriginRecord:

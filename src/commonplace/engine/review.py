@@ -14,7 +14,7 @@ from commonplace.engine.edits import edit_record, readmit, require_person
 from commonplace.model.changes import Archive, Audit, Change, Put, Supersede
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
-from commonplace.model.records import Channel, Draft, Json, Record, Trust
+from commonplace.model.records import Channel, Draft, Json, Record
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
@@ -74,18 +74,33 @@ class ReviewResult(Value):
 # What waits
 
 
-def list_waiting(memory: Memory, *, origin: str | None = None) -> list[WaitingRecord]:
-    """Return what waits for review, oldest first; ``origin`` limits it to a channel, or to what refers to a source."""
-    held = memory.list(states=[State.HELD], order=Order.OLDEST, limit=ALL)
-    live = memory.list(order=Order.OLDEST, limit=ALL)
-    found = [*held, *(record for record in live if _lacks_authority(record))]
-    return [_waiting(memory, record) for record in found if origin is None or comes_from(record, origin)]
+def list_waiting(
+    memory: Memory, *, origin: str | None = None, after: str | None = None, limit: int = ALL
+) -> list[WaitingRecord]:
+    """Return what waits for review: what is held first, each oldest first.
+
+    ``origin`` limits it to a channel, or to what refers to a source; ``after`` is the id of a record in the list.
+    """
+    found = _find_waiting(memory, limit=limit if origin is None and after is None else ALL)
+    chosen = [record for record in found if origin is None or comes_from(record, origin)]
+    at = next((place for place, record in enumerate(chosen, start=1) if record.id == after), 0)
+    return [_waiting(memory, record) for record in (chosen[at:] if limit == ALL else chosen[at : at + limit])]
+
+
+def _find_waiting(memory: Memory, *, limit: int) -> list[Record]:
+    where = Filter(
+        scopes=frozenset(memory.binding.reads), at=memory.clock(), waiting=True, states=frozenset({State.HELD})
+    )
+    held = memory.store.find(where, order=Order.OLDEST, limit=limit)
+    left = limit if limit == ALL else limit - len(held)
+    live = where.replace(states=frozenset({State.LIVE}))
+    return [*held, *(memory.store.find(live, order=Order.OLDEST, limit=left) if left else [])]
 
 
 def find_waiting(memory: Memory, id: str) -> WaitingRecord:
     """Return one record that waits; raise ``InvalidInput`` if it does not."""
     record = memory.get(id)
-    if record.archived_at is not None or not (record.held or _lacks_authority(record) or not record.has_authority):
+    if record.archived_at is not None or not (record.waits or not record.has_authority):
         raise InvalidInput(f"record {record.id!r} does not wait for review")
     return _waiting(memory, record)
 
@@ -102,12 +117,6 @@ def comes_from(record: Record, origin: str) -> bool:
 def _is_part_of(ref: str, origin: str) -> bool:
     names = (ref, ref.partition(":")[2]) if ref.startswith(("session:", "ticket:")) else (ref,)
     return any(name == origin or name.startswith((f"{origin}#", f"{origin}/")) for name in names)
-
-
-def _lacks_authority(record: Record) -> bool:
-    """Whether a live record tells agents what to do, or came with a file from elsewhere, and no person has said yes."""
-    came_by_file = record.source.channel is Channel.FILE and record.trust is Trust.EXTERNAL
-    return not record.has_authority and (record.is_instruction or came_by_file)
 
 
 def _waiting(memory: Memory, record: Record) -> WaitingRecord:

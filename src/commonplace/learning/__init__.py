@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from commonplace.learning.extract_gate import worthless_reason
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
     from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
-    from commonplace.learning.receipts import save_brief_receipt, save_recall_receipt, save_receipt
+    from commonplace.learning.receipts import (
+        Receipt,
+        list_receipts,
+        record_uses,
+        save_brief_receipt,
+        save_recall_receipt,
+        save_receipt,
+    )
     from commonplace.learning.status import learning_notes, learning_status, learning_status_text
     from commonplace.learning.workspace import Workspace
 
@@ -44,7 +51,7 @@ __getattr__ = lazy_names(
         "extract_gate": "worthless_reason",
         "extract_host": "extraction_prompt forget_prepared",
         "opening": "addresses_of open_learning_workspace open_workspace session_brief",
-        "receipts": "save_brief_receipt save_recall_receipt save_receipt",
+        "receipts": "Receipt list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
         "status": "learning_notes learning_status learning_status_text",
         "workspace": "Workspace",
     },
@@ -59,6 +66,7 @@ __all__ = [
     "Addresses",
     "Execution",
     "Injection",
+    "Receipt",
     "Workspace",
     "addresses_of",
     "consolidate_memory",
@@ -71,9 +79,11 @@ __all__ = [
     "learning_status",
     "learning_status_text",
     "limit_external",
+    "list_receipts",
     "open_learning_workspace",
     "open_workspace",
     "read_page",
+    "record_uses",
     "rules_in",
     "save_brief_receipt",
     "save_recall_receipt",

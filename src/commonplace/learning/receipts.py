@@ -76,6 +76,12 @@ class ItemUse(Value):
     current: int | None = None  #: the version that a record has now; None: it is gone, or is no record
     cited: tuple[str, ...] = ()  #: the turns that name it
     echoed: tuple[str, ...] = ()  #: the turns that repeat its words without naming it
+    known: bool = True  #: whether the turns of the session are known
+
+    @property
+    def fate(self) -> str:
+        """What became of it in one word: cited, echoed or unused; shown, where that is not known."""
+        return "shown" if not self.known else "cited" if self.cited else "echoed" if self.echoed else "unused"
 
 
 class SessionUse(Value):
@@ -135,21 +141,48 @@ def save_receipt(app: App, items: Mapping[str, Any], *, session: str | None, wha
     return name
 
 
+def list_receipts(memory: Memory) -> list[Receipt]:
+    """Return the receipts of what sessions were shown, newest first."""
+    return _receipts(memory.store, frozenset(memory.binding.reads))
+
+
 def session_use(memory: Memory, session: str) -> SessionUse:
     """What a session was shown, what it cited and what it only repeated."""
     scopes = frozenset(memory.binding.reads)
     shown = [receipt for receipt in _receipts(memory.store, scopes) if receipt.session == session]
-    document = DocumentFilter(scopes=scopes, kinds=frozenset({DocumentKind.SESSION}), names=frozenset({session}))
-    indexed = bool(memory.store.documents(document, limit=1))
+    spoken = _session_turns(memory, session)
+    indexed, turns = spoken is not None, spoken or {}
     if not shown and not indexed:
         raise NotFound(f"nothing is known of session {session!r}: it was shown nothing, and it is not indexed")
-    turns = _turns(memory.store, document)
     items = {(item.kind, item.id, item.version): item for receipt in shown for item in receipt.items}
-    uses = tuple(_item_use(memory, item, turns) for item in items.values())
+    uses = tuple(_item_use(memory, item, turns, known=indexed) for item in items.values())
     return SessionUse(
         session=session, shown=tuple(sorted(shown, key=lambda receipt: receipt.name)), uses=uses, indexed=indexed,
         others=_others(turns, [item.id for item in items.values()]),
     )  # fmt: skip
+
+
+def record_uses(memory: Memory, id: str, *, limit: int) -> list[tuple[Receipt, ItemUse]]:
+    """Return the receipts that show a record, newest first, and what became of it in their sessions."""
+    shown = [
+        (receipt, item)
+        for receipt in sorted(list_receipts(memory), key=lambda one: one.at, reverse=True)
+        for item in receipt.items
+        if item.kind == "record" and item.id == id
+    ][:limit]
+    turns = {receipt.session: _session_turns(memory, receipt.session) for receipt, _ in shown}
+    return [
+        (receipt, _item_use(memory, item, turns[receipt.session] or {}, known=turns[receipt.session] is not None))
+        for receipt, item in shown
+    ]
+
+
+def _session_turns(memory: Memory, session: str) -> dict[str, str] | None:
+    """Return the text of the agent in a session by turn; None: the session is not indexed."""
+    where = DocumentFilter(
+        scopes=frozenset(memory.binding.reads), kinds=frozenset({DocumentKind.SESSION}), names=frozenset({session})
+    )
+    return _turns(memory.store, where) if memory.store.documents(where, limit=1) else None
 
 
 # Saving
@@ -226,11 +259,11 @@ def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:
         after = page[-1].seq
 
 
-def _item_use(memory: Memory, item: ShownItem, turns: dict[str, str]) -> ItemUse:
+def _item_use(memory: Memory, item: ShownItem, turns: dict[str, str], *, known: bool) -> ItemUse:
     text, current = _LOOKED_UP[item.kind](memory, item)
     cited = tuple(ref for ref, spoken in turns.items() if _is_cited(item, spoken))
     echoed = tuple(ref for ref, spoken in turns.items() if text and ref not in cited and _is_echoed(text, spoken))
-    return ItemUse(item=item, text=text, current=current, cited=cited, echoed=echoed)
+    return ItemUse(item=item, text=text, current=current, cited=cited, echoed=echoed, known=known)
 
 
 def _record_text(memory: Memory, item: ShownItem) -> tuple[str | None, int | None]:

@@ -55,7 +55,9 @@ class Filter(Value):
     tags: frozenset[str] = frozenset()  #: all of these, by value
     keys: frozenset[str] | None = None  #: any of these
     trusts: frozenset[Trust] | None = None  #: any of these
-    approved: bool | None = None  #: whether a person approved the words
+    waiting: bool = False  #: only what waits for a person: see ``Record.waits``
+    superseded_by: frozenset[str] | None = None  #: replaced by any of these
+    earlier: tuple[datetime, str] | None = None  #: created before that moment, or then and with a smaller id
     pinned: bool | None = None
     consolidated: bool | None = None
     parents: frozenset[str] | None = None  #: derived from any of these

@@ -139,6 +139,15 @@ class Record(Value):
         return self.kind is Kind.PROCEDURAL or self.category in INSTRUCTIVE
 
     @property
+    def waits(self) -> bool:
+        """Whether it waits for a person, while it is held or live (``filters`` has the same rule in SQL).
+
+        It is held; or it tells agents what to do, or came with a file from elsewhere, and no person has said yes.
+        """
+        came_by_file = self.source.channel is Channel.FILE and self.trust is Trust.EXTERNAL
+        return self.held or (not self.has_authority and (self.is_instruction or came_by_file))
+
+    @property
     def trust_mark(self) -> str:
         """Its trust as lines of memory show it."""
         return f"trust {self.trust.name.lower()}" + (", approved" if self.approved_at is not None else "")

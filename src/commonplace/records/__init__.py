@@ -7,6 +7,7 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
+    from commonplace.records.activity import latest_change
     from commonplace.records.commands.foreign import export_foreign, import_foreign
     from commonplace.records.index import (
         LINE_BYTES,
@@ -27,6 +28,7 @@ COMMANDS = {
     "session": ("commands.session:session", "List, show and delete indexed sessions."),
     "forget": ("commands.forget:forget", "Erase records, sessions, sources or subjects for good, with a receipt."),
     "review": ("commands.review:review", "Decide about what waits for you: held records, proposals, instructions."),
+    "log": ("commands.log:log", "List what changed in memory and when it was used."),
     "why": ("commands.why:why", "Show where a record comes from, back to the turn, file or call."),
     "rollback": ("commands.rollback:rollback", "Undo what came from one origin, or since a time."),
     "audit": ("commands.audit:audit", "List the audit log, and verify that nothing in it was altered."),
@@ -36,6 +38,7 @@ COMMANDS = {
 __getattr__ = lazy_names(
     __name__,
     {
+        "activity": "latest_change",
         "access": "AccessTable AppAccess MemoryAccess",
         "commands.foreign": "export_foreign import_foreign",
         "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
@@ -60,6 +63,7 @@ __all__ = [
     "file_stamp",
     "import_foreign",
     "index_logs",
+    "latest_change",
     "record_tools",
     "records_surface",
 ]

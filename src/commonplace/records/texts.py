@@ -9,8 +9,8 @@ from commonplace.engine.rendering import record_line as line_of
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.records.access import MemoryAccess
+from commonplace.records.insight_verbs import SCHEME
 from commonplace.records.verbs import (
-    SCHEME,
     Erased,
     Listing,
     MemoryPage,

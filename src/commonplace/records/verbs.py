@@ -20,6 +20,7 @@ from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, EMPTY, Channel, Json, Kind, Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import QUOTED, UNSET, Value
+from commonplace.records.insight_verbs import RECORD, log, record_id, replaced, uses
 from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:  # with the first call, see above
     from commonplace.engine.memory import WriteResult
     from commonplace.engine.review import WaitingRecord
     from commonplace.records.access import MemoryAccess
-
-SCHEME = "memory://"
-RECORD = f"{SCHEME}record/"
 
 Category: TypeAlias = Annotated[str, Choices(*CATEGORIES)]
 Place: TypeAlias = Literal["project", "assistant"]
@@ -61,6 +59,7 @@ class RankedHit(Value):
     chunk: Chunk | None = None  #: a turn of a session or a part of a ticket
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: Mapping[str, float] = {}  #: with ``explain``: together they make the score
+    alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
 
 
 class Recalled(Value):
@@ -257,6 +256,7 @@ def recall(
         RankedHit(
             rank=rank, score=round(hit.score, 6), uri=_address(hit.record) if hit.record else hit.id,
             record=hit.record, chunk=hit.chunk, similarity=hit.similarity, parts=dict(hit.parts) if explain else {},
+            alike=hit.alike,
         )
         for rank, hit in enumerate(found.hits, start=1)
     )  # fmt: skip
@@ -285,7 +285,7 @@ def get(caller: MemoryAccess, id: str) -> StoredRecord:
         id: The id of the record, or a beginning of it that no other record shares.
     """
     notes = caller.refresh()
-    return _view(caller, caller.memory.get(_id(id)), notes)
+    return _view(caller, caller.memory.get(record_id(id)), notes)
 
 
 @verb(
@@ -308,6 +308,7 @@ def list_(
     kinds: Sequence[Kind] = (),
     trust: TrustName | None = None,
     state: StateName = "live",
+    before: str | None = None,
 ) -> Listing:
     """List records, newest first.
 
@@ -319,11 +320,13 @@ def list_(
         kinds: Only records of these kinds.
         trust: Only records that are trusted so.
         state: Only records in this state.
+        before: Only records that come after this one in the list: the id of the last one that you have seen.
     """
     notes = caller.refresh()
     found = caller.memory.list(
         scopes=None if scope is None else [caller.scope(scope)], categories=categories or None, tags=tags,
-        kinds=kinds or None, trusts=None if trust is None else [Trust[trust.upper()]], states=_states(state), limit=limit + 1,
+        kinds=kinds or None, trusts=None if trust is None else [Trust[trust.upper()]], states=_states(state),
+        before=None if before is None else caller.memory.get(record_id(before)), limit=limit + 1,
     )  # fmt: skip
     records = tuple(_view(caller, record) for record in found[:limit])
     return Listing(records=records, more=len(found) > limit, file_notes=tuple(notes))
@@ -336,7 +339,7 @@ def history(caller: MemoryAccess, id: str) -> Versions:
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
     """
-    versions = tuple(caller.memory.history(_id(id)))
+    versions = tuple(caller.memory.history(record_id(id)))
     return Versions(id=versions[0].id, versions=versions)
 
 
@@ -511,7 +514,7 @@ def remember(
     kept = caller.memory.remember(
         content, category=category, scope=caller.target(scope), tags=tags, kind=kind, key=key, value=value,
         metadata=metadata, ref=source, pinned=pinned, occurred_at=occurred_at, expires_at=expires_at,
-        supersedes=None if supersedes is None else _id(supersedes),
+        supersedes=None if supersedes is None else record_id(supersedes),
         ttl=None if expires_in_days is None else timedelta(days=expires_in_days),
     )  # fmt: skip
     return _to_saved(caller, kept, notes)
@@ -566,7 +569,7 @@ def update(
     if not changes:
         raise InvalidInput("update needs at least one of content, category and tags")
     notes = caller.refresh()
-    return _to_saved(caller, caller.memory.update(_id(id), expect=expect_version, **changes), notes)
+    return _to_saved(caller, caller.memory.update(record_id(id), expect=expect_version, **changes), notes)
 
 
 @verb(
@@ -585,7 +588,7 @@ def forget(caller: MemoryAccess, id: str, *, confirm: bool = False) -> Erased:
         confirm: True only if the user has seen which record it is and wants it erased.
     """
     caller.refresh()
-    record = caller.memory.get(_id(id))
+    record = caller.memory.get(record_id(id))
     if not confirm:
         named = f"{record.id} ({record.category}, {caller.name_of(record.scope)}, version {record.version})"
         raise InvalidInput(
@@ -623,7 +626,7 @@ def archive(caller: MemoryAccess, id: str) -> StoredRecord:
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
     """
-    return _view(caller, caller.memory.archive(_id(id)))
+    return _view(caller, caller.memory.archive(record_id(id)))
 
 
 @verb(repeats=True, offers=())
@@ -634,7 +637,7 @@ def restore(caller: MemoryAccess, id: str, *, version: Version | None = None) ->
         id: The id of the record, or a beginning of it that no other record shares.
         version: The version to bring back (default: the archived record as it is).
     """
-    return _view(caller, caller.memory.restore(_id(id), version=version))
+    return _view(caller, caller.memory.restore(record_id(id), version=version))
 
 
 @verb(repeats=True, offers=())
@@ -644,7 +647,7 @@ def pin(caller: MemoryAccess, id: str) -> StoredRecord:
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
     """
-    return _view(caller, caller.memory.pin(_id(id)))
+    return _view(caller, caller.memory.pin(record_id(id)))
 
 
 @verb(repeats=True, offers=())
@@ -654,7 +657,7 @@ def unpin(caller: MemoryAccess, id: str) -> StoredRecord:
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
     """
-    return _view(caller, caller.memory.unpin(_id(id)))
+    return _view(caller, caller.memory.unpin(record_id(id)))
 
 
 # Review
@@ -688,18 +691,23 @@ class Reviewed(Value):
 
 @verb(reads=True, offers=())
 def review(
-    caller: MemoryAccess, *, origin: str | None = None, limit: Annotated[int, Range(1, 1000)] = 100
+    caller: MemoryAccess,
+    *,
+    origin: str | None = None,
+    after: str | None = None,
+    limit: Annotated[int, Range(1, 1000)] = 100,
 ) -> ReviewList:
-    """List what waits for a person's review, oldest first.
+    """List what waits for a person's review: what is held first, each oldest first.
 
     Args:
         origin: Only what came by this channel, or from this session, file or address.
+        after: Only what comes after this record in the list.
         limit: Return at most this many.
     """
     from commonplace.engine.review import list_waiting  # noqa: PLC0415 - see the module
 
     caller.refresh()
-    found = list_waiting(caller.memory, origin=origin)
+    found = list_waiting(caller.memory, origin=origin, after=after, limit=limit + 1)
     waiting = tuple(to_awaiting(one) for one in found[:limit])
     return ReviewList(waiting=waiting, more=len(found) > limit)
 
@@ -711,7 +719,7 @@ def approve(caller: MemoryAccess, id: str) -> Reviewed:
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
     """
-    done = caller.memory.approve(_id(id))
+    done = caller.memory.approve(record_id(id))
     return Reviewed(record=done.record, erased=done.erased, pending=done.pending, notes=done.notes)
 
 
@@ -722,7 +730,7 @@ def reject(caller: MemoryAccess, id: str) -> Reviewed:
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
     """
-    return Reviewed(record=caller.memory.reject(_id(id)))
+    return Reviewed(record=caller.memory.reject(record_id(id)))
 
 
 @verb(reads=True, offers=())
@@ -734,7 +742,7 @@ def why(caller: MemoryAccess, id: str) -> Origin:
     """
     from commonplace.engine.origins import trace_origin  # noqa: PLC0415 - see the module
 
-    return trace_origin(caller.memory, _id(id))
+    return trace_origin(caller.memory, record_id(id))
 
 
 def to_awaiting(one: WaitingRecord) -> Awaiting:
@@ -744,17 +752,9 @@ def to_awaiting(one: WaitingRecord) -> Awaiting:
 
 
 VERBS = (
-    recall, remember, update, forget, get, list_, brief, read, sessions, session, history, archive, restore, pin, unpin,
-    delete_session, review, approve, reject, why,
+    recall, remember, update, forget, get, list_, brief, read, sessions, session, history, log, archive, restore,
+    pin, unpin, delete_session, review, approve, reject, why, uses, replaced,
 )  # fmt: skip
-
-
-def _id(given: str) -> str:
-    """Return an id, from however a model writes it."""
-    text = given.strip()
-    for prefix in (RECORD, SCHEME, "#"):
-        text = text.removeprefix(prefix)
-    return text
 
 
 def _states(name: StateName) -> Collection[State]:

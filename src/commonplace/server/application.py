@@ -10,21 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import TypeVar
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
+from commonplace.config.paths import is_loopback
 from commonplace.model.errors import CommonplaceError
+from commonplace.page import PageHost, Visitor, page_routes
+from commonplace.records import MemoryAccess
 from commonplace.routes import RequestRefused, Route, RouteAnswer, Streaming
 from commonplace.server.auth import NO_PRINCIPAL, OriginCheck, Principal
 from commonplace.server.errors import RETRY_SECONDS, error_response, failure_response
@@ -144,14 +148,39 @@ def application(services: Services, *, close: Callable[[], None]) -> Starlette:
     async def openapi(_request: Request) -> Response:
         return Response(described, media_type=JSON)
 
+    api = [StarletteRoute("/openapi.json", openapi), *map(serving.endpoint, by_path.values())]
     app = Starlette(
-        routes=[StarletteRoute("/openapi.json", openapi), *map(serving.endpoint, by_path.values())],
+        routes=[*([] if services.settings.token else api), *page_routes(_page_host(serving))],
         middleware=[Middleware(OriginCheck, settings=services.settings)],
         exception_handlers={HTTPException: _handle_http_exception, Exception: _handle_failure},
         lifespan=_lifespan(serving, close),
     )
     app.router.redirect_slashes = False  # a redirect would repeat the Host that a client sent
     return app
+
+
+def _page_host(serving: Application) -> PageHost:
+    """Return what the page needs: keys, memories, threads and limits are those of the server."""
+    services, settings = serving.services, serving.services.settings
+
+    def admit(headers: Headers, peer: str | None) -> Visitor:
+        check = services.authenticator
+        found = check.identify(headers) if peer is None else check.admit(headers, peer)
+        return Visitor(key=found.key, agent=found.agent, read_only=found.read_only)
+
+    @contextmanager
+    def open_memory(visitor: Visitor) -> Iterator[MemoryAccess]:
+        if visitor.agent is not None:
+            yield services.memory_access(visitor.agent)
+            return
+        with services.open_own() as access:
+            yield access
+
+    return PageHost(
+        admit=admit, open=open_memory, in_thread=serving.in_thread, is_stopping=services.is_stopping,
+        read=lambda request: read_limited(request, serving.limits), keys=settings.keys, token=settings.token,
+        place=f"{settings.host} only" if is_loopback(settings.host) else settings.host,
+    )  # fmt: skip
 
 
 def _lifespan(

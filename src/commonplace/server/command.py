@@ -24,6 +24,7 @@ from commonplace.server.keys import Keys, ServerKey
 from commonplace.server.settings import PORT_MAX, RATE, RATE_MAX, read_settings
 
 ANY = "any agent"
+LIBRARIES = ("starlette", "uvicorn", "msgspec", "h11", "anyio", "jinja2", "markupsafe")
 MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} is missing)"
 
 
@@ -70,7 +71,7 @@ def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
     try:
         from commonplace.server.run import serve as run  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "msgspec", "h11", "anyio"):
+        if (error.name or "").partition(".")[0] not in LIBRARIES:
             raise
         raise InvalidInput(MISSING.format(name=error.name)) from error
     return run(settings, os.environ, notify=print_note, quiet=quiet)

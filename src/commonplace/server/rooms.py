@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import msgspec
@@ -29,6 +30,7 @@ class Services(Value):
     authenticator: Authenticator
     memory_access: Callable[[str | None], MemoryAccess]  #: the records of the served store, or of one agent
     is_stopping: Callable[[], bool]  #: whether the server is shutting down
+    open_own: Callable[[], AbstractContextManager[MemoryAccess]]  #: the operator's records, for one view of the page
 
 
 class Health(msgspec.Struct, kw_only=True):

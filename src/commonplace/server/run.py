@@ -6,7 +6,7 @@ import logging
 import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +18,7 @@ from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
 from commonplace.intents import Intents
 from commonplace.model.errors import Forbidden
+from commonplace.page import open_for_person
 from commonplace.records import AccessTable, AppAccess
 from commonplace.server.application import application
 from commonplace.server.auth import Authenticator
@@ -60,6 +61,15 @@ class StoppableServer(uvicorn.Server):
 
 def serve(settings: ServerSettings, env: Mapping[str, str], *, notify: Callable[[str], None], quiet: bool) -> int:
     """Serve until a signal stops it; return the exit code."""
+    everybody = "you" if settings.socket else "every process on this machine"
+    without = "" if settings.keys else f" without keys, to {everybody}"
+    run(settings, env, started=lambda url: notify(f"serving {url}{without}"), quiet=quiet)
+    notify("stopped")
+    return 0
+
+
+def run(settings: ServerSettings, env: Mapping[str, str], *, started: Callable[[str], None], quiet: bool) -> None:
+    """Serve until a signal stops it; ``started`` is called with the address once it listens."""
     server = StoppableServer(uvicorn.Config(app=_starting, **uvicorn_options(settings)))
     services, close = open_services(settings, env, is_stopping=lambda: server.should_exit)
     if settings.keys and settings.key is None and not services.keys.exist():
@@ -71,34 +81,34 @@ def serve(settings: ServerSettings, env: Mapping[str, str], *, notify: Callable[
     listening = bind(settings)
     server.config.app = application(services, close=close)
     configure_logs(quiet=quiet)
-    everybody = "you" if settings.socket else "every process on this machine"
-    notify(f"serving {url_of(listening)}" + ("" if settings.keys else f" without keys, to {everybody}"))
     file = SocketFile(listening)
+    started(url_of(listening))
     try:
         server.run(sockets=[listening])
     finally:
         file.remove()
-    notify("stopped")
-    return 0
 
 
 def open_services(
     settings: ServerSettings, env: Mapping[str, str], *, is_stopping: Callable[[], bool]
 ) -> tuple[Services, Callable[[], None]]:
     """Open the store: the one that is named, or that of the working directory; return also what closes it."""
+    directory = os.getcwd()
     if settings.store is None:
-        app = open_app(env=env)
+        app = open_app(directory, env=env)
         store, embedder, secret, own = app.database, app.embedder, app.secret, AppAccess(app)
     else:
-        where = context(os.getcwd(), env)
+        where = context(directory, env)
         store, own = open_store(settings.store, env=env), None
         embedder = configured_embedder(where.user_settings, env, file=os.path.join(where.home, CONFIG))
         secret = redaction_key_for(settings.store)
     keys = Keys(store)
+    access = AccessTable(store, clock=now_utc, embedder=embedder, secret=secret, own=own)
     services = Services(
         settings=settings, keys=keys, authenticator=Authenticator(keys, settings), is_stopping=is_stopping,
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
-        memory_access=AccessTable(store, clock=now_utc, embedder=embedder, secret=secret, own=own),
+        memory_access=access,
+        open_own=(lambda: nullcontext(access(None))) if own is None else lambda: open_for_person(directory, env),
     )  # fmt: skip
     return services, store.close
 

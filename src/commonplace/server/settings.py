@@ -81,6 +81,7 @@ class ServerSettings(Value):
     origins: tuple[str, ...] = ()  #: of web pages that may call besides the server's own
     event_days: int = EVENT_DAYS  #: how long events are stored; 0: forever
     rate: int = RATE  #: requests of one key in a second; 0: any number
+    token: str | None = None  #: of `commonplace ui`: it opens the page once, and there is nothing but the page
     limits: ServerLimits = ServerLimits()
 
     @property

@@ -43,7 +43,7 @@ def _text(report: SessionUse) -> str:
     head = f"Session {report.session}: " + "; ".join(
         [_times(report, INJECTION, "brief"), *([recalls] if recalls else [])]
     )
-    lines = [f"{_state(use, report):8}{_line(use)}" for use in report.uses]
+    lines = [f"{use.fate:8}{_line(use)}" for use in report.uses]
     lines += [f"{'cited':8}{url}  (was not shown)" for url in report.others]
     summed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
     return "\n".join([head, *lines, summed])
@@ -78,14 +78,8 @@ def _since(use: ItemUse) -> str:
     return "" if use.current == use.item.version else f", now {use.current}"
 
 
-def _state(use: ItemUse, report: SessionUse) -> str:
-    if not report.indexed:
-        return "shown"
-    return "cited" if use.cited else "echoed" if use.echoed else "unused"
-
-
 def _counts(report: SessionUse) -> dict[str, int]:
-    states = [_state(use, report) for use in report.uses]
+    states = [use.fate for use in report.uses]
     known = {state: states.count(state) for state in ("cited", "echoed", "unused")} if report.indexed else {}
     return {"shown": len(states), **known, "cited_unshown": len(report.others)}
 
@@ -105,7 +99,7 @@ def _to_json(report: SessionUse) -> dict[str, Any]:
                 "version": use.item.version,
                 "current_version": use.current,
                 "text": use.text,
-                "state": _state(use, report),
+                "state": use.fate,
                 "cited_in": list(use.cited),
                 "echoed_in": list(use.echoed),
             }

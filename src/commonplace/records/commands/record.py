@@ -18,7 +18,7 @@ from commonplace.engine.erasing import Target
 from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, State
-from commonplace.model.records import CATEGORIES, Record
+from commonplace.model.records import CATEGORIES, Record, Trust
 from commonplace.records.commands.forget import erase_and_report
 from commonplace.text.cleaning import one_line
 from commonplace.wire import encode
@@ -294,6 +294,8 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     show_default=True,
     help="Only records in this state.",
 )
+@click.option("--trust", type=click.Choice(["user", "agent", "external"]), help="Only records that are trusted so.")
+@click.option("--before", metavar="ID", help="Only records that come after this one in the list.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of records."
 )
@@ -310,7 +312,12 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
         session.add_notes(*([] if scope else session.app.where.hints))
         states = ANY_STATE if state == "all" else [State(state)]
         found = session.memory.list(
-            categories=given["categories"] or None, tags=given["tags"], states=states, limit=limit + 1
+            categories=given["categories"] or None,
+            tags=given["tags"],
+            states=states,
+            limit=limit + 1,
+            trusts=[Trust[given["trust"].upper()]] if given["trust"] else None,
+            before=session.memory.get(given["before"]) if given["before"] else None,
         )
         if len(found) > limit:
             session.add_notes(f"there are more than these {limit}; --limit shows more")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order, State
+from commonplace.model.records import INSTRUCTIVE, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.rows import Sql, micros
 
@@ -78,26 +79,42 @@ def filter_sql(db: Db, where: Filter, alias: str) -> Sql:
     parts = [scopes_sql(db, where.scopes, f"{alias}.scope")]
     if where.states != ANY_STATE:
         parts.append(state_sql(alias, where.states, where.as_of or where.at))
-    choices = {"id": where.ids, "kind": where.kinds, "category": where.categories, "key": where.keys}
+    choices = {
+        "id": where.ids, "kind": where.kinds, "category": where.categories, "key": where.keys,
+        "superseded_by": where.superseded_by, "trust": None if where.trusts is None else [*map(int, where.trusts)],
+    }  # fmt: skip
     parts += [db.among(f"{alias}.{column}", allowed) for column, allowed in choices.items() if allowed is not None]
+    return join_and([*parts, *_further_sql(db, where, alias)])
+
+
+def _further_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
+    """Yield the conditions that few filters have."""
     past = where.versions or where.as_of is not None
     if where.tags:
-        parts.append(db.tagged_sql(alias, where.tags, past=past))
+        yield db.tagged_sql(alias, where.tags, past=past)
     if where.prefix is not None:
-        parts.append((f"{alias}.id >= ? and {alias}.id < ?", [where.prefix, where.prefix + "~"]))
+        yield f"{alias}.id >= ? and {alias}.id < ?", [where.prefix, where.prefix + "~"]
     if where.after is not None:
-        parts.append((f"{alias}.id > ?", [where.after]))
-    if where.trusts is not None:
-        parts.append(db.among(f"{alias}.trust", [int(trust) for trust in where.trusts]))
-    if where.approved is not None:
-        parts.append((f"{alias}.approved_at is {'not ' if where.approved else ''}null", []))
+        yield f"{alias}.id > ?", [where.after]
+    if where.earlier is not None:
+        yield f"({alias}.created_at, {alias}.id) < (?, ?)", [micros(where.earlier[0]), where.earlier[1]]
+    if where.waiting:
+        yield _waiting_sql(db, alias)
     if where.pinned is not None:
-        parts.append((f"{alias}.pinned = ?", [int(where.pinned)]))
+        yield f"{alias}.pinned = ?", [int(where.pinned)]
     if where.consolidated is not None:
-        parts.append((f"{alias}.consolidated_at is {'not ' if where.consolidated else ''}null", []))
+        yield f"{alias}.consolidated_at is {'not ' if where.consolidated else ''}null", []
     if where.parents is not None:
-        parts.append(db.derived_sql(alias, where.parents, past=past))
-    return join_and(parts)
+        yield db.derived_sql(alias, where.parents, past=past)
+
+
+def _waiting_sql(db: Db, alias: str) -> Sql:
+    """Return the one rule of what waits for a person, in SQL (``Record.waits`` has it in Python)."""
+    categories, values = db.among(f"{alias}.category", INSTRUCTIVE)
+    instructs = f"({alias}.kind = '{Kind.PROCEDURAL}' or {categories})"
+    by_file = f"({alias}.channel = '{Channel.FILE}' and {alias}.trust = {Trust.EXTERNAL:d})"
+    lacks = f"({alias}.approved_at is null and {alias}.trust < {Trust.USER:d} and ({instructs} or {by_file}))"
+    return f"({alias}.held = 1 or {lacks})", values
 
 
 def documents_sql(db: Db, where: DocumentFilter) -> Sql:

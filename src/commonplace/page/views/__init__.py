@@ -1,0 +1,16 @@
+"""The views of the page, and the addresses at which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from commonplace.page.views import record, search
+from commonplace.page.visits import View
+
+#: By path and method; names in braces are parts of the address.
+ROUTES: Mapping[str, Mapping[str, View]] = {
+    "/": {"GET": search.show},
+    "/records": {"POST": search.add},
+    "/records/{id}": {"GET": record.show, "POST": record.act},
+    "/records/{id}/edit": {"GET": record.edit, "POST": record.save},
+}

@@ -1,0 +1,138 @@
+"""Verbs that look back: what happened in memory, where a record was used, what it replaced.
+
+``verbs`` lists them with the others; models are offered none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
+
+from commonplace.model.records import Record
+from commonplace.model.values import QUOTED, Value
+from commonplace.verbs import verb
+from commonplace.wire import Range
+
+if TYPE_CHECKING:  # with the first call: the MCP server loads this while its host waits
+    from commonplace.records.access import MemoryAccess
+
+SCHEME = "memory://"
+RECORD = f"{SCHEME}record/"
+
+ActivityKind: TypeAlias = Literal["added", "changed", "superseded", "archived", "recalled", "injected", "other"]
+ACTIVITY_KINDS: tuple[ActivityKind, ...] = get_args(ActivityKind)
+
+
+class Activity(Value):
+    """One change of a record, or one use of memory."""
+
+    at: datetime
+    kind: str  #: added, changed, superseded, archived, recalled, injected or other
+    verb: str  #: what the audit log calls it, or the sort of the receipt
+    seq: int = 0  #: in the audit log; 0: it is a use
+    id: str | None = None  #: of the record that was changed
+    record: Record | None = None  #: as it was then; None: it is gone, or none was changed
+    before: Annotated[str | None, QUOTED] = None  #: what it said before, if it was changed
+    version: int | None = None
+    actor: str | None = None
+    channel: str | None = None
+    session: str | None = None  #: of a use
+    tokens: int | None = None
+    shown: tuple[str, ...] = ()  #: records, turns and artifacts that were shown
+    receipt: str | None = None
+
+
+class ActivityLog(Value):
+    """What happened, newest first."""
+
+    activities: tuple[Activity, ...]
+    next: str | None = None  #: where the next page begins; None: there is none
+
+
+class RecordUse(Value):
+    """One time at which a session was shown a record."""
+
+    at: datetime
+    session: str
+    what: str  #: injection or recall
+    version: int | None  #: of the record, as it was shown
+    fate: str  #: cited, echoed, unused, or shown: the session is not indexed
+    turns: tuple[str, ...] = ()  #: that cite or echo it
+
+
+class RecordUses(Value):
+    """Where a record was shown, newest first."""
+
+    uses: tuple[RecordUse, ...]
+
+
+class Replaced(Value):
+    """The records that one has replaced, newest first."""
+
+    records: tuple[Record, ...]
+
+
+@verb(reads=True, offers=())
+def log(
+    caller: MemoryAccess,
+    *,
+    kinds: Sequence[ActivityKind] = ACTIVITY_KINDS,
+    since: datetime | None = None,
+    before: str | None = None,
+    limit: Annotated[int, Range(1, 1000)] = 50,
+) -> ActivityLog:
+    """List what changed in memory and when it was used, newest first.
+
+    Args:
+        kinds: Only activity of these kinds.
+        since: Only what happened since then.
+        before: Only what comes after the page whose `next` this is.
+        limit: Return at most this many.
+    """
+    from commonplace.records.activity import list_activity  # noqa: PLC0415 - see the module
+
+    caller.refresh()
+    return list_activity(caller.memory, kinds=kinds, since=since, before=before, limit=limit)
+
+
+@verb(reads=True, offers=())
+def uses(caller: MemoryAccess, id: str, *, limit: Annotated[int, Range(1, 100)] = 20) -> RecordUses:
+    """List the sessions that were shown a record, newest first, and what they made of it.
+
+    Args:
+        id: The id of the record, or a beginning of it that no other record shares.
+        limit: Return at most this many.
+    """
+    from commonplace.learning import record_uses  # noqa: PLC0415 - see the top
+
+    found = record_uses(caller.memory, caller.memory.get(record_id(id)).id, limit=limit)
+    return RecordUses(
+        uses=tuple(
+            RecordUse(
+                at=receipt.at, session=receipt.session, what=receipt.what, version=use.item.version, fate=use.fate,
+                turns=use.cited or use.echoed,
+            )
+            for receipt, use in found
+        )
+    )  # fmt: skip
+
+
+@verb(reads=True, offers=())
+def replaced(caller: MemoryAccess, id: str) -> Replaced:
+    """List the records that a record has replaced, newest first.
+
+    Args:
+        id: The id of the record, or a beginning of it that no other record shares.
+    """
+    from commonplace.engine.origins import list_replaced  # noqa: PLC0415 - see the top
+
+    return Replaced(records=tuple(list_replaced(caller.memory, caller.memory.get(record_id(id)))))
+
+
+def record_id(given: str) -> str:
+    """Return an id, from however a model writes it."""
+    text = given.strip()
+    for prefix in (RECORD, SCHEME, "#"):
+        text = text.removeprefix(prefix)
+    return text
