@@ -189,11 +189,14 @@ class Memory:
 
         return review.release(self, self._writable(id))
 
-    def approve(self, id: str) -> ReviewResult:
-        """Make a record a person's word: release it, approve its words, or make the change that it proposes."""
+    def approve(self, id: str, *, alone: bool = False) -> ReviewResult:
+        """Make a record a person's word: release it, approve its words, or make the change that it proposes.
+
+        ``alone`` approves the words of one that would replace another, and leaves that one as it is.
+        """
         from commonplace.engine import review  # noqa: PLC0415 - no recall decides
 
-        return review.approve(self, self._writable(id))
+        return review.approve(self, self._writable(id), alone=alone)
 
     def reject(self, id: str) -> Record:
         """Archive what waits for review; a change that it proposes is not made."""

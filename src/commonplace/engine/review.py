@@ -206,12 +206,19 @@ def _proposes_the_same(one: Record, other: Record) -> bool:
 # Deciding
 
 
-def approve(memory: Memory, record: Record) -> ReviewResult:
-    """Make a record a person's word: release it, approve its words, or make the change that it proposes."""
+def approve(memory: Memory, record: Record, *, alone: bool = False) -> ReviewResult:
+    """Make a record a person's word: release it, approve its words, or make the change that it proposes.
+
+    ``alone`` approves the words of one that would replace another, and leaves that one as it is: both hold.
+    """
     require_person(memory, record)
     if record.archived_at is not None:
         raise InvalidInput(f"record {record.id!r} is archived; restore it first")
     change = HeldChange.of(record) if record.held else None
+    if alone and change is not None and change.action != SUPERSEDE:
+        raise InvalidInput(f"record {record.id!r} proposes to {change.action} another one: approve or reject it")
+    if alone:
+        return ReviewResult(record=_approve_words(memory, record, ()))
     target = _target(memory, change)
     if change is None or (change.action == SUPERSEDE and target is None):
         return ReviewResult(record=_approve_words(memory, record, ()))
@@ -287,6 +294,31 @@ def _close(record: Record, target: Record, memory: Memory) -> Supersede:
     """The change that ends a proposal that was carried out."""
     now = memory.clock()
     return Supersede(id=record.id, by=target.id, at=now, now=now)
+
+
+def replace(memory: Memory, old: Record, new: Record) -> Record:
+    """Close a record because another one, which is approved with that, replaces it; return the new one."""
+    require_person(memory, old)
+    require_person(memory, new)
+    if old.id == new.id or old.superseded_by is not None or new.archived_at is not None:
+        raise InvalidInput(f"record {new.short} cannot replace {old.short}: both have to be there, and be two")
+    close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=memory.clock())
+    if new.has_authority and not new.held:
+        memory.store.apply([close])
+        return new
+    return _approve_words(memory, new, [close])
+
+
+def merge(memory: Memory, record: Record, into: Record, content: str) -> Record:
+    """Give one of two records the words of both, and close the other; return the one that stays."""
+    require_person(memory, record)
+    require_person(memory, into)
+    if record.id == into.id or into.archived_at is not None:
+        raise InvalidInput(f"record {record.short} cannot be merged into {into.short}: it has to be another live one")
+    merged = memory.update(into.id, content=content).record
+    stays = _approve_words(memory, merged, ())
+    memory.store.apply([_close(record, stays, memory)])
+    return stays
 
 
 def reject(memory: Memory, record: Record) -> Record:

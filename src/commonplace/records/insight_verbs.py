@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 from commonplace.model.records import Record
 from commonplace.model.values import QUOTED, Value
 from commonplace.verbs import verb
-from commonplace.wire import Range
+from commonplace.wire import Length, Range
 
 if TYPE_CHECKING:  # with the first call: the MCP server loads this while its host waits
     from commonplace.records.access import MemoryAccess
 
 SCHEME = "memory://"
 RECORD = f"{SCHEME}record/"
+
+
+class Similar(Value):
+    """Records that say about the same as another one."""
+
+    records: tuple[Record, ...]
+
+
+class Replacement(Value):
+    """The record that stays."""
+
+    record: Record
+
 
 ActivityKind: TypeAlias = Literal["added", "changed", "superseded", "archived", "recalled", "injected", "other"]
 ACTIVITY_KINDS: tuple[ActivityKind, ...] = get_args(ActivityKind)
@@ -128,6 +141,48 @@ def replaced(caller: MemoryAccess, id: str) -> Replaced:
     from commonplace.engine.origins import list_replaced  # noqa: PLC0415 - see the top
 
     return Replaced(records=tuple(list_replaced(caller.memory, caller.memory.get(record_id(id)))))
+
+
+@verb(reads=True, offers=())
+def similar(caller: MemoryAccess, id: str, *, limit: Annotated[int, Range(1, 20)] = 3) -> Similar:
+    """List live records of the same memory that say about the same, the nearest first.
+
+    Args:
+        id: The id of the record, or a beginning of it that no other record shares.
+        limit: Return at most this many.
+    """
+    from commonplace.engine.similar import find_similar  # noqa: PLC0415 - see the top
+
+    return Similar(records=tuple(find_similar(caller.memory, caller.memory.get(record_id(id)), limit=limit)))
+
+
+@verb(repeats=True, offers=())
+def replace(caller: MemoryAccess, id: str, *, by: str) -> Replacement:
+    """Close a record because another one replaces it, and approve that one: a person's decision.
+
+    Args:
+        id: The id of the record that is no longer true.
+        by: The id of the record that replaces it.
+    """
+    from commonplace.engine import review  # noqa: PLC0415 - see the top
+
+    old, new = (caller.memory.get(record_id(one)) for one in (id, by))
+    return Replacement(record=review.replace(caller.memory, old, new))
+
+
+@verb(repeats=True, offers=())
+def merge(caller: MemoryAccess, id: str, *, into: str, content: Annotated[str, Length(1_048_576)]) -> Replacement:
+    """Make one record of two: the second gets the words of both, and the first is closed; a person's decision.
+
+    Args:
+        id: The id of the record that ends.
+        into: The id of the record that stays.
+        content: All of its new words.
+    """
+    from commonplace.engine import review  # noqa: PLC0415 - see the top
+
+    ends, stays = (caller.memory.get(record_id(one)) for one in (id, into))
+    return Replacement(record=review.merge(caller.memory, ends, stays, content))
 
 
 def record_id(given: str) -> str:

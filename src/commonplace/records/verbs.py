@@ -20,7 +20,16 @@ from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, EMPTY, Channel, Json, Kind, Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import QUOTED, UNSET, Value
-from commonplace.records.insight_verbs import RECORD, log, record_id, replaced, uses
+from commonplace.records.insight_verbs import (
+    RECORD,
+    log,
+    merge,
+    record_id,
+    replace,
+    replaced,
+    similar,
+    uses,
+)
 from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
@@ -713,13 +722,14 @@ def review(
 
 
 @verb(repeats=True, offers=())
-def approve(caller: MemoryAccess, id: str) -> Reviewed:
+def approve(caller: MemoryAccess, id: str, *, alone: bool = False) -> Reviewed:
     """Make a record a person's word: release it, approve its words, or make the change that it proposes.
 
     Args:
         id: The id of the record, or a beginning of it that no other record shares.
+        alone: Of one that would replace another: approve its words, and leave the other as it is.
     """
-    done = caller.memory.approve(record_id(id))
+    done = caller.memory.approve(record_id(id), alone=alone)
     return Reviewed(record=done.record, erased=done.erased, pending=done.pending, notes=done.notes)
 
 
@@ -753,7 +763,8 @@ def to_awaiting(one: WaitingRecord) -> Awaiting:
 
 VERBS = (
     recall, remember, update, forget, get, list_, brief, read, sessions, session, history, log, archive, restore,
-    pin, unpin, delete_session, review, approve, reject, why, uses, replaced,
+    pin, unpin, delete_session, review, approve, reject, why, uses, replaced, similar,
+    replace, merge,
 )  # fmt: skip
 
 

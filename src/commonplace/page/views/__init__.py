@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commonplace.page.views import record, search
+from commonplace.page.views import record, review, search
 from commonplace.page.visits import View
 
 #: By path and method; names in braces are parts of the address.
@@ -13,4 +13,5 @@ ROUTES: Mapping[str, Mapping[str, View]] = {
     "/records": {"POST": search.add},
     "/records/{id}": {"GET": record.show, "POST": record.act},
     "/records/{id}/edit": {"GET": record.edit, "POST": record.save},
+    "/review": {"GET": review.show, "POST": review.decide},
 }

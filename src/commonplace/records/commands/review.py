@@ -20,6 +20,8 @@ from commonplace.engine.review import (
     WaitingRecord,
     find_waiting,
     list_waiting,
+    merge,
+    replace,
 )
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Record
@@ -195,12 +197,14 @@ def _plain(value: Any) -> str:
 @_all
 @_origin
 @_yes
+@click.option("--keep-both", is_flag=True, help="Of one that would replace another: approve it, and leave the other.")
 @json_option
-def approve(ids: Sequence[str], every: bool, origin: str | None, yes: bool, as_json: bool) -> int:
+def approve(ids: Sequence[str], *, every: bool, origin: str | None, yes: bool, keep_both: bool, as_json: bool) -> int:
     """Approve records: their words count as yours, and what they propose is done.
 
     Examples:
       commonplace review approve 1m7gmb4480
+      commonplace review approve 1m7gmb4480 --keep-both
       commonplace review approve --origin session:0b1c --yes
     """
     with open_session(as_json=as_json) as session:
@@ -211,7 +215,7 @@ def approve(ids: Sequence[str], every: bool, origin: str | None, yes: bool, as_j
         for record in chosen:
             if session.app.store.get(record.id) is None:
                 continue
-            result = session.memory.approve(record.id)
+            result = session.memory.approve(record.id, alone=keep_both)
             lines.append(_approved(session, record, result))
             done.append({"id": record.id, "record": encode(result.record), "erased": list(result.erased)})
         session.answer("\n".join(lines), {"approved": done})
@@ -255,6 +259,47 @@ def edit(id: str, text: str | None, as_json: bool) -> None:
             raise InvalidInput("nothing was saved in the editor, so nothing was decided")
         done = _edit(session, one, words)
         session.answer(_approved(session, one.record, done), {"record": encode(done.record)})
+
+
+@review.command("replace")
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@json_option
+def replace_(old: str, new: str, as_json: bool) -> None:
+    """Close the record OLD because NEW replaces it; NEW is approved with that.
+
+    Example:
+      commonplace review replace 1m7gmb4480 1m7gmb9y2c
+    """
+    with open_session(as_json=as_json) as session:
+        before, after = session.memory.get(old), session.memory.get(new)
+        session.require_person("replaces records")
+        stays = replace(session.memory, before, after)
+        session.answer(f"{stays.id} replaces {before.id}", {"record": encode(stays), "superseded": before.id})
+
+
+@review.command("merge")
+@click.argument("id", metavar="ID")
+@click.argument("into", metavar="INTO")
+@click.argument("text", required=False)
+@json_option
+def merge_(id: str, into: str, text: str | None, as_json: bool) -> None:
+    """Make one record of two: INTO gets the words of both, and ID is closed.
+
+    TEXT is the new content; without it your $EDITOR opens on the words of both.
+
+    Example:
+      commonplace review merge 1m7gmb9y2c 1m7gmb4480 "Use pnpm 9, not npm; the lock file is pnpm's"
+    """
+    with open_session(as_json=as_json) as session:
+        ends, stays = session.memory.get(id), session.memory.get(into)
+        both = f"{stays.content}\n\n{ends.content}"
+        words = click.edit(both, extension=".md") if text is None else text
+        if words is None or not words.strip():
+            raise InvalidInput("nothing was saved in the editor, so nothing was merged")
+        session.require_person("merges records")
+        done = merge(session.memory, ends, stays, words.strip())
+        session.answer(f"Merged {ends.id} into {done.id}", {"record": encode(done), "superseded": ends.id})
 
 
 def _chosen(session: Session, ids: Sequence[str], *, every: bool, origin: str | None) -> list[Record]:
