@@ -51,6 +51,7 @@ class Target(Value):
     sources: frozenset[str] = frozenset()  #: files, addresses, channels, hosts
     subjects: tuple[frozenset[str], ...] = ()  #: the terms of each
     texts: frozenset[str] = frozenset()  #: of records, in normal form
+    keep_approved: bool = False  #: records that a person wrote or approved stay, without what they had from a session
 
 
 class ErasureReceipt(Value):
@@ -193,11 +194,12 @@ class _Selection:
         if self._is_named(present):
             return None
         refs = _origins_of(present)
-        if led.led_to(present.source.ref) and all(map(led.led_to, refs)) and not elsewhere:
+        kept = elsewhere or (self._target.keep_approved and present.has_authority)
+        if led.led_to(present.source.ref) and all(map(led.led_to, refs)) and not kept:
             return None
-        kept = [one for one in versions if self._stays(one, present, led)]
-        self.lost += [one.content for one in versions if one not in kept]
-        cleaned = tuple(_without_origins(one, led) for one in kept)
+        staying = [one for one in versions if self._stays(one, present, led)]
+        self.lost += [one.content for one in versions if one not in staying]
+        cleaned = tuple(_without_origins(one, led) for one in staying)
         if cleaned == versions:
             return versions
         last = cleaned[-1].replace(version=present.version + 1)  # a new version: the store takes no older one

@@ -17,16 +17,24 @@ if TYPE_CHECKING:
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_gate import worthless_reason
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
-    from commonplace.learning.opening import addresses_of, open_learning_workspace, open_workspace, session_brief
+    from commonplace.learning.opening import (
+        addresses_of,
+        open_learning_workspace,
+        open_workspace,
+        rules_of,
+        session_brief,
+    )
+    from commonplace.learning.rebuilt_block import rebuild_block
     from commonplace.learning.receipts import (
-        Receipt,
         list_receipts,
         record_uses,
         save_brief_receipt,
         save_recall_receipt,
         save_receipt,
+        session_use,
     )
     from commonplace.learning.status import learning_notes, learning_status, learning_status_text
+    from commonplace.learning.use_totals import list_shown, weekly_totals
     from commonplace.learning.workspace import Workspace
 
 COMMANDS = {
@@ -50,8 +58,10 @@ __getattr__ = lazy_names(
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
         "extract_gate": "worthless_reason",
         "extract_host": "extraction_prompt forget_prepared",
-        "opening": "addresses_of open_learning_workspace open_workspace session_brief",
-        "receipts": "Receipt list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
+        "rebuilt_block": "rebuild_block",
+        "use_totals": "list_shown weekly_totals",
+        "opening": "rules_of addresses_of open_learning_workspace open_workspace session_brief",
+        "receipts": "session_use list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
         "status": "learning_notes learning_status learning_status_text",
         "workspace": "Workspace",
     },
@@ -66,7 +76,6 @@ __all__ = [
     "Addresses",
     "Execution",
     "Injection",
-    "Receipt",
     "Workspace",
     "addresses_of",
     "consolidate_memory",
@@ -80,16 +89,21 @@ __all__ = [
     "learning_status_text",
     "limit_external",
     "list_receipts",
+    "list_shown",
     "open_learning_workspace",
     "open_workspace",
     "read_page",
+    "rebuild_block",
     "record_uses",
     "rules_in",
+    "rules_of",
     "save_brief_receipt",
     "save_recall_receipt",
     "save_receipt",
     "session_brief",
+    "session_use",
     "session_watermark",
     "shown_items",
+    "weekly_totals",
     "worthless_reason",
 ]

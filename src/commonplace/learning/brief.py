@@ -49,6 +49,7 @@ class Injection(Value):
     guidance: RenderedBrief
     query: str  #: what memory was asked
     budget: int | None = None
+    summary_budget: int = 0  #: of the summary and the lessons together
     texts: tuple[AddressedText, ...] = ()  #: the artifacts that are in it
     notes: tuple[str, ...] = ()  #: what the caller should know, as sentences
 
@@ -82,14 +83,14 @@ def inject(
     procedures = _procedures(addresses, hits)
     pages, troubles = _artifacts(addresses)
     material = BriefMaterial(
-        rules=rules, summary=_shown_text(pages.get(SUMMARY)), lessons=_shown_text(pages.get(LEARNED)),
+        rules=rules, summary=shown_text(pages.get(SUMMARY)), lessons=shown_text(pages.get(LEARNED)),
         procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
-        references=_references(hits, procedures),
+        references=references_of(hits, procedures),
     )  # fmt: skip
     block = render_brief(material, secret=addresses.secret(), budget=budget, summary_budget=summary_budget)
     in_it = {text.url for text in block.texts}
     return Injection(
-        guidance=block, query=query, budget=budget,
+        guidance=block, query=query, budget=budget, summary_budget=summary_budget,
         texts=tuple(page for page in pages.values() if page.url in in_it),
         notes=(*found.notes, *troubles, *_outsiders(passed), *block.notes),
     )  # fmt: skip
@@ -144,7 +145,8 @@ def _artifacts(addresses: Addresses) -> tuple[dict[str, AddressedText], list[str
     return pages, notes
 
 
-def _shown_text(page: AddressedText | None) -> ShownText | None:
+def shown_text(page: AddressedText | None) -> ShownText | None:
+    """Return an artifact as a brief shows it."""
     if page is None:
         return None
     trust = Trust.EXTERNAL if page.trust is None else page.trust
@@ -152,7 +154,7 @@ def _shown_text(page: AddressedText | None) -> ShownText | None:
     return ShownText(url=page.url, text=page.text, updated_at=page.updated_at, by=by.value, trust=trust)
 
 
-def _references(hits: Sequence[Hit], procedures: Sequence[Record]) -> dict[str, str]:
+def references_of(hits: Sequence[Hit], procedures: Sequence[Record]) -> dict[str, str]:
     """An address for every record, by which it can be opened and cited."""
     records = [hit.record for hit in hits if hit.record] + list(procedures)
     return {record.id: f"{SCHEME}{record.short}" for record in records}

@@ -50,13 +50,13 @@ def session_brief(app: App, task: str, *, budget: int | None = None, session: st
     """What a session should be shown before it starts on a task."""
     lookup, settings = addresses_of(app), app.where.project_settings
     return inject(
-        lookup, app.recall, task, rules=_rules(app),
+        lookup, app.recall, task, rules=rules_of(app),
         limit=settings["recall_limit"], recall_budget=settings["recall_budget"], budget=budget,
         summary_budget=app.where.learning.summary_injection_token_limit, session=session,
     )  # fmt: skip
 
 
-def _rules(app: App) -> str:
+def rules_of(app: App) -> str:
     """The rules of the brief: the ones that the user has agreed to, else ours."""
     where = app.where
     named = where.folders.get(where.project) if where.project else None

@@ -29,8 +29,9 @@ from commonplace.model.ports import Store
 from commonplace.model.queries import DocumentFilter, Hit
 from commonplace.model.records import Channel, Source, Trust
 from commonplace.model.scopes import Scope
-from commonplace.model.values import Value
+from commonplace.model.uses import ItemUse, Receipt, SessionUse, ShownItem
 from commonplace.text.cleaning import one_line
+from commonplace.text.words import plan
 
 KEEP = 500  # of each sort in one project: months of work, and less than a megabyte
 UNKNOWN = "unknown"  # the session of a brief that was asked for without one
@@ -46,52 +47,6 @@ _ADDRESS = re.compile(r"memory://[^\s()\[\]<>\"'`,;]+")
 _ID = re.compile(rf"(?<![0-9a-z])[0-9a-hjkmnp-tv-z]{{{SHORT},20}}(?![0-9a-z])")
 _ARTIFACT = re.compile(rf"(?<![\w./-])(?:MEMORY\.md|{re.escape(SUMMARY)}|learned\.md|skills/[\w.-]+/SKILL\.md)(?!\w)")
 _CHUNK = re.compile(r"(?<!\w)(?:session|ticket):[^\s()\[\]<>\"'`,;]+#[\w.-]*\w")
-
-
-class ShownItem(Value):
-    """One thing that a session was shown."""
-
-    kind: str  #: record, turn or artifact
-    id: str  #: a record's id, a turn's reference, an artifact's address
-    version: int | None = None  #: of a record, as it was shown
-    digest: str = ""  #: of the words that were shown, under this store's key
-
-
-class Receipt(Value):
-    """One receipt: what was shown at one time."""
-
-    name: str
-    what: str  #: injection or recall
-    session: str
-    at: datetime
-    tokens: int
-    items: tuple[ShownItem, ...]
-
-
-class ItemUse(Value):
-    """What became of an item."""
-
-    item: ShownItem
-    text: str | None  #: its words as they were shown; None: they are no longer stored
-    current: int | None = None  #: the version that a record has now; None: it is gone, or is no record
-    cited: tuple[str, ...] = ()  #: the turns that name it
-    echoed: tuple[str, ...] = ()  #: the turns that repeat its words without naming it
-    known: bool = True  #: whether the turns of the session are known
-
-    @property
-    def fate(self) -> str:
-        """What became of it in one word: cited, echoed or unused; shown, where that is not known."""
-        return "shown" if not self.known else "cited" if self.cited else "echoed" if self.echoed else "unused"
-
-
-class SessionUse(Value):
-    """What one session was shown and what it made of it."""
-
-    session: str
-    shown: tuple[Receipt, ...]  #: oldest first
-    uses: tuple[ItemUse, ...]  #: one for each item
-    others: tuple[str, ...] = ()  #: addresses that it cited without having been shown them
-    indexed: bool  #: whether its turns are known; if not, its use is unknown
 
 
 def save_brief_receipt(app: App, injection: Injection, *, session: str | None) -> tuple[str | None, tuple[str, ...]]:
@@ -150,12 +105,12 @@ def session_use(memory: Memory, session: str) -> SessionUse:
     """What a session was shown, what it cited and what it only repeated."""
     scopes = frozenset(memory.binding.reads)
     shown = [receipt for receipt in _receipts(memory.store, scopes) if receipt.session == session]
-    spoken = _session_turns(memory, session)
+    spoken = session_turns(memory, session)
     indexed, turns = spoken is not None, spoken or {}
     if not shown and not indexed:
         raise NotFound(f"nothing is known of session {session!r}: it was shown nothing, and it is not indexed")
     items = {(item.kind, item.id, item.version): item for receipt in shown for item in receipt.items}
-    uses = tuple(_item_use(memory, item, turns, known=indexed) for item in items.values())
+    uses = tuple(item_use(memory, item, turns, known=indexed) for item in items.values())
     return SessionUse(
         session=session, shown=tuple(sorted(shown, key=lambda receipt: receipt.name)), uses=uses, indexed=indexed,
         others=_others(turns, [item.id for item in items.values()]),
@@ -170,19 +125,19 @@ def record_uses(memory: Memory, id: str, *, limit: int) -> list[tuple[Receipt, I
         for item in receipt.items
         if item.kind == "record" and item.id == id
     ][:limit]
-    turns = {receipt.session: _session_turns(memory, receipt.session) for receipt, _ in shown}
+    turns = {receipt.session: session_turns(memory, receipt.session) for receipt, _ in shown}
     return [
-        (receipt, _item_use(memory, item, turns[receipt.session] or {}, known=turns[receipt.session] is not None))
+        (receipt, item_use(memory, item, turns[receipt.session] or {}, known=turns[receipt.session] is not None))
         for receipt, item in shown
     ]
 
 
-def _session_turns(memory: Memory, session: str) -> dict[str, str] | None:
+def session_turns(memory: Memory, session: str) -> dict[str, str] | None:
     """Return the text of the agent in a session by turn; None: the session is not indexed."""
     where = DocumentFilter(
         scopes=frozenset(memory.binding.reads), kinds=frozenset({DocumentKind.SESSION}), names=frozenset({session})
     )
-    return _turns(memory.store, where) if memory.store.documents(where, limit=1) else None
+    return agent_turns(memory.store, where) if memory.store.documents(where, limit=1) else None
 
 
 # Saving
@@ -204,6 +159,11 @@ def _items(injection: Injection, secret: bytes) -> Mapping[str, Any]:
         "query": keyed_digest(injection.query, secret),
         "budget": injection.budget,
         "tokens": block.tokens,
+        "block": keyed_digest(block.text, secret),
+        "summary_budget": injection.summary_budget,
+        "asked": bool(plan(injection.query).words),
+        "order": [hit.id for hit in block.hits],
+        "scores": {hit.id: hit.score for hit in block.hits},
         "records": [
             {"id": one["id"], "version": one["version"], "digest": keyed_digest(texts[one["id"]], secret)}
             for one in seen["records"]
@@ -236,14 +196,16 @@ def _to_receipt(document: Document) -> Receipt:
     ]
     return Receipt(
         name=document.name, what=document.name.partition("/")[0], session=spoken["session"], at=document.created_at,
-        tokens=spoken["tokens"], items=tuple(items),
+        tokens=spoken["tokens"], items=tuple(items), order=tuple(spoken.get("order", ())),
+        scores=spoken.get("scores", {}), asked=spoken.get("asked", True),
+        summary_budget=spoken.get("summary_budget", 0), block=spoken.get("block"),
     )  # fmt: skip
 
 
 # Comparing
 
 
-def _turns(store: Store, where: DocumentFilter) -> dict[str, str]:
+def agent_turns(store: Store, where: DocumentFilter) -> dict[str, str]:
     """The text of the agent by turn, without what memory injected."""
     spoken: dict[str, list[str]] = {}
     for chunk in _chunks(store, where):
@@ -259,7 +221,8 @@ def _chunks(store: Store, where: DocumentFilter) -> Iterator[Chunk]:
         after = page[-1].seq
 
 
-def _item_use(memory: Memory, item: ShownItem, turns: dict[str, str], *, known: bool) -> ItemUse:
+def item_use(memory: Memory, item: ShownItem, turns: dict[str, str], *, known: bool) -> ItemUse:
+    """Return what became of an item in the turns of its session; ``known``: whether those are known."""
     text, current = _LOOKED_UP[item.kind](memory, item)
     cited = tuple(ref for ref, spoken in turns.items() if _is_cited(item, spoken))
     echoed = tuple(ref for ref, spoken in turns.items() if text and ref not in cited and _is_echoed(text, spoken))

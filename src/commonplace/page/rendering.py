@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -36,7 +37,7 @@ class Renderer:
         )  # fmt: skip
         self._env.filters |= {
             "day": day, "clock": clock, "moment": moment, "iso": iso, "number": number, "size": size, "plural": plural,
-            "line": one_line,
+            "line": one_line, "weekday": weekday, "segment": segment,
         }  # fmt: skip
         self._env.globals |= {
             "url": url, "views": VIEWS, "version": VERSION, "prefix": PREFIX, "word_diff": word_diff,
@@ -96,6 +97,12 @@ def day(at: datetime | None, now: datetime | None = None) -> str:
     return f"{here.day} {here:%b %Y}"
 
 
+def weekday(at: datetime) -> str:
+    """Return a date as `Monday 16 November`."""
+    here = _local(at)
+    return f"{here:%A} {here.day} {here:%B}"
+
+
 def clock(at: datetime) -> str:
     """Return a time of day as `09:05`."""
     return f"{_local(at):%H:%M}"
@@ -134,6 +141,11 @@ def one_line(text: str | Record, letters: int = 160) -> str:
     """Return the beginning of a text on one line."""
     words = " ".join((text.content if isinstance(text, Record) else text).split())
     return words if len(words) <= letters else words[: letters - 1].rstrip() + "…"
+
+
+def segment(name: str) -> str:
+    """Return a name as one part of an address."""
+    return quote(name, safe="")
 
 
 def elapsed_ms(began: float) -> int:

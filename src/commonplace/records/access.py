@@ -19,7 +19,9 @@ from commonplace.learning import (
     Injection,
     addresses_of,
     inject,
+    rebuild_block,
     rules_in,
+    rules_of,
     save_brief_receipt,
     save_recall_receipt,
     session_brief,
@@ -31,9 +33,11 @@ from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import Hit
 from commonplace.model.records import Channel, Kind, Record
 from commonplace.model.scopes import Scope
+from commonplace.model.uses import RebuiltBlock, Receipt
 from commonplace.model.values import Value
 from commonplace.records.verbs import Erased, ErasedSession
 
+INJECTION = "injection"  # the sort of receipt that has a block
 RECALL_LIMIT = 10  # hits, where no settings say otherwise
 SUMMARY_TOKENS = 5000  # there is no summary outside of a project; the brief asks for a limit all the same
 
@@ -97,12 +101,21 @@ class MemoryAccess:
         gone = self.memory.forget(record.id, for_good=True)
         return Erased(erased=gone.ids, pending=gone.pending, receipt=gone.receipt)
 
-    def erase_session(self, document: Document) -> ErasedSession:
+    def erase_session(self, document: Document, *, keep_approved: bool = False) -> ErasedSession:
         """Erase a session with everything that was made of it."""
         from commonplace.records.erasure import erase_document  # noqa: PLC0415 - only erasing needs it
 
-        receipt = erase_document(self.memory, document)
+        receipt = erase_document(self.memory, document, keep_approved=keep_approved)
         return ErasedSession(receipt=receipt.id, erased=receipt.records, pending=receipt.pending)
+
+    def rebuild(self, receipt: Receipt) -> RebuiltBlock | None:
+        """Rebuild the block that a session was shown; None for a recall."""
+        return rebuild_block(self.addresses, receipt, rules=self.rules) if receipt.what == INJECTION else None
+
+    @property
+    def rules(self) -> str:
+        """The rules of the brief."""
+        return rules_in(None)
 
     def save_recall_receipt(self, query: str, hits: Sequence[Hit], *, tokens: int, session: str | None) -> None:
         """Note what a session has recalled; a memory without a project keeps no receipts."""
@@ -150,6 +163,11 @@ class AppAccess(MemoryAccess):
         receipt, notes = save_brief_receipt(self.app, injection, session=session)
         return ShownBrief(injection=injection, receipt=receipt, notes=(*injection.notes, *notes))
 
+    @property
+    def rules(self) -> str:
+        """The rules of the brief: those that the user has agreed to, else ours."""
+        return rules_of(self.app)
+
     def erase_record(self, record: Record) -> Erased:
         """Erase a record here, in the files that follow the store, and in our own backups."""
         from commonplace.engine.erasing import Target  # noqa: PLC0415 - only erasing needs it
@@ -159,11 +177,11 @@ class AppAccess(MemoryAccess):
         receipt = done.receipt
         return Erased(erased=receipt.records, pending=receipt.pending, receipt=receipt.id, notes=done.notes)
 
-    def erase_session(self, document: Document) -> ErasedSession:
+    def erase_session(self, document: Document, *, keep_approved: bool = False) -> ErasedSession:
         """Erase a session here, in the files that follow the store, and in our own backups."""
         from commonplace.records.erasure import forget, session_target  # noqa: PLC0415 - only erasing needs it
 
-        done = forget(self.app, self.memory, session_target(document))
+        done = forget(self.app, self.memory, session_target(document, keep_approved=keep_approved))
         receipt = done.receipt
         return ErasedSession(receipt=receipt.id, erased=receipt.records, pending=receipt.pending, notes=done.notes)
 

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from heapq import merge
 
 from commonplace.engine.memory import Memory
-from commonplace.learning import Receipt, list_receipts
+from commonplace.learning import list_receipts
 from commonplace.model.audit import AuditEntry
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import Record
+from commonplace.model.uses import Receipt
 from commonplace.records.insight_verbs import ACTIVITY_KINDS, Activity, ActivityLog
 
 #: What the audit log calls an act, by the kind of activity that it is; every other verb is "other".

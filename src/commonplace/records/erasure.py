@@ -174,14 +174,14 @@ def _wider_target(target: Target, removal: Removal, *, ids: frozenset[str], text
     )  # fmt: skip
 
 
-def session_target(document: Document) -> Target:
-    """Return the target that a session or a ticket is."""
-    return Target(sessions=frozenset({f"{document.kind}:{document.name}"}))
+def session_target(document: Document, *, keep_approved: bool = False) -> Target:
+    """Return the target that a session or a ticket is; ``keep_approved`` spares what a person has approved."""
+    return Target(sessions=frozenset({f"{document.kind}:{document.name}"}), keep_approved=keep_approved)
 
 
-def erase_document(memory: Memory, document: Document) -> ErasureReceipt:
+def erase_document(memory: Memory, document: Document, *, keep_approved: bool = False) -> ErasureReceipt:
     """Erase a session in a memory without files."""
-    removal = find_removal(memory, session_target(document))
+    removal = find_removal(memory, session_target(document, keep_approved=keep_approved))
     receipt, erasure = eraser_of(memory, by=memory.binding.channel).carry_out(removal)
     memory.erased(erasure)
     return receipt

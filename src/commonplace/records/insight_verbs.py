@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from commonplace.model.records import Record
+from commonplace.model.uses import RebuiltBlock, SessionShown, SessionUse, WeekOfUse
 from commonplace.model.values import QUOTED, Value
 from commonplace.verbs import verb
 from commonplace.wire import Length, Range
@@ -31,6 +32,39 @@ class Replacement(Value):
     """The record that stays."""
 
     record: Record
+
+
+class MadeRecord(Value):
+    """A record that was learned from a session."""
+
+    record: Record
+    turns: tuple[str, ...]  #: of that session, on which it rests
+
+
+class MadeFrom(Value):
+    """The records that were learned from a session."""
+
+    records: tuple[MadeRecord, ...]
+
+
+class ShownSessions(Value):
+    """Sessions that were shown something of memory, the last one first."""
+
+    sessions: tuple[SessionShown, ...]
+    more: bool  #: there are more than these
+
+
+class UseOfSession(Value):
+    """What a session was shown, and what became of it."""
+
+    use: SessionUse
+    blocks: tuple[RebuiltBlock | None, ...]  #: one for each receipt; None: it was a recall
+
+
+class WeeksOfUse(Value):
+    """Totals for each week, the oldest first."""
+
+    weeks: tuple[WeekOfUse, ...]
 
 
 ActivityKind: TypeAlias = Literal["added", "changed", "superseded", "archived", "recalled", "injected", "other"]
@@ -183,6 +217,59 @@ def merge(caller: MemoryAccess, id: str, *, into: str, content: Annotated[str, L
 
     ends, stays = (caller.memory.get(record_id(one)) for one in (id, into))
     return Replacement(record=review.merge(caller.memory, ends, stays, content))
+
+
+@verb(reads=True, offers=())
+def made_from(caller: MemoryAccess, id: str) -> MadeFrom:
+    """List the records that were learned from a session, with the turns that they rest on.
+
+    Args:
+        id: The id of the session, or a beginning of it that no other session shares.
+    """
+    from commonplace.records.sessions import find_session, list_made  # noqa: PLC0415 - see the top
+
+    return MadeFrom(records=tuple(list_made(caller.memory, find_session(caller.memory, id))))
+
+
+@verb(reads=True, offers=())
+def shown(
+    caller: MemoryAccess, *, before: datetime | None = None, limit: Annotated[int, Range(1, 200)] = 20
+) -> ShownSessions:
+    """List the sessions that were shown something of memory, the last one first, with what became of it.
+
+    Args:
+        before: Only sessions that were last shown something before then.
+        limit: Return at most this many.
+    """
+    from commonplace.learning import list_shown  # noqa: PLC0415 - see the top
+
+    found = list_shown(caller.memory, before=before, limit=limit + 1)
+    return ShownSessions(sessions=tuple(found[:limit]), more=len(found) > limit)
+
+
+@verb(reads=True, offers=())
+def used(caller: MemoryAccess, session: str) -> UseOfSession:
+    """Return what a session was shown, the blocks rebuilt from the versions of that time, and what became of it.
+
+    Args:
+        session: The id of the session.
+    """
+    from commonplace.learning import session_use  # noqa: PLC0415 - see the top
+
+    use = session_use(caller.memory, session)
+    return UseOfSession(use=use, blocks=tuple(caller.rebuild(receipt) for receipt in use.shown))
+
+
+@verb(reads=True, offers=())
+def use_by_week(caller: MemoryAccess, *, weeks: Annotated[int, Range(1, 52)] = 12) -> WeeksOfUse:
+    """Return how many tokens sessions were shown in each week, by what became of them.
+
+    Args:
+        weeks: How many weeks, this one included.
+    """
+    from commonplace.learning import weekly_totals  # noqa: PLC0415 - see the top
+
+    return WeeksOfUse(weeks=tuple(weekly_totals(caller.memory, weeks=weeks)))
 
 
 def record_id(given: str) -> str:

@@ -23,11 +23,15 @@ from commonplace.model.values import QUOTED, UNSET, Value
 from commonplace.records.insight_verbs import (
     RECORD,
     log,
+    made_from,
     merge,
     record_id,
     replace,
     replaced,
+    shown,
     similar,
+    use_by_week,
+    used,
     uses,
 )
 from commonplace.verbs import verb
@@ -429,6 +433,8 @@ def sessions(
     *,
     since: datetime | None = None,
     host: str | None = None,
+    words: str | None = None,
+    before: str | None = None,
     limit: Annotated[int, Range(1, 1000)] = 20,
 ) -> SessionList:
     """List indexed sessions, newest first.
@@ -436,11 +442,13 @@ def sessions(
     Args:
         since: Only sessions in which something was said since then.
         host: Only sessions of this coding agent, such as claude-code.
+        words: Only sessions whose first words contain these, among the newest five hundred.
+        before: Only sessions that come after this one in the list.
         limit: Return at most this many.
     """
     from commonplace.records.sessions import list_sessions  # noqa: PLC0415 - see the module
 
-    found = list_sessions(caller.memory, since=since, host=host, limit=limit + 1)
+    found = list_sessions(caller.memory, since=since, host=host, words=words, before=before, limit=limit + 1)
     return SessionList(sessions=tuple(found[:limit]), more=len(found) > limit)
 
 
@@ -613,19 +621,22 @@ def forget(caller: MemoryAccess, id: str, *, confirm: bool = False) -> Erased:
 
 
 @verb(destroys=True, offers=())
-def delete_session(caller: MemoryAccess, id: str, *, confirm: bool = False) -> ErasedSession:
+def delete_session(
+    caller: MemoryAccess, id: str, *, confirm: bool = False, keep_approved: bool = False
+) -> ErasedSession:
     """Erase a session for good, with everything that was made of it alone.
 
     Args:
         id: The id of the session, or a beginning of it that no other session shares.
         confirm: True only if a person has seen which session it is and wants it erased.
+        keep_approved: Keep the records that a person approved, without what they had from the session.
     """
     from commonplace.records.sessions import find_session  # noqa: PLC0415 - see the module
 
     document = find_session(caller.memory, id)
     if not confirm:
         raise InvalidInput(f"session {document.name} would be erased for good; call again with confirm=true")
-    return caller.erase_session(document)
+    return caller.erase_session(document, keep_approved=keep_approved)
 
 
 @verb(repeats=True, offers=())
@@ -764,7 +775,7 @@ def to_awaiting(one: WaitingRecord) -> Awaiting:
 VERBS = (
     recall, remember, update, forget, get, list_, brief, read, sessions, session, history, log, archive, restore,
     pin, unpin, delete_session, review, approve, reject, why, uses, replaced, similar,
-    replace, merge,
+    replace, merge, made_from, shown, used, use_by_week,
 )  # fmt: skip
 
 

@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
-from commonplace.cli.session import Session, json_option
+from commonplace.cli.session import Session, json_option, table_lines
 from commonplace.engine.rendering import iso
-from commonplace.learning.receipts import INJECTION, RECALL, ItemUse, Receipt, SessionUse
+from commonplace.learning.receipts import INJECTION, RECALL
 from commonplace.learning.receipts import session_use as used_in
+from commonplace.learning.use_totals import FATES, weekly_totals
+from commonplace.model.errors import InvalidInput
+from commonplace.model.uses import ItemUse, Receipt, SessionUse, WeekOfUse
 from commonplace.text.cleaning import plain_line, plural
+from commonplace.wire import encode
 
 LINE_LETTERS = 80  # of what an item says
 
 
 @click.command(cls=Command)
-@click.argument("session", metavar="SESSION")
+@click.argument("session", metavar="SESSION", required=False)
+@click.option("--weeks", metavar="N", type=click.IntRange(1, 52), help="Show the totals of the last weeks instead.")
 @json_option
-def show_used(session: str, as_json: bool) -> None:
-    """Show what a session was shown, and what of it was used.
+def show_used(session: str | None, weeks: int | None, as_json: bool) -> None:
+    """Show what a session was shown, and what of it was used; or totals for each week.
 
     Cited: the agent named a record by its id, an artifact by its memory:// address or path, or a turn by its reference.
     Echoed: it repeated the words only, which proves nothing.  The session has to be indexed for that.
 
-    Example:
+    Examples:
       commonplace used 0b1c
+      commonplace used --weeks 12
     """
+    if (session is None) == (weeks is None):
+        raise InvalidInput("name a session, or give --weeks N for the totals; one of the two")
     with open_app() as app:
         output = Session(app, app.memory, as_json=as_json)
+        if session is None:
+            totals = weekly_totals(app.memory, weeks=weeks or 1)
+            output.answer("\n".join(table_lines(_rows(totals), numbers=6)), {"weeks": encode(totals)})
+            return
         report = used_in(app.memory, session.removeprefix("session:"))
         if not report.indexed:
             output.add_notes(f"session {report.session!r} is not indexed, so what it used is not known")
         output.answer(_text(report), _to_json(report))
+
+
+def _rows(weeks: Sequence[WeekOfUse]) -> list[list[str]]:
+    """Return the table of the weeks: tokens by what became of the notes."""
+    head = ["week of", "sessions", "tokens", *("cited", "echoed", "unused", "not known")]
+    rows = [
+        [f"{one.begins:%Y-%m-%d}", *map(str, (one.sessions, one.tokens, *(one.fates.get(fate, 0) for fate in FATES)))]
+        for one in weeks
+    ]
+    return [head, *rows]
 
 
 def _text(report: SessionUse) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commonplace.page.views import record, review, search
+from commonplace.page.views import injected, record, review, search, sessions, timeline
 from commonplace.page.visits import View
 
 #: By path and method; names in braces are parts of the address.
@@ -14,4 +14,10 @@ ROUTES: Mapping[str, Mapping[str, View]] = {
     "/records/{id}": {"GET": record.show, "POST": record.act},
     "/records/{id}/edit": {"GET": record.edit, "POST": record.save},
     "/review": {"GET": review.show, "POST": review.decide},
+    "/timeline": {"GET": timeline.show},
+    "/injected": {"GET": injected.show},
+    "/injected/{id}": {"GET": injected.show},
+    "/injected/{id}/plain": {"GET": injected.plain},
+    "/sessions": {"GET": sessions.show},
+    "/sessions/{id}": {"GET": sessions.show, "POST": sessions.delete},
 }

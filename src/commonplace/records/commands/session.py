@@ -39,11 +39,15 @@ def session() -> None:
 @session.command("list")
 @click.option("--since", metavar="WHEN", help="Only sessions with a turn since then: a date, or 12h, 7d, 2w.")
 @click.option("--host", metavar="NAME", help="Only sessions of this agent, such as claude-code.")
+@click.option("--words", metavar="TEXT", help="Only sessions whose first words contain this.")
+@click.option("--before", metavar="ID", help="Only sessions that come after this one in the list.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of sessions."
 )
 @json_option
-def list_(since: str | None, host: str | None, limit: int, as_json: bool) -> None:
+def list_(
+    *, since: str | None, host: str | None, words: str | None, before: str | None, limit: int, as_json: bool
+) -> None:
     """List indexed sessions, newest first.
 
     Each with its agent, its last turn, the number of turns, whether it was learned from, and its first words.
@@ -54,7 +58,7 @@ def list_(since: str | None, host: str | None, limit: int, as_json: bool) -> Non
     """
     with open_session(as_json=as_json) as opened:
         moment = None if since is None else dates.since(since, opened.app.clock())
-        found = list_sessions(opened.memory, since=moment, host=host, limit=limit + 1)
+        found = list_sessions(opened.memory, since=moment, host=host, words=words, before=before, limit=limit + 1)
         if len(found) > limit:
             opened.add_notes(f"there are more than these {limit}; --limit shows more")
         if not found:
@@ -99,9 +103,10 @@ def _wrapped(text: str) -> list[str]:
 
 @session.command()
 @_id
+@click.option("--keep-approved", is_flag=True, help="Keep the records that you approved.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def delete(id: str, yes: bool, as_json: bool) -> int:
+def delete(id: str, *, keep_approved: bool, yes: bool, as_json: bool) -> int:
     """Erase a session with everything that was made of it, for good.
 
     Its turns, notes, jobs and receipts, the records that were learned from it alone, and its lines in learned
@@ -116,4 +121,4 @@ def delete(id: str, yes: bool, as_json: bool) -> int:
         document = find_session(opened.memory, id)
         if not yes and not confirm(f"Erase session {document.name} and everything that was made of it for good?"):
             return ATTENTION
-        return erase_and_report(opened, session_target(document))
+        return erase_and_report(opened, session_target(document, keep_approved=keep_approved))
