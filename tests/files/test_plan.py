@@ -13,7 +13,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Kind
 
 HOME = "decisions/use-pnpm--1kjmekwhbb.md"
-FIVE = "decisions, procedures, principles, incidents, preferences"
+CATEGORIES = "decisions, procedures, principles, incidents, preferences, facts"
 
 
 @pytest.fixture
@@ -414,7 +414,7 @@ def test_a_copy_of_a_file_that_cannot_be_read_does_not_take_its_place(record):
 def test_a_file_outside_of_the_five_folders_is_told_where_to_go(record, path):
     """Its record, if it was moved there, is not archived."""
     [action] = planned(seen=[seen(path, text(record))], known=[known(HOME, record)], records=[record])
-    reason = f"is not in the folder of a category; move it to one of {FIVE}"
+    reason = f"is not in the folder of a category; move it to one of {CATEGORIES}"
     assert action == Trouble(path=path, line=1, reason=reason)
 
 
@@ -422,7 +422,7 @@ def test_a_category_that_is_not_one_of_the_five_is_trouble(record):
     """In the frontmatter as in a folder's name."""
     file = seen(HOME, text(record).replace(": decisions", ": rules"))
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
-    assert action == Trouble(path=HOME, line=1, reason=f"category must be one of {FIVE}, not 'rules'")
+    assert action == Trouble(path=HOME, line=1, reason=f"category must be one of {CATEGORIES}, not 'rules'")
 
 
 def test_a_file_that_was_neither_read_nor_known_is_a_mistake_of_the_caller():
