@@ -77,6 +77,7 @@ class Remove(Value):
     """The record was erased, or has no folder here any more: remove its file."""
 
     path: str
+    digest: str  #: of the file: one that a person has saved since stays
 
 
 class Leave(Value):
@@ -296,7 +297,7 @@ def _for_file(folder: _Folder, path: str, owner: str | None, history: History) -
     if record is not None:
         yield from _for_record_file(folder, file, record, history)
     elif folder.is_leftover(path, owner):
-        yield Remove(path=path)
+        yield Remove(path=path, digest=file.digest)
     elif file.parsed and folder.is_erased(file.parsed):
         yield Leave(path=path)  # it came back by Git, or a person has put it there: it is theirs
     else:
