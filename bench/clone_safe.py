@@ -1033,6 +1033,7 @@ def agent_adds(machine: Machine) -> None:
     machine.clones.clear()
     machine.run(folder, "record", "add", f"{RULE} by shell", "--category", "procedures")
     machine.run(folder, "record", "add", f"{RULE} everywhere", "--category", "preferences", "--scope", "assistant")
+    machine.write(machine.home, {"config.yaml": ""})  # its user has not set scripts_speak_as, as nobody has to
     machine.run(folder, "record", "add", f"{RULE} again", "--category", "procedures", CLAUDECODE="")
 
 
