@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.stands import rows
 
 from commonplace.text.frames import read_frame
 from commonplace.text.replacement import Relation, compare
-from tests.stands import rows
 
 SETS = Path(__file__).parents[2] / "bench" / "sets" / "closures"
 
