@@ -27,17 +27,20 @@ def pairs(name):
     ],
 )
 def test_a_frame_has_subject_attribute_and_value(clause, subject, attribute, value):
+    """A clause is read as a value of something in some respect."""
     frame = read_frame(clause)
     assert (frame.subject, frame.attribute, frame.value) == (subject, attribute, value)
 
 
 def test_a_frame_keeps_the_condition_that_it_is_said_under():
+    """A condition is part of what a clause says, and what is no statement is none."""
     assert read_frame("If the build fails, call Ben.").condition == "If the build fails"
-    assert read_frame("Well, hm").__class__ is type(None)
+    assert read_frame("Well, hm") is None
 
 
 @pytest.mark.parametrize("name", ["dev", "own"])
 def test_of_the_labelled_pairs_95_in_100_close_and_1_in_100_wrongly(name):
+    """The labelled pairs are decided as they are labelled."""
     found = [(pair["label"], compare(pair["old"], pair["new"])) for pair in pairs(name)]
     replaced = [relation is Relation.REPLACES for label, relation in found if label == "replaces"]
     others = [relation is Relation.REPLACES for label, relation in found if label != "replaces"]
@@ -57,6 +60,7 @@ def test_of_the_labelled_pairs_95_in_100_close_and_1_in_100_wrongly(name):
     ],
 )
 def test_what_both_can_hold_replaces_nothing(old, new):
+    """Another subject, another condition, an addition and an event close nothing."""
     assert compare(old, new) is Relation.NONE
 
 
@@ -70,12 +74,15 @@ def test_what_both_can_hold_replaces_nothing(old, new):
     ],
 )
 def test_what_contradicts_replaces(old, new):
+    """The same subject with another value closes the older one."""
     assert compare(old, new) is Relation.REPLACES
 
 
 def test_the_same_in_another_order_is_the_same():
+    """The same words in another order say the same."""
     assert compare("Never push to main.", "Do not push to main, ever.") is Relation.SAME
 
 
 def test_what_only_looks_like_it_is_asked_about():
+    """Where the reader is not sure it asks."""
     assert compare("The mascot is a fox.", "The mascot is an otter.") is Relation.MAY_REPLACE
