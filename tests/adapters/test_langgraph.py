@@ -18,6 +18,7 @@ from langgraph.store.memory import InMemoryStore
 import commonplace
 from commonplace.adapters.langgraph import CommonplaceStore
 from commonplace.engine.memory import Memory
+from commonplace.install import install_command
 from commonplace.model.binding import Binding
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
@@ -199,7 +200,7 @@ def test_without_langgraph_it_says_what_to_install():
     """The error names the extra."""
     code = "import sys; sys.modules['langgraph.store.base'] = None; import commonplace.adapters.langgraph"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'commonplace[langgraph]'" in done.stderr
+    assert install_command("langgraph") in done.stderr
 
 
 TOKEN = "xylophonequokka"

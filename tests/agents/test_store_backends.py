@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from commonplace.agents import answer_call
+from commonplace.install import hint
 from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel, Kind
 from commonplace.roles import role_tools
@@ -194,5 +195,5 @@ def test_without_the_extra_the_command_says_what_to_install(env, tmp_path):
         [sys.executable, "-c", program], env=os.environ | env, input="[]", capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (6, "")
-    assert "needs the extra `lancedb`: pip install 'commonplace[lancedb]'" in done.stderr
+    assert hint("needs the extra `lancedb`", "lancedb") in done.stderr
     assert not (tmp_path / "data" / "memory" / "indexed.lance").exists()

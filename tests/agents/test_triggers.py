@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from commonplace.install import hint
 from commonplace.model.errors import ConfigError
 from commonplace.roles.dialect import CronTrigger, FileWatchTrigger, WebhookTrigger, parse
 from commonplace.roles.triggers import (
@@ -212,7 +213,7 @@ except ConfigError as error:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60
     )
-    assert f"triggers need {module}: pip install 'commonplace[daemon]'" in done.stdout
+    assert hint(f"triggers need {module}", "daemon") in done.stdout
 
 
 # What waits

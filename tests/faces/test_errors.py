@@ -36,7 +36,7 @@ BAD = [
     (["recall", "x", "--as-of", "yesterday"], 2),
     (["recall", "x", "--as-of", "99999999999999d"], 2),
     (["recall", "x", "--as-of", "0001-01-01T00:00+14:00"], 2),
-    (["recall", "x", "--category", "facts"], 2),
+    (["recall", "x", "--category", "news"], 2),
     (["recall", "x", "--nonsense"], 2),
     (["recall", "x", "--explain=1"], 2),
     (["record"], 0),

@@ -11,6 +11,7 @@ import pytest
 
 import commonplace
 from commonplace.ci.registry import open_registry
+from commonplace.install import install_command
 from commonplace.model.errors import StoreError
 from commonplace.roles.dialect import load
 from commonplace.roles.memory import role_memory
@@ -181,7 +182,7 @@ def test_without_the_extra_it_is_said_what_to_install(cli, address):
     command = [sys.executable, "-c", WITHOUT, "--store", address, "status"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert (done.returncode, len(done.stderr.splitlines())) == (6, 1)
-    assert "pip install 'commonplace[postgres]'" in done.stderr
+    assert install_command("postgres") in done.stderr
     del cli
 
 

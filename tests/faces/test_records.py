@@ -11,7 +11,7 @@ import pytest
 
 from stands import rows
 
-FIVE = ["decisions", "procedures", "principles", "incidents", "preferences"]
+CATEGORIES = ["decisions", "procedures", "principles", "incidents", "preferences", "facts"]
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
@@ -31,7 +31,7 @@ def editor(cli):
 # Adding
 
 
-@rows("category", FIVE)
+@rows("category", CATEGORIES)
 def test_a_record_is_added_in_each_category(cli, category):
     """R32, R19, R22: a new record has an id, a row and a file in the folder of its category."""
     record = cli.add(f"Something about {category}", category)
@@ -41,12 +41,20 @@ def test_a_record_is_added_in_each_category(cli, category):
     assert cli.recall(f"something about {category}")[0] == f"Something about {category}"
 
 
-@pytest.mark.parametrize("category", ["facts", "Decisions", "decision", ""])
+def test_a_plain_fact_is_no_decision(cli):
+    """Who owns what has a category, a folder and its place in the brief of a task that it bears on."""
+    fact = cli.add("Grace owns billing", "facts")
+    assert (fact["category"], fact["kind"]) == ("facts", "semantic")
+    assert "/.commonplace/facts/grace-owns-billing--" in fact["path"]
+    assert "Grace owns billing" in cli.ok("brief", "--task", "fix the billing page").out
+
+
+@pytest.mark.parametrize("category", ["news", "Decisions", "decision", ""])
 def test_any_other_category_is_refused_with_the_list(cli, category):
-    """R19: exactly five categories; the message names them, and nothing is kept."""
+    """R19: exactly these categories; the message names them, and nothing is kept."""
     done = cli("record", "add", "x", "--category", category)
     assert done.code == 2
-    assert ", ".join(FIVE) in done.err
+    assert ", ".join(CATEGORIES) in done.err
     assert cli.ok("record", "list", "--json").json["records"] == []
 
 
@@ -54,7 +62,7 @@ def test_a_category_has_to_be_given(cli):
     """Every record has exactly one category, and nobody guesses it."""
     done = cli("record", "add", "x")
     assert done.code == 2
-    assert ", ".join(FIVE) in done.err
+    assert ", ".join(CATEGORIES) in done.err
 
 
 def test_the_file_says_what_the_record_says(cli):
@@ -287,7 +295,7 @@ def test_reclassifying_moves_the_file_and_keeps_the_id(cli, pnpm):
     assert os.path.exists(after["path"])
     assert not os.path.exists(pnpm["path"])
     assert cli.recall("pnpm", "--category", "principles")
-    assert cli("record", "reclassify", pnpm["id"], "facts").code == 2
+    assert cli("record", "reclassify", pnpm["id"], "news").code == 2
 
 
 def test_archiving_takes_out_of_recall_and_keeps_the_file(cli, pnpm):
@@ -402,7 +410,7 @@ def test_a_list_is_newest_first_and_can_be_narrowed(cli, pnpm):
             pnpm["id"]
         ]
     assert len(cli.ok("record", "list", "--scope", "assistant").lines) == 1
-    assert cli("record", "list", "--category", "facts").code == 2
+    assert cli("record", "list", "--category", "news").code == 2
 
 
 @pytest.mark.usefixtures("pnpm")

@@ -13,7 +13,7 @@ from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Kind
 
 HOME = "decisions/use-pnpm--1kjmekwhbb.md"
-FIVE = "decisions, procedures, principles, incidents, preferences"
+CATEGORIES = "decisions, procedures, principles, incidents, preferences, facts"
 
 
 @pytest.fixture
@@ -61,6 +61,10 @@ def planned(*, seen=(), known=(), records=(), history=()):
         records={record.id: record for record in records},
         history=lambda one: [version for version in (*history, *records) if version.id == one],
     )
+
+
+def remove(path, record):
+    return Remove(path=path, digest=str(zlib.crc32(encode(record))))
 
 
 def newer(record, **changes):
@@ -243,10 +247,16 @@ def test_neither_file_nor_record_is_nothing_but_a_state(record):
 
 
 def test_the_file_of_an_erased_record_is_removed(record):
-    """Under another name too, and every copy."""
+    """Under another name too, and every copy; as long as it has the words it has now."""
     files = [seen(HOME, text(record)), seen("decisions/copy.md", text(record))]
-    assert planned(seen=files, known=[known(HOME, record)]) == [Remove(path="decisions/copy.md"), Remove(path=HOME)]
-    assert planned(seen=files[1:], known=[known(HOME, record)]) == [Remove(path="decisions/copy.md"), Drop(path=HOME)]
+    assert planned(seen=files, known=[known(HOME, record)]) == [
+        remove("decisions/copy.md", record),
+        remove(HOME, record),
+    ]
+    assert planned(seen=files[1:], known=[known(HOME, record)]) == [
+        remove("decisions/copy.md", record),
+        Drop(path=HOME),
+    ]
 
 
 def test_what_a_person_wrote_into_the_file_of_an_erased_record_is_a_new_record(record):
@@ -259,7 +269,7 @@ def test_a_record_that_leaves_the_five_categories_takes_its_file_along(record):
     """To the folder it is as if it were not there."""
     general = newer(record, category="general")
     assert planned(seen=[seen(HOME, text(record))], known=[known(HOME, record)], records=[general]) == [
-        Remove(path=HOME)
+        remove(HOME, record)
     ]
 
 
@@ -404,7 +414,7 @@ def test_a_copy_of_a_file_that_cannot_be_read_does_not_take_its_place(record):
 def test_a_file_outside_of_the_five_folders_is_told_where_to_go(record, path):
     """Its record, if it was moved there, is not archived."""
     [action] = planned(seen=[seen(path, text(record))], known=[known(HOME, record)], records=[record])
-    reason = f"is not in the folder of a category; move it to one of {FIVE}"
+    reason = f"is not in the folder of a category; move it to one of {CATEGORIES}"
     assert action == Trouble(path=path, line=1, reason=reason)
 
 
@@ -412,7 +422,7 @@ def test_a_category_that_is_not_one_of_the_five_is_trouble(record):
     """In the frontmatter as in a folder's name."""
     file = seen(HOME, text(record).replace(": decisions", ": rules"))
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
-    assert action == Trouble(path=HOME, line=1, reason=f"category must be one of {FIVE}, not 'rules'")
+    assert action == Trouble(path=HOME, line=1, reason=f"category must be one of {CATEGORIES}, not 'rules'")
 
 
 def test_a_file_that_was_neither_read_nor_known_is_a_mistake_of_the_caller():

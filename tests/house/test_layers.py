@@ -16,7 +16,7 @@ CORE = {
     "wire",
     "routes",
 }
-SHARED = {"version", "lazy"}  # which may be imported everywhere
+SHARED = {"version", "lazy", "install"}  # which may be imported everywhere
 ROOMS = {"records", "learning", "roles", "ci", "intents", "hosts"}
 FACES = {"cli", "mcp", "server", "page"}
 OUTER = ROOMS | FACES | {"adapters", "evaluation"}
@@ -25,6 +25,7 @@ TOOLKIT = {"terminal", "session", "person", "exits", "dates", "commands"}  # wha
 ALLOWED = {
     "version": set(),
     "lazy": set(),
+    "install": set(),
     "model": set(),
     "text": {"model"},
     "redact": {"model"},

@@ -84,10 +84,10 @@ def test_a_note_gives_its_observations_relations_and_prose():
     """Observations keep category and tags, relations become sentences about the note."""
     found = list(notes("coffee.md", NOTE))
     assert said(found) == [
-        ("decisions", "Coffee Brewing: Pour over gives a cleaner cup (from tastings)"),
+        ("facts", "Coffee Brewing: Pour over gives a cleaner cup (from tastings)"),
         ("preferences", "Coffee Brewing: The team likes light roasts"),
-        ("decisions", "Coffee Brewing relates_to Water Temperature"),
-        ("decisions", "Notes on how the office coffee is made best."),
+        ("facts", "Coffee Brewing relates_to Water Temperature"),
+        ("facts", "Notes on how the office coffee is made best."),
     ]
     assert found[0].draft.tags == {"brewing", "manual"}
 
@@ -99,9 +99,9 @@ def test_a_graph_gives_observations_and_relations():
         {"type": "relation", "from": "Ada", "to": "Acme", "relationType": "works_at"},
     ]
     assert said(graph("memory.json", "\n".join(map(json.dumps, lines)))) == [
-        ("preferences", "Ada: Speaks Welsh"),
+        ("facts", "Ada: Speaks Welsh"),
         ("preferences", "Ada: Likes tea"),
-        ("decisions", "Ada works at Acme"),
+        ("facts", "Ada works at Acme"),
     ]
 
 
@@ -109,7 +109,7 @@ def test_a_line_of_a_graph_ends_where_its_writer_ended_it():
     """JavaScript writes other marks of a line's end into a text as they are."""
     entity = {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Tea\u2028at\x85four"]}
     text = json.dumps(entity, ensure_ascii=False)
-    assert said(graph("memory.json", f"{text}\r\n{text}\n")) == [("preferences", "Ada: Tea\u2028at\x85four")] * 2
+    assert said(graph("memory.json", f"{text}\r\n{text}\n")) == [("facts", "Ada: Tea\u2028at\x85four")] * 2
 
 
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"results": rows}, lambda rows: {"memories": rows}])
@@ -132,7 +132,7 @@ def test_a_role_export_keeps_its_kinds():
         {"id": 2, "content": "Deploy by tag", "memory_type": "procedural", "created_at": "2025-01-02T03:04:05"},
     ]
     first, second = drafts(role_export, "r.json", json.dumps(rows))
-    assert (first.kind, first.category, first.metadata["category"]) == (Kind.SEMANTIC, "decisions", "tools")
+    assert (first.kind, first.category, first.metadata["category"]) == (Kind.SEMANTIC, "facts", "tools")
     assert (second.kind, second.occurred_at) == (Kind.PROCEDURAL, datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 
 

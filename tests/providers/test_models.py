@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from commonplace.install import hint
 from commonplace.model.errors import InvalidInput, ProviderError
 from commonplace.model.ports import ModelAnswer
 from commonplace.providers import event_loop as loop
@@ -418,7 +419,7 @@ for attempt in (lambda: model.ask("", "hello", max_tokens=10), lambda: model.win
         attempt()
     except ProviderError as error:
         print(error)"""
-    assert run(program) == "language models need pydantic-ai: pip install 'commonplace[agent]'\n" * 2
+    assert run(program) == f"{hint('language models need pydantic-ai', 'agent')}\n" * 2
 
 
 def test_naming_a_model_imports_no_library():

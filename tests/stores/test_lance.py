@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.install import hint
 from commonplace.model.changes import AdoptEmbedder, Archive, Delete, SetVectors, SwitchEmbedder, Trim
 from commonplace.model.errors import StoreBusy, StoreError
 from commonplace.model.ports import EmbedderIdentity
@@ -369,7 +370,7 @@ except StoreError as error:
     print(error, os.path.exists(sys.argv[1]))
 """
     said = python(program, tmp_path / "memory.lance")
-    assert said == "a LanceDB store needs the extra `lancedb`: pip install 'commonplace[lancedb]' False\n"
+    assert said == f"{hint('a LanceDB store needs the extra `lancedb`', 'lancedb')} False\n"
 
 
 def test_opening_a_small_store_does_not_load_lancedb(python, tmp_path):

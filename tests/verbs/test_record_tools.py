@@ -161,12 +161,12 @@ def test_what_waits_for_review_is_not_shown(call, memory):
 @rows(
     "name, arguments, words",
     [
-        ("remember", {"content": "x", "category": "facts"}, "'facts' is not a category; use one of decisions"),
+        ("remember", {"content": "x", "category": "news"}, "'news' is not a category; use one of decisions"),
         ("remember", {"content": " ", "category": "decisions"}, "blank"),
         ("remember", {"content": "x"}, "category is required"),
         ("remember", {"content": "x", "category": "decisions", "scope": "all"}, "one of project, assistant"),
         ("recall", {"query": "x", "limit": 0}, "from 1 to 200"),
-        ("recall", {"query": "x", "categories": ["facts"]}, "is not a category"),
+        ("recall", {"query": "x", "categories": ["news"]}, "is not a category"),
         ("get", {"id": "zzz"}, "there is no record 'zzz'"),
         ("update", {"id": "zzz", "content": "x"}, "there is no record"),
         ("forget", {"id": "zzz"}, "there is no record"),

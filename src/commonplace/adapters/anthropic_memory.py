@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from commonplace.adapters.scoped import erase_records, find_records, scoped_memory, stored_key
 from commonplace.engine.admission import Admitted, search_terms
 from commonplace.engine.memory import Memory
+from commonplace.install import hint
 from commonplace.model.changes import Put
 from commonplace.model.errors import Conflict, InvalidInput
 from commonplace.model.queries import ANY_STATE
@@ -41,7 +42,7 @@ try:
         BetaMemoryTool20250818ViewCommand as View,
     )
 except ImportError as error:
-    raise ImportError("this adapter needs Anthropic's SDK: pip install 'commonplace[agent]'") from error
+    raise ImportError(hint("this adapter needs Anthropic's SDK", "agent")) from error
 
 ROOT = "/memories"
 NUMBER_WIDTH = 6  # of a line number

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from commonplace.adapters.scoped import ALL, LIVE, erase_records, find_records, scoped_memory, stored_key
 from commonplace.engine.memory import Memory
+from commonplace.install import hint
 from commonplace.model.errors import NotFound
 from commonplace.model.queries import ANY_STATE, Hit, State
 from commonplace.model.records import Json, Record
@@ -38,7 +39,7 @@ try:
         validate_op_namespace,
     )
 except ImportError as error:
-    raise ImportError("this adapter needs LangGraph: pip install 'commonplace[langgraph]'") from error
+    raise ImportError(hint("this adapter needs LangGraph", "langgraph")) from error
 
 Namespace = tuple[str, ...]
 

@@ -12,6 +12,7 @@ from typing import Any
 from commonplace.agents.loop import pydantic_tool
 from commonplace.agents.verb_tools import answer_call
 from commonplace.app import App
+from commonplace.install import hint
 from commonplace.model.errors import CommonplaceError
 from commonplace.model.ids import new_id
 from commonplace.records import AppAccess, record_tools
@@ -20,7 +21,7 @@ try:
     from pydantic_ai import FunctionToolset, RunContext
     from pydantic_ai.capabilities import AbstractCapability
 except ImportError as error:
-    raise ImportError("this adapter needs PydanticAI: pip install 'commonplace[agent]'") from error
+    raise ImportError(hint("this adapter needs PydanticAI", "agent")) from error
 
 RUNS_MOST = 256  # at once, of one agent, for which what they were given is kept
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from commonplace.install import hint
 from commonplace.model.errors import ProviderError
 from commonplace.model.values import Value
 from commonplace.providers.models import RemoteModel, model_of
@@ -17,7 +18,6 @@ from commonplace.providers.services import SERVICES, KeyHosts
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-HINT = "running agents needs pydantic-ai: pip install 'commonplace[agent]'"
 TEST = "test"  # PydanticAI's own: calls every tool once and sends nothing
 
 
@@ -51,7 +51,7 @@ def load_model(
         import pydantic_ai  # noqa: PLC0415 - see the module
         from pydantic_ai.models.test import TestModel  # noqa: PLC0415
     except ImportError as error:
-        raise ProviderError(HINT) from error
+        raise ProviderError(hint("running agents needs pydantic-ai", "agent")) from error
     pydantic_ai.BANNER_ENABLED = False  # it would draw itself into the first answer at a terminal
     if not isinstance(name, str):
         return AgentModel(model=name)

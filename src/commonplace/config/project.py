@@ -18,7 +18,7 @@ from commonplace.model.values import Value
 if TYPE_CHECKING:  # a recall learns nothing
     from commonplace.config.learning import Learning, Models
 
-TEMPORARY = frozenset({"incidents"})  # the one category that may expire; the other four are permanent
+TEMPORARY = frozenset({"incidents"})  # the one category that may expire; the others are permanent
 PROJECT, ASSISTANT = "project", "assistant"  # the names of the two scopes
 _UNMADE = "has no .commonplace/ yet; run `commonplace init` to create it, or use `--scope assistant`"
 _UNTRUSTED = "is not trusted, so nothing is written there; read its files, then run `commonplace trust`"

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from commonplace.engine.forgetting import Erasure, without_erased_names
 from commonplace.files import disk as files
+from commonplace.files import swap
 from commonplace.model.changes import Change, DropFiles, PutFiles
 from commonplace.model.documents import Document, DocumentKind, FileState
 from commonplace.model.errors import Forbidden, InvalidInput, StoreError
@@ -179,34 +180,39 @@ def exists(folder: str, name: str) -> bool:
     return os.path.lexists(os.path.join(folder, name))
 
 
-def replace(folder: str, name: str, data: bytes) -> int:
-    """Put an artifact's file in its place, whole; returns its stamp."""
+def replace(folder: str, name: str, data: bytes, *, was: bytes | None) -> int | None:
+    """Put an artifact's file in its place, whole; returns its stamp.
+
+    None: it is not what it ``was`` any more (None: there was none), so it stays as a person has left it.
+    """
     if _leads_out(folder, name):
         raise StoreError(f"{os.path.join(folder, name)!r} is not written: a link leads out of {folder!r}")
-    return files.replace(folder, name, data)
+    return swap.replace_unchanged(folder, name, data, expect=None if was is None else digest_of(was))
 
 
-def remove(folder: str, name: str) -> None:
-    """Remove an artifact's file, and the folders that it leaves empty."""
-    if _leads_out(folder, name):
-        return
-    files.remove(folder, name)
+def remove(folder: str, name: str, *, expect: str) -> bool:
+    """Remove an artifact's file that has this digest, and folders that it leaves empty; return whether it is gone."""
+    if _leads_out(folder, name) or not swap.remove_unchanged(folder, name, expect=expect):
+        return False
     parent = os.path.dirname(name)
     while parent:
         try:
             os.rmdir(os.path.join(folder, parent))
         except OSError:  # something else is in there, or it is gone
-            return
+            break
         parent = os.path.dirname(parent)
+    return True
 
 
 def remove_leftovers(folder: str, *, under: Collection[str]) -> None:
-    """Remove temporary files that a dead process left behind, there and below these folders."""
+    """Remove temporary files that a dead process left behind, there and below these folders; call under the lock."""
     oldest = time.time() - files.LEFTOVER_SECONDS
     inside = [folder, *(path for name in under for path, _, _ in os.walk(os.path.join(folder, name)))]
     for path in inside:
         for entry in os.scandir(path):
-            if entry.name.startswith(files.TEMPORARY) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+            if swap.is_aside(entry.name):
+                swap.rescue(folder, [os.path.relpath(entry.path, folder)])
+            elif entry.name.startswith(files.TEMPORARY) and entry.stat(follow_symlinks=False).st_mtime < oldest:
                 files.remove(path, entry.name)
 
 
@@ -244,13 +250,15 @@ def _publish(place: ArtifactPlace, folder: str) -> PublishReport:
             continue
         if there == data and is_noted(data, state):
             continue
-        stamp = files.stamp(folder, name) or 0 if there == data else replace(folder, name, data)
+        stamp = files.stamp(folder, name) or 0 if there == data else replace(folder, name, data, was=there)
+        if stamp is None:  # a person has saved it since it was read
+            done = done.replace(left=(*done.left, name))
+            continue
         done = done.replace(written=(*done.written, name))
         states.append(FileState(path=name, record=name, version=0, digest=digest_of(data), stamp=stamp))
     gone = sorted(noted.keys() - stored.keys())
     for name in gone:
-        if is_noted(read(folder, name), noted[name]):
-            remove(folder, name)
+        if is_noted(read(folder, name), noted[name]) and remove(folder, name, expect=noted[name].digest):
             done = done.replace(removed=(*done.removed, name))
     if states or gone:
         files.flush_files(folder, [state.path for state in states], ())
@@ -272,10 +280,11 @@ def _erase_in_file(place: ArtifactPlace, name: str, erasure: Erasure) -> None:
     if place.folder is None:
         return
     with files.folder_lock(place.folder), suppress(UnicodeDecodeError):  # it is no text of ours
-        text = (read(place.folder, name) or b"").decode()
-        left = without_erased_names(text, erasure)
-        if left != text:
-            replace(place.folder, name, as_bytes(left) if left else b"")
+        while (was := read(place.folder, name)) is not None:
+            left = without_erased_names(was.decode(), erasure)
+            data = as_bytes(left) if left else b""
+            if left == was.decode() or replace(place.folder, name, data, was=was) is not None:
+                return
 
 
 def as_bytes(text: str) -> bytes:

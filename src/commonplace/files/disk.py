@@ -48,6 +48,8 @@ def _wait_for(descriptor: int, folder: str, seconds: float) -> None:
             if time.monotonic() > deadline:
                 raise StoreBusy(f"another process has been writing to {folder!r} for {seconds:g} s") from None
             time.sleep(POLL_SECONDS)
+        except OSError as error:
+            raise StoreError(f"{folder!r} cannot be locked: {error.strerror}; is it on a network?") from error
         else:
             return
 
@@ -127,9 +129,23 @@ def replace(folder: str, path: str, data: bytes) -> int:
     """Write a temporary file, then rename it; returns its stamp.
 
     No reader ever sees half of it.  A power cut before ``flush_files`` may still leave an empty file or the old one.
+    For a file that people edit see ``swap``: this one writes over whatever is there.
     """
+    target = os.path.join(folder, path)
+    temporary, stamp = write_temporary(folder, path, data)
+    try:
+        os.replace(temporary, target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise StoreError(f"{target!r} cannot be written: {error.strerror}") from error
+    return stamp
+
+
+def write_temporary(folder: str, path: str, data: bytes) -> tuple[str, int]:
+    """Write a file next to where it belongs; return where it is, and its stamp."""
     target, inside = os.path.join(folder, path), os.path.dirname(path)
-    if inside and os.path.islink(os.path.join(folder, inside)):  # `listed` would not find it there
+    if inside and os.path.islink(os.path.join(folder, inside)):  # `list_files` would not find it there
         raise StoreError(f"{target!r} cannot be written: its folder is a link")
     temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY}{os.urandom(8).hex()}")
     try:
@@ -138,24 +154,11 @@ def replace(folder: str, path: str, data: bytes) -> int:
         with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            stamp = _stamp(os.fstat(descriptor))
-        os.replace(temporary, target)
+            return temporary, _stamp(os.fstat(descriptor))
     except OSError as error:
-        with contextlib.suppress(OSError):  # it is not there, or `sweep` finds it
+        with contextlib.suppress(OSError):  # it is not there, or the next sync removes it
             os.unlink(temporary)
         raise StoreError(f"{target!r} cannot be written: {error.strerror}") from error
-    return stamp
-
-
-def move(folder: str, path: str, to: str) -> None:
-    """Move a file, if it exists."""
-    try:
-        os.makedirs(os.path.dirname(os.path.join(folder, to)), mode=0o700, exist_ok=True)
-        os.rename(os.path.join(folder, path), os.path.join(folder, to))
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise StoreError(f"{os.path.join(folder, path)!r} cannot be moved: {error.strerror}") from error
 
 
 def remove(folder: str, path: str) -> None:
@@ -193,17 +196,11 @@ def _flush(path: str, flags: int) -> None:
             os.close(descriptor)
 
 
-def remove_leftovers(folder: str) -> int:
-    """Remove temporary files of dead processes; returns how many."""
-    oldest = time.time() - LEFTOVER_SECONDS
-    removed = 0
-    for category in os.scandir(folder):
-        for entry in _inside(category.path) if category.is_dir(follow_symlinks=False) else ():
-            with contextlib.suppress(FileNotFoundError):  # its process lives, and has just put it in its place
-                if entry.name.startswith(TEMPORARY) and entry.stat(follow_symlinks=False).st_mtime < oldest:
-                    os.unlink(entry.path)
-                    removed += 1
-    return removed
+def list_temporary(folder: str) -> list[str]:
+    """The temporary files in the folders of records, by their paths."""
+    own = [one for one in _inside(folder) if one.is_dir(follow_symlinks=False) and one.name not in OTHERS]
+    return [f"{one.name}/{entry.name}" for one in own for entry in _inside(one.path)
+            if entry.name.startswith(TEMPORARY)]  # fmt: skip
 
 
 def _stamp_of(entry: os.DirEntry[str]) -> int | None:

@@ -66,57 +66,75 @@ class MirroredStore(_Port):
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
                 self.settle()
 
-    def write(self, folder: str, id: str, *, at: str | None = None, to: str | None = None) -> None:
+    def write(
+        self, folder: str, id: str, *, at: str | None = None, to: str | None = None, expect: str | None = None
+    ) -> bool:
         """Write the current version of a record to its file, keeping the comments that people added.
 
-        ``at`` is the path of the file, given by a caller that has read it: without it a file with an edit that was not
-        synced yet is left for the next sync.  ``to`` is the path where it belongs, if that is another.
+        ``at`` is the path of the file, given by a caller that has read it, and ``expect`` the digest of what it read,
+        or what was last noted.  ``to`` is the path where it belongs, if that is another.  A file with an edit that was
+        not synced yet, or that is saved meanwhile, stays as it is for the next sync: the answer is then False.
         """
         with self._guard, files.folder_lock(folder):
             record = self.store.get(id)
             if at is not None and not _exists(folder, at):
-                at = to = None  # another process has moved it since it was read
-            if record is None or (at is None and self._is_edited(folder, id)):
-                return
+                at = to = expect = None  # another process has moved it since it was read
+            if record is None:
+                return True
             known = at or self._path(folder, id)
             if at is None and record.version > 1 and not _exists(folder, known):
                 stray = self._unnoted(folder, [id]).get(id)
                 if stray and known:  # a person has renamed it, and perhaps more: the next sync looks
-                    return
+                    return False
                 # Another process or thread wrote it: it has not noted it yet, or did so between the two looks.
                 known = stray or self._path(folder, id)
             belongs = to is not None and os.path.dirname(to) == record.category  # it may have changed meanwhile
-            self._write(folder, record, known, to if belongs else None)
+            return self._write(folder, record, known, to if belongs else None, expect)
 
-    def _write(self, folder: str, record: Record, at: str | None, to: str | None) -> None:
-        from hashlib import sha256  # noqa: PLC0415 - a recall writes no file and must start without both
-
+    def _write(self, folder: str, record: Record, at: str | None, to: str | None, expect: str | None) -> bool:
+        from commonplace.files import swap  # noqa: PLC0415 - a recall writes no file and must start without these
         from commonplace.files.codec import encode  # noqa: PLC0415
 
         target = to or _target_path(at, record)
         # If the file is there already, another process has moved it meanwhile.
         moved = target != at and not _is_file_of(folder, target, record.id)
         target = files.free_path(folder, target) if moved else target
-        text = _text(folder, at if moved else target)
-        data = encode(record, previous=text)
-        if moved and at is not None:
-            files.move(folder, at, target)  # first: a process that dies here leaves one file of the record, not two
-        if text is None or data != text.encode():
-            stamp = files.replace(folder, target, data)
+        source = at if moved and at is not None else target
+        found = _read_known(folder, source)
+        if found is not None and found[1] != (expect or self._noted_digest(folder, record.id, source) or found[1]):
+            return False
+        data = encode(record, previous=None if found is None else found[0].decode())
+        if moved and at is not None and found is not None:  # first: a process that dies here leaves one file of it
+            swap.move_unless_taken(folder, at, target)
+        stamp: int | None
+        if found is None or data != found[0]:
+            stamp = swap.replace_unchanged(folder, target, data, expect=None if found is None else found[1])
         else:
-            _, stamp = _read(folder, target)
-        state = FileState(
-            path=target, record=record.id, version=record.version, digest=sha256(data).hexdigest(), stamp=stamp
-        )
-        self._written.setdefault(folder, {})[target] = state
+            stamp = files.stamp(folder, target) if source != target else found[2]
+        if stamp is None:
+            return False
+        state = FileState(path=target, record=record.id, version=record.version, digest=_digest(data), stamp=stamp)
         for stale in {at, self._path(folder, record.id)} - {None, target}:
-            self.remove(folder, str(stale))
+            self._remove_stale(folder, record.id, str(stale))
+        self._written.setdefault(folder, {})[target] = state
+        return True
 
-    def remove(self, folder: str, path: str) -> None:
-        """Remove a file and its state."""
-        files.remove(folder, path)
+    def _remove_stale(self, folder: str, id: str, path: str) -> None:
+        """Remove what a file that was moved has left at its old path, unless somebody has saved it there again."""
+        if noted := self._noted_digest(folder, id, path):
+            self.remove(folder, path, expect=noted)
+
+    def remove(self, folder: str, path: str, *, expect: str | None = None) -> bool:
+        """Remove a file and its state; one that has not the digest ``expect`` any more stays for the next sync."""
+        from commonplace.files import swap  # noqa: PLC0415 - see _write
+
+        if expect is None:
+            files.remove(folder, path)
+        elif not swap.remove_unchanged(folder, path, expect=expect):
+            return False
         self._written.get(folder, {}).pop(path, None)
         self._removed.setdefault(folder, set()).add(path)
+        return True
 
     def settle(self) -> None:
         """Flush written files to disk and note them; only then does a missing file count as deleted by a person."""
@@ -155,18 +173,11 @@ class MirroredStore(_Port):
         unnoted = [state.path for state in self._written.get(folder, {}).values() if state.record == id]
         return next(iter(unnoted or [state.path for state in self.store.files(folder, records=[id])]), None)
 
-    def _is_edited(self, folder: str, id: str) -> bool:
-        """Whether a record's file is not what was last written or read there."""
-        from hashlib import sha256  # noqa: PLC0415 - see _write
-
-        own = [state for state in self._written.get(folder, {}).values() if state.record == id]
-        for state in own or self.store.files(folder, records=[id]):
-            if files.stamp(folder, state.path) not in (None, state.stamp):
-                try:
-                    return sha256(_read(folder, state.path)[0]).hexdigest() != state.digest
-                except OSError:  # unknown, so it is left as it is
-                    return True
-        return False
+    def _noted_digest(self, folder: str, id: str, path: str) -> str | None:
+        """The digest of what was last written or read of a record at a path."""
+        own = self._written.get(folder, {}).get(path)
+        states = [own] if own else self.store.files(folder, records=[id])
+        return next((state.digest for state in states if state.path == path), None)
 
     def _unnoted(self, folder: str, ids: Collection[str]) -> dict[str, str]:
         """The files of records that lie where nothing is noted: renamed by a person, or just written by a process."""
@@ -204,6 +215,24 @@ def _read(folder: str, path: str) -> tuple[bytes, int]:
     from commonplace.files.codec import FILE_BYTES  # noqa: PLC0415 - see _write
 
     return files.read(folder, path, limit=FILE_BYTES)
+
+
+def _read_known(folder: str, path: str) -> tuple[bytes, str, int] | None:
+    """A file's bytes, their digest and its stamp; None if there is no file.  What cannot be read has no digest."""
+    try:
+        data, stamp = _read(folder, path)
+        data.decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError):
+        return b"", "", 0
+    return data, _digest(data), stamp
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - see _write
+
+    return sha256(data).hexdigest()
 
 
 def _text(folder: str, path: str | None) -> str | None:

@@ -29,7 +29,7 @@ History: TypeAlias = Callable[[str], Sequence[Record]]
 IsErased: TypeAlias = Callable[[ParsedFile], bool]
 
 ALIKE_MOST = 8  # files with the same words that are compared with one record
-_FIVE = ", ".join(CATEGORIES)
+_NAMES = ", ".join(CATEGORIES)
 
 
 class Add(Value):
@@ -77,6 +77,7 @@ class Remove(Value):
     """The record was erased, or has no folder here any more: remove its file."""
 
     path: str
+    digest: str  #: of the file: one that a person has saved since stays
 
 
 class Leave(Value):
@@ -126,7 +127,7 @@ def plan(
 ) -> list[Action]:
     """Return the actions in the order in which to do them: by sort, then by path; the troubles are last.
 
-    ``records`` are all of the scope, in any state; those of other categories than the five are to the folder as if they
+    ``records`` are all of the scope, in any state; those of other categories than ours are to the folder as if they
     were not there.  ``history`` gives the versions of one; ``erased`` tells whether a person has erased what a file
     says.
     """
@@ -282,10 +283,10 @@ def _trouble(file: FoundFile) -> Trouble | None:
     if file.trouble:
         return file.trouble.replace(path=file.path)
     if _folder(file.path) not in CATEGORIES:
-        return Trouble(path=file.path, line=1, reason=f"is not in the folder of a category; move it to one of {_FIVE}")
+        return Trouble(path=file.path, line=1, reason=f"is not in the folder of a category; move it to one of {_NAMES}")
     category = file.parsed.category if file.parsed else None
     if category is not None and category not in CATEGORIES:
-        return Trouble(path=file.path, line=1, reason=f"category must be one of {_FIVE}, not {category[:40]!r}")
+        return Trouble(path=file.path, line=1, reason=f"category must be one of {_NAMES}, not {category[:40]!r}")
     return None
 
 
@@ -296,7 +297,7 @@ def _for_file(folder: _Folder, path: str, owner: str | None, history: History) -
     if record is not None:
         yield from _for_record_file(folder, file, record, history)
     elif folder.is_leftover(path, owner):
-        yield Remove(path=path)
+        yield Remove(path=path, digest=file.digest)
     elif file.parsed and folder.is_erased(file.parsed):
         yield Leave(path=path)  # it came back by Git, or a person has put it there: it is theirs
     else:

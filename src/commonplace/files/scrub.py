@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from commonplace.engine.admission import Gate
 from commonplace.engine.scrubbing import Found
-from commonplace.files import artifacts, disk
-from commonplace.files.artifacts import LEARNED, MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, ArtifactFolder
+from commonplace.files import artifacts, disk, swap
+from commonplace.files.artifacts import LEARNED, MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, ArtifactFolder, digest_of
 from commonplace.files.codec import FILE_BYTES, FileTrouble, clean_path, redact_comments
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.records import Json
@@ -59,15 +59,18 @@ class FileScrubber:
             self.left.append(f"{os.path.join(folder, to)} is no record yet; `commonplace sync` shows why")
             return
         gate = Gate(self._secret())
+        before = disk.read(folder, path, limit=FILE_BYTES)[0]
         try:
-            data = redact_comments(
-                disk.read(folder, path, limit=FILE_BYTES)[0], lambda text: gate.text(text, what="a comment")
-            )
+            data = redact_comments(before, lambda text: gate.text(text, what="a comment"))
         except FileTrouble as error:
             self.left.append(f"{os.path.join(folder, to)}:{error.line}: {error.reason}")
             return
-        disk.replace(folder, path, data)
-        store.write(folder, record, at=path, to=to if to != path else None)
+        with disk.folder_lock(folder):
+            stamp = swap.replace_unchanged(folder, path, data, expect=digest_of(before))
+        if stamp is None or not store.write(
+            folder, record, at=path, to=to if to != path else None, expect=digest_of(data)
+        ):
+            self.left.append(f"{os.path.join(folder, to)} was saved again meanwhile; run `commonplace scrub` again")
 
     # Artifacts
 
@@ -80,8 +83,14 @@ class FileScrubber:
         for name in self._artifact_names(place.folder):
             data = artifacts.read(place.folder, name)
             text = _decode(data)
-            if text is not None and (kept := self._redact(text, f"file {name}")) != text and not self._dry_run:
-                artifacts.replace(place.folder, name, artifacts.as_bytes(kept))
+            if text is None or (kept := self._redact(text, f"file {name}")) == text or self._dry_run:
+                continue
+            with disk.folder_lock(place.folder):
+                stamp = artifacts.replace(place.folder, name, artifacts.as_bytes(kept), was=data)
+            if stamp is None:
+                self.left.append(
+                    f"{os.path.join(place.folder, name)} was saved meanwhile; run `commonplace scrub` again"
+                )
 
     def _artifact_names(self, folder: str) -> Iterator[str]:
         yield from (MEMORY, SUMMARY, RAW, LEARNED)

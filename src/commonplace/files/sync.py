@@ -14,6 +14,7 @@ from hashlib import sha256
 from commonplace.engine.admission import Admitted, Gate, admit
 from commonplace.engine.tombstones import find_erased, text_digest
 from commonplace.files import disk as files
+from commonplace.files import swap
 from commonplace.files.codec import (
     FILE_BYTES,
     FileTrouble,
@@ -91,6 +92,8 @@ class _File(Value):
     record: str
     at: str  #: where it is
     to: str  #: where it belongs
+    digest: str | None = None  #: of what was read there; None: it was not read
+    version: int | None = None  #: the version of the record that is what was read there, if one was made of it
 
 
 class _UncleanFile(Value):
@@ -107,8 +110,10 @@ def rewrite_files(store: MirroredStore, scope: Scope, before: Sequence[FileState
     folder = store.folders[scope]
     where = Filter(scopes=frozenset({scope}), at=now, states=ANY_STATE)
     paths = {state.record: state.path for state in (*store.files(folder), *before)}
+    digests = {state.path: state.digest for state in before}
     for record in store.find(where, order=Order.ID, limit=EVERYTHING):
-        store.write(folder, record.id, at=paths.get(record.id))
+        path = paths.get(record.id)
+        store.write(folder, record.id, at=path, expect=digests.get(path or ""))
     store.settle()
     for path in {state.path for state in before} - {state.path for state in store.files(folder)}:
         store.remove(folder, path)
@@ -186,10 +191,11 @@ class Syncer:
                 self._once(accept_missing=accept_missing, progress=progress)
                 if not self.overtaken:
                     break
-            files.remove_leftovers(self.folder)
         return self.report
 
     def _once(self, *, accept_missing: bool, progress: ProgressCallback) -> None:
+        with files.folder_lock(self.folder):  # no one is writing there: what lies about was left by the dead
+            swap.rescue(self.folder, files.list_temporary(self.folder))
         actions = self.make_plan(accept_missing=accept_missing)
         if self._clean_files():
             actions = self.make_plan(accept_missing=accept_missing)
@@ -252,10 +258,15 @@ class Syncer:
         """Rewrite and rename the files that were noted; return whether there were any."""
         noted, self._unclean = self._unclean, []
         for file in noted:
+            digest = self._read[file.path][1].digest
             to = file.to if file.to == file.path else files.free_path(self.folder, file.to)
-            if to != file.path:
-                files.move(self.folder, file.path, to)
-            files.replace(self.folder, to, file.data)
+            with files.folder_lock(self.folder):
+                if to != file.path:
+                    swap.move_unless_taken(self.folder, file.path, to)
+                stamp = swap.replace_unchanged(self.folder, to, file.data, expect=digest)
+            if stamp is None:  # a person has saved it again: it is looked at again
+                self.overtaken = True
+                continue
             for finding in file.findings:
                 self._report(redactions=(to, finding))
         return bool(noted)
@@ -338,9 +349,22 @@ class Syncer:
             self._prepare(action, changes, writes)
         self.store.store.apply(changes)
         for file in writes:
-            self.store.write(self.folder, file.record, at=file.at, to=file.to)
+            if not self.store.write(self.folder, file.record, at=file.at, to=file.to, expect=file.digest):
+                self._note_overtaken(file)
 
-    def _prepare(  # noqa: C901 - one case per action
+    def _note_overtaken(self, file: _File) -> None:
+        """Read a file again that a person has saved since it was read; the record is what the file said then.
+
+        Without this note a person who takes an edit back would find it made all the same: the file would say what the
+        record was before, and so nothing new.
+        """
+        self.overtaken = True
+        if file.digest is not None and file.version is not None:
+            path = file.at if os.path.lexists(os.path.join(self.folder, file.at)) else file.to
+            state = FileState(path=path, record=file.record, version=file.version, digest=file.digest, stamp=0)
+            self.store.store.apply([PutFiles(folder=self.folder, files=(state,))])
+
+    def _prepare(  # noqa: C901, PLR0912 - one case per action
         self, action: Action, changes: list[Change], writes: list[_File]
     ) -> None:
         match action:
@@ -354,15 +378,20 @@ class Syncer:
                 if self._came_back(action.record):
                     changes.append(Restore(where=self._only(action.record), at=self.clock()))
                     self._report(restored=action.record.id)
-                writes.append(_File(record=action.record.id, at=action.old_path or action.path, to=action.path))
+                at = action.old_path or action.path
+                writes.append(_File(record=action.record.id, at=at, to=action.path, digest=self._digest_read(at)))
                 self._report(written=action.record.id)
+            case Missing() if os.path.lexists(os.path.join(self.folder, action.path)):
+                self.overtaken = True  # an editor that removes the file before it writes it anew
             case Missing():
                 changes += [Archive(where=self._only(action.record), at=self.clock()), self._drop(action.path)]
                 changes.append(PutFiles(folder=self.folder + VANISHED, files=(_missing_state(action),)))
                 self._report(archived=action.record.id)
             case Remove():
-                self.store.remove(self.folder, action.path)
-                self._report(removed=action.path)
+                if self.store.remove(self.folder, action.path, expect=action.digest):
+                    self._report(removed=action.path)
+                else:
+                    self.overtaken = True
             case Leave():
                 self._report(erased=action.path)
             case Drop():
@@ -399,7 +428,12 @@ class Syncer:
             changes.append(self._leave_file(action.path, record))
             self._report(external=action.path)
         else:
-            writes.append(_File(record=record.id, at=action.path, to=action.home))
+            writes.append(
+                _File(
+                    record=record.id, at=action.path, to=action.home, digest=self._digest_read(action.path),
+                    version=record.version,
+                )
+            )  # fmt: skip
         self._report(added=action.path)
 
     def _fresh(self, parsed: ParsedFile, path: str, now: datetime) -> Record:
@@ -435,7 +469,12 @@ class Syncer:
             source = Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents)
             after = after.replace(source=source, trust=min(trust, after.trust))
         changes.append(Put(record=after, terms=admitted.terms, expect=before.version))
-        writes.append(_File(record=before.id, at=action.path, to=action.home))
+        writes.append(
+            _File(
+                record=before.id, at=action.path, to=action.home, digest=self._digest_read(action.path),
+                version=before.version + 1,
+            )
+        )  # fmt: skip
         self._report(changed=action.path)
 
     def _update_external(self, action: Update, changes: list[Change]) -> None:
@@ -492,6 +531,10 @@ class Syncer:
             consolidated_at=from_file.consolidated_at,
         )
         return admitted.replace(record=record)
+
+    def _digest_read(self, path: str) -> str | None:
+        """The digest of a file that this sync has read."""
+        return self._read[path][1].digest if path in self._read else None
 
     def _drop(self, path: str) -> DropFiles:
         return DropFiles(folder=self.folder, paths=frozenset({path}))

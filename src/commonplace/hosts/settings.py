@@ -19,6 +19,7 @@ from typing import Any
 from commonplace.files.disk import open_file, read_rest
 from commonplace.hosts import jsonc
 from commonplace.hosts.registry import ANSWER, COMPACT, END, PROMPT, START, STOP, SettingsPart
+from commonplace.install import hint
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput
 from commonplace.model.values import Value
 
@@ -331,7 +332,7 @@ def _toml(file: str, data: bytes) -> tuple[Any, Any]:
         import tomlkit  # noqa: PLC0415 - an extra
         from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - likewise
     except ImportError:
-        raise ConfigError("needs tomlkit to be changed: pip install 'commonplace[connect]'", file=file) from None
+        raise ConfigError(hint("needs tomlkit to be changed", "connect"), file=file) from None
     text = _text(file, data)
     try:
         document = tomlkit.parse(text)

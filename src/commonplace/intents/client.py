@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from commonplace.app import LOCAL
 from commonplace.engine.memory import now_utc
+from commonplace.install import hint
 from commonplace.intents import verbs
 from commonplace.intents.entries import Caller, Entry, Page, Permissions, Policy, Task, make_scope
 from commonplace.intents.opening import open_intents
@@ -28,7 +29,6 @@ R = TypeVar("R")
 S = TypeVar("S")
 TIMEOUT_SECONDS = 30.0
 REMOTE = ("http://", "https://", "unix://")
-MISSING = "a client of a server needs an extra: pip install 'commonplace[server]' ({name!r} is missing)"
 
 
 class Backend(Protocol):
@@ -170,7 +170,8 @@ def _remote(url: str, **options: Any) -> Backend:
     except ModuleNotFoundError as error:
         if error.name != "httpx":
             raise
-        raise InvalidInput(MISSING.format(name=error.name)) from error
+        need = hint("a client of a server needs an extra", "server")
+        raise InvalidInput(f"{need} ({error.name!r} is missing)") from error
     return Remote(url, **options)
 
 

@@ -23,7 +23,7 @@ from commonplace.text.words import terms
 
 NEAR = 0.8  # Jaccard of terms from which on two records are linked as near duplicates
 ALIKE = 0.3  # ... from which on a later fact about the same subject is proposed as a replacement
-ORDER = ("decisions", "principles", "preferences", "procedures", "incidents")  # as people ask for them; others follow
+ORDER = ("decisions", "principles", "preferences", "procedures", "facts", "incidents")  # as people ask; others follow
 SUMMARY_CHARS = 400  # of one record in the summary; a cut is marked, and MEMORY.md has the whole
 SKILL_NAME_CHARS = 64  # as Agent Skills say
 SKILL_DESCRIPTION_CHARS = 1024

@@ -10,6 +10,7 @@ import click
 from commonplace.agents.surface import Surface
 from commonplace.cli.commands import Command
 from commonplace.cli.terminal import print_note
+from commonplace.install import hint
 from commonplace.mcp.stdio import serve
 from commonplace.model.errors import InvalidInput
 from commonplace.records import records_surface
@@ -17,7 +18,6 @@ from commonplace.records import records_surface
 TOKEN = "COMMONPLACE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 HOST, PORT = "127.0.0.1", 8127
 KEY_CHARS_MIN = 16  # of a key that people choose themselves
-HINT = "MCP over HTTP needs the extra `mcp`: pip install 'commonplace[mcp]'"
 
 
 @click.command(cls=Command)
@@ -98,7 +98,7 @@ def _serve_http(surface: Surface, *, host: str, port: int, no_token: bool) -> No
     try:
         from commonplace.mcp import http  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise InvalidInput(f"{HINT} ({error})") from error
+        raise InvalidInput(f"{hint('MCP over HTTP needs the extra `mcp`', 'mcp')} ({error})") from error
     http.serve(surface, host=host, port=port, key=None if no_token else _key(http.new_key), notify=print_note)
 
 

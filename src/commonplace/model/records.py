@@ -28,7 +28,7 @@ class Kind(StrEnum):
     WORKING = "working"  #: the state of a task while it lasts
 
 
-#: The five categories of the records system, and the kind of memory each is.
+#: The categories of the records system, and the kind of memory each is.
 CATEGORIES: Mapping[str, Kind] = MappingProxyType(
     {
         "decisions": Kind.SEMANTIC,
@@ -36,6 +36,7 @@ CATEGORIES: Mapping[str, Kind] = MappingProxyType(
         "principles": Kind.SEMANTIC,
         "incidents": Kind.EPISODIC,
         "preferences": Kind.SEMANTIC,
+        "facts": Kind.SEMANTIC,
     }
 )
 
@@ -102,7 +103,7 @@ class Record(Value):
     id: str  #: time-ordered, URL-safe, the only identity
     scope: Scope  #: decides who may see it
     kind: Kind
-    category: str = "general"  #: a slug; five are known, any is allowed where the surface allows it
+    category: str = "general"  #: a slug; six are known, any is allowed where the surface allows it
     content: Annotated[str, QUOTED]  #: the text that is searched, embedded and shown
     key: Annotated[str | None, QUOTED] = None  #: unique among live records of (scope, kind)
     value: Annotated[Json, QUOTED] = None  #: structured value; then content is its rendering

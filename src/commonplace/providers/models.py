@@ -13,6 +13,7 @@ from random import random
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from commonplace.install import hint
 from commonplace.model.errors import InvalidInput, ProviderError
 from commonplace.model.ports import Effort, ModelAnswer
 from commonplace.providers import event_loop as loop
@@ -39,7 +40,6 @@ TIMEOUT_S = 120.0  # for an answer, with all tries
 #: 10,000 that its models may think at medium effort.
 ROOM = {"low": 4_096, "medium": 12_288}
 NO_KEY = "none"  # without one the libraries look into the process's environment, which may hold another service's
-HINT = "language models need pydantic-ai: pip install 'commonplace[agent]'"
 KNOWN = "openai:MODEL, anthropic:MODEL, google:MODEL, ollama:MODEL, or MODEL with the base_url of a compatible endpoint"
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -93,7 +93,7 @@ class _Recipe:
         try:
             return self._make()
         except ImportError as cause:
-            raise ProviderError(HINT) from cause
+            raise ProviderError(hint("language models need pydantic-ai", "agent")) from cause
 
     def _make(self) -> Model:  # each import is an extra's, at its leaf, and of one provider only
         key = self.key.value

@@ -16,6 +16,7 @@ from glob import escape, glob
 from threading import Lock
 from typing import Any
 
+from commonplace.install import hint
 from commonplace.model.errors import ProviderError
 from commonplace.model.ports import EmbedderIdentity
 from commonplace.model.queries import Vector
@@ -26,7 +27,6 @@ TINY = 1e-12  # a vector without a direction stays without one
 QUIET = 4  # of the runtime's log, which would write to the terminal what the error says anyway
 TOKENIZER, POOLING = "tokenizer.json", os.path.join("1_Pooling", "config.json")
 WHOLE = "sentence_embedding"  # the output of models that pool by themselves
-HINT = "the embedder 'onnx' needs ONNX Runtime and tokenizers: pip install 'commonplace[onnx]'"
 
 
 class OnnxEmbedder:
@@ -91,7 +91,7 @@ def _open(path: str) -> _Encoder:
         import onnxruntime as runtime  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra, at its leaf
         from tokenizers import Tokenizer  # noqa: PLC0415
     except ImportError as cause:
-        raise ProviderError(HINT) from cause
+        raise ProviderError(hint("the embedder 'onnx' needs ONNX Runtime and tokenizers", "onnx")) from cause
     try:
         tokenizer = Tokenizer.from_file(os.path.join(os.path.dirname(path), TOKENIZER))
         tokenizer.enable_truncation(LONGEST)

@@ -1,4 +1,4 @@
-"""Records memory: project and assistant scope, five categories, sessions and tickets."""
+"""Records memory: project and assistant scope, six categories, sessions and tickets."""
 
 from __future__ import annotations
 

@@ -30,15 +30,16 @@ SHORT_DIGEST = 16
 HEADINGS_MOST = 6  # of a block's headings that it is found by
 SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "venv", "__pycache__"})
 
-#: Which of the five categories a heading or a tool's own category means; the first that matches.
+#: Which category a heading or a tool's own category means; the first that matches.
 _CATEGORIES = (
     (re.compile(r"decision|decid|architect|stack|choice", re.IGNORECASE), "decisions"),
     (re.compile(r"how.?to|procedure|workflow|steps|runbook|command|setup|build|deploy", re.IGNORECASE), "procedures"),
     (re.compile(r"incident|gotcha|pitfall|problem|issue|bug|trouble|error", re.IGNORECASE), "incidents"),
-    (re.compile(r"prefer|style|taste|person|user|like", re.IGNORECASE), "preferences"),
+    (re.compile(r"prefer|style|taste|like", re.IGNORECASE), "preferences"),
     (re.compile(r"rule|principle|guid|convention|polic|always|never", re.IGNORECASE), "principles"),
 )
-_KINDS = {"semantic": "decisions", "procedural": "procedures", "episodic": "incidents"}
+_LIKES = re.compile(r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rite)\b", re.IGNORECASE)
+_KINDS = {"semantic": "facts", "procedural": "procedures", "episodic": "incidents"}
 _OURS = re.compile(re.escape(BEGIN) + r".*?(?:" + re.escape(END) + r"|\Z)", re.DOTALL)
 _FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _OBSERVATION = re.compile(r"[-*+]\s+\[([^\]\[]+)\]\s+(.+)", re.DOTALL)
@@ -87,14 +88,14 @@ def _fact(name: str, content: str, category: str | None, *, origin: str = "", **
     digest = sha256(content.encode(errors="surrogatepass")).hexdigest()  # whether it may be kept is for the gate to say
     ref = f"{origin or name}#{digest[:SHORT_DIGEST]}"
     metadata: dict[str, Json] = {"file": name, **more.pop("metadata", {})}
-    draft = Draft(content=content, category=category or "decisions", ref=ref, metadata=metadata, **more)
+    draft = Draft(content=content, category=category or _plain(content), ref=ref, metadata=metadata, **more)
     return Arrival(place=ref, draft=draft)
 
 
 # Markdown
 
 
-def guidance(name: str, text: str, *, default: str = "principles") -> Iterator[Arrival]:
+def guidance(name: str, text: str, *, default: str | None = "principles") -> Iterator[Arrival]:
     """Yield the blocks of a Markdown file under their headings, without those that we wrote into it ourselves."""
     plain = _FRONTMATTER.sub("", _OURS.sub("", text.replace("\r\n", "\n")))
     for block in _with_code(blocks(plain)):
@@ -133,7 +134,7 @@ def notes(name: str, text: str) -> Iterator[Arrival]:
             yield _fact(name, f"{title} {related[1]} {related[2]}{related[3]}", None)
         else:
             prose.append(block.text)
-    yield from guidance(name, "\n\n".join(prose), default="decisions")
+    yield from guidance(name, "\n\n".join(prose), default=None)
 
 
 def _title(name: str, text: str) -> str:
@@ -178,7 +179,7 @@ def mem0(name: str, text: str) -> Iterator[Arrival]:
         labels = row.get("categories") or []
         tags = [str(label) for label in labels] if isinstance(labels, list) else []
         yield _fact(
-            name, content, next(filter(None, map(_category, tags)), "preferences"), tags=frozenset(tags),
+            name, content, next(filter(None, map(_category, tags)), None), tags=frozenset(tags),
             origin=f"mem0:{row.get('id', number)}", occurred_at=_date(row, place),
             metadata={key: row[key] for key in ("user_id", "agent_id") if isinstance(row.get(key), str)},
         )  # fmt: skip
@@ -205,6 +206,11 @@ FORMATS: Mapping[str, Format] = {
     "mem0": Format(read=mem0, endings=(".json",)),
     "initrunner": Format(read=role_export, endings=(".json",)),
 }
+
+
+def _plain(content: str) -> str:
+    """Return the category of a text that nothing labels: what somebody likes, else a fact."""
+    return "preferences" if _LIKES.search(content) else "facts"
 
 
 def _category(word: str) -> str | None:

@@ -512,7 +512,8 @@ def remember(
     Args:
         content: The fact with names, versions and paths; no "as above".
         category: decisions: choices that were made, and why; procedures: steps to follow; principles: rules that
-            guide further work; incidents: problems with cause and fix; preferences: what the user likes.
+            guide further work; incidents: problems with cause and fix; preferences: what the user likes; facts:
+            who, what, where, when ("Grace owns billing").
         scope: project: it holds in this code base (the default where there is a project); assistant: the user wants
             it everywhere.
         tags: Short labels to find it by.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from commonplace.agents.tolerance import Notify
 from commonplace.config.paths import is_loopback
+from commonplace.install import hint
 from commonplace.model.errors import ConfigError
 from commonplace.model.ports import Clock
 from commonplace.model.values import Value
@@ -28,7 +29,6 @@ WAITING = 1000  # events; more are refused
 FIELDS = 5  # of a schedule, as the document has it; a sixth would be seconds
 LOOK_MS = 1000  # how often it is checked that what is watched still exists
 NAP_SECONDS = 30.0  # no longer at once: a clock that is set, or a lid that was closed, is noticed then
-HINT = "{0} triggers need {1}: pip install 'commonplace[daemon]'"
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
@@ -118,9 +118,8 @@ class TriggerPlace(Value):
 
     def missing(self, trigger: str, error: ImportError) -> ConfigError:
         """Return the error about a package of the extra that is not installed."""
-        return ConfigError(
-            HINT.format(trigger, (error.name or "").partition(".")[0]), file=self.role.file, path=self.path
-        )
+        module = (error.name or "").partition(".")[0]
+        return ConfigError(hint(f"{trigger} triggers need {module}", "daemon"), file=self.role.file, path=self.path)
 
     def line(self, text: str) -> str:
         """Return a line for the user, with the agent's name if there are several."""

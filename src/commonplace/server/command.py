@@ -18,6 +18,7 @@ from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
 from commonplace.engine.rendering import iso
+from commonplace.install import hint
 from commonplace.model.errors import InvalidInput
 from commonplace.model.events import EVENT_DAYS, MAX_EVENT_DAYS
 from commonplace.server.keys import Keys, ServerKey
@@ -25,7 +26,6 @@ from commonplace.server.settings import PORT_MAX, RATE, RATE_MAX, read_settings
 
 ANY = "any agent"
 LIBRARIES = ("starlette", "uvicorn", "msgspec", "h11", "anyio", "jinja2", "markupsafe")
-MISSING = "the server is an extra: pip install 'commonplace[server]' ({name!r} is missing)"
 
 
 @click.command(cls=Command)
@@ -73,7 +73,7 @@ def serve(*, no_keys: bool, quiet: bool, **given: Any) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in LIBRARIES:
             raise
-        raise InvalidInput(MISSING.format(name=error.name)) from error
+        raise InvalidInput(f"{hint('the server is an extra', 'server')} ({error.name!r} is missing)") from error
     return run(settings, os.environ, notify=print_note, quiet=quiet)
 
 

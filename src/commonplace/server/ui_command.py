@@ -12,8 +12,9 @@ import click
 from commonplace.cli.commands import Command
 from commonplace.cli.person import require_person
 from commonplace.cli.terminal import print_note, print_text
+from commonplace.install import hint
 from commonplace.model.errors import InvalidInput
-from commonplace.server.command import LIBRARIES, MISSING
+from commonplace.server.command import LIBRARIES
 from commonplace.server.settings import PORT_MAX, ServerSettings
 
 HOST = "127.0.0.1"
@@ -45,7 +46,7 @@ def open_page(*, port: int = 0, browse: bool = True) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in LIBRARIES:
             raise
-        raise InvalidInput(MISSING.format(name=error.name)) from error
+        raise InvalidInput(f"{hint('the page is an extra', 'server')} ({error.name!r} is missing)") from error
     token = secrets.token_urlsafe(TOKEN_BYTES)
 
     def started(url: str) -> None:

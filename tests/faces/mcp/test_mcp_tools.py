@@ -243,7 +243,7 @@ def test_edited_files_count_at_once(talk, fact, cli):
         ({"query": 5}, "query must be a string of at most 65536 characters, not 5"),
         ({"query": "x", "limit": 0}, "limit must be a whole number from 1 to 200, not 0"),
         ({"query": "x", "limit": True}, "limit must be a whole number from 1 to 200, not True"),
-        ({"query": "x", "categories": ["facts"]}, "'facts' is not a category; use one of decisions, procedures"),
+        ({"query": "x", "categories": ["news"]}, "'news' is not a category; use one of decisions, procedures"),
         ({"query": "x", "tags": "js"}, "tags must be a list, not 'js'"),
         ({"query": "x", "tags": [1]}, "each of tags must be a string, not 1"),
         ({"query": "x", "where": 1}, "recall takes no 'where'; it takes query, categories"),

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any, TypeAlias
 from zlib import crc32
 
+from commonplace.install import hint
 from commonplace.model.errors import StoreBusy, StoreError
 from commonplace.model.ports import ProgressCallback
 from commonplace.model.values import Value
@@ -26,7 +27,6 @@ try:
 except ImportError:  # Windows: two processes may then build at once, and the later one's table stays
     fcntl = None  # type: ignore[assignment]
 
-HINT = "a LanceDB store needs the extra `lancedb`: pip install 'commonplace[lancedb]'"
 PREFIX, SUFFIX = "vectors_", ".lance"  # of our tables; the second is what LanceDB calls the folder of one
 LOCK = "index.lock"
 BATCH = 16_384  # rows written at a time: some 25 MB
@@ -61,7 +61,7 @@ class IndexLost(StoreError):
 def require_library() -> None:
     """Refuse to go on without the library, before anything is made."""
     if find_spec("lancedb") is None:
-        raise StoreError(HINT)
+        raise StoreError(hint("a LanceDB store needs the extra `lancedb`", "lancedb"))
 
 
 class LanceIndex:

@@ -17,6 +17,7 @@ from struct import pack
 from typing import Any
 from urllib.parse import unquote
 
+from commonplace.install import hint
 from commonplace.model.errors import CommonplaceError, InvalidInput, StoreBusy, StoreDamaged, StoreError
 
 try:
@@ -31,9 +32,7 @@ try:
 
     from commonplace.stores.postgres.dialect import PostgresDb
 except ImportError as error:
-    raise StoreError(
-        f"a PostgreSQL store needs the extra `postgres`: pip install 'commonplace[postgres]' ({error})"
-    ) from error
+    raise StoreError(f"{hint('a PostgreSQL store needs the extra `postgres`', 'postgres')} ({error})") from error
 
 LOCK_MS = 10_000  # how long a statement waits for a lock
 IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
