@@ -15,7 +15,7 @@ from commonplace.files.folders import Folders, RecallAnswer
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError, StoreBusy, StoreError
-from commonplace.model.ports import Clock, Embedder, Maintenance, ProgressCallback, Store, no_progress
+from commonplace.model.ports import Clock, Embedder, Maintenance, ProgressCallback, Repair, Store, no_progress
 from commonplace.model.records import Channel, Kind, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
@@ -370,16 +370,11 @@ def _of_store(where: Context, name: str) -> str:
     return f"{name}-{sha256(where.database.encode()).hexdigest()[:16]}"
 
 
-def set_damaged_aside(where: Context) -> str:
-    """Move a database that cannot be opened out of the way; the next one is made anew.  Returns where it is now."""
-    aside, number = f"{where.database}.damaged", 0
-    while os.path.exists(aside):
-        number += 1
-        aside = f"{where.database}.damaged-{number}"
-    for side in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):
-            os.rename(where.database + side, aside + side)
-    return aside
+def salvage_database(where: Context) -> Repair:
+    """Carry what can be read of a database that cannot be opened into a new one; the damaged one stays beside it."""
+    from commonplace.stores.sqlite.upkeep import salvage  # noqa: PLC0415 - no recall needs it
+
+    return salvage(where.database)
 
 
 def open(  # noqa: A001 - `commonplace.open` is what it is called

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 import commonplace
-from commonplace.app import redaction_key_in, set_damaged_aside
+from commonplace.app import redaction_key_in, salvage_database
 from commonplace.config.project import context
 from commonplace.model.errors import StoreError
 from commonplace.model.records import Channel
 from commonplace.model.scopes import Scope
+from commonplace.stores.sqlite.store import SqliteStore
 from stands import agree
 
 
@@ -70,20 +70,17 @@ def test_a_file_that_is_no_memory_is_refused(tmp_path):
     assert path.read_text() == "Dear reader, " * 1000
 
 
-def test_a_damaged_database_is_set_aside_and_kept(tmp_path):
+def test_a_database_that_cannot_be_opened_is_kept_and_makes_room(tmp_path):
     """It goes out of the way with its side files, under a name of its own; the next one is made anew."""
     where = context(str(tmp_path), {"COMMONPLACE_HOME": str(tmp_path / "home")})
+    (tmp_path / "home").mkdir()
     for number in range(2):
-        (tmp_path / "home").mkdir(exist_ok=True)
-        for side in ("", "-wal"):
-            (tmp_path / "home" / f"commonplace.db{side}").write_text(f"damaged {number}")
-        aside = Path(set_damaged_aside(where))
-        assert aside.read_text() == Path(f"{aside}-wal").read_text() == f"damaged {number}"
-
-    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [
-        *("commonplace.db.damaged", "commonplace.db.damaged-1", "commonplace.db.damaged-1-wal"),
-        "commonplace.db.damaged-wal",
-    ]
+        (tmp_path / "home" / "commonplace.db").write_text(f"damaged {number}" * 1000)
+        repair = salvage_database(where)
+        assert repair.lost == ("no row could be read; what has files comes back from them",)
+        kept = tmp_path / "home" / f"commonplace.db.damaged{'-1' * number}"
+        assert kept.read_text().startswith(f"damaged {number}")
+        SqliteStore(where.database).close()
 
 
 def test_the_key_of_marks_is_made_once(tmp_path):

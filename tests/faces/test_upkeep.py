@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import apsw
 import pytest
@@ -148,8 +150,8 @@ def test_doctor_mends_a_full_text_index(cli, pnpm):
     assert cli.recall("pnpm") == [pnpm["content"]]
 
 
-def test_a_damaged_database_is_told_and_brought_back_from_files(cli, pnpm):
-    """A file that is no database any more is set aside; the Markdown brings the records back."""
+def test_a_database_whose_beginning_is_garbage_is_told_and_mended(cli, pnpm):
+    """Its list of tables is that of every store, so all rows behind it are read; the damaged file is kept."""
     for side in ("", "-wal", "-shm"):
         if os.path.exists(path := f"{cli.home}/commonplace.db{side}"):
             with open(path, "r+b") as file:
@@ -157,8 +159,28 @@ def test_a_damaged_database_is_told_and_brought_back_from_files(cli, pnpm):
     done = cli("recall", "pnpm")
     assert (done.code, "commonplace doctor" in done.err) == (6, True)
     assert (cli("doctor").code, "(--fix repairs it)" in cli("doctor").out) == (1, True)
-    out = cli.ok("doctor", "--fix").out
-    assert ".damaged" in out
+    fixed = cli.ok("doctor", "--fix")
+    assert (".damaged" in fixed.out, "records: 1 carried over" in fixed.out) == (True, True)
+    assert cli.ok("doctor").code == 0
+    assert cli.recall("pnpm") == [pnpm["content"]]
+
+
+def test_doctor_counts_what_it_could_not_read(cli, pnpm):
+    """What is lost is told by table, with exit code 1 once; then all is well, and the damaged file is kept."""
+    cli.add("Use ruff", "decisions")
+    path = Path(cli.home) / "commonplace.db"
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("wal_checkpoint(truncate)")
+        [(root,)] = db.execute("select rootpage from sqlite_schema where name = 'audit'")
+    data = bytearray(path.read_bytes())
+    data[(root - 1) * 8192 : root * 8192] = b"x" * 8192
+    path.write_bytes(data)
+    done = cli("doctor", "--fix")
+    assert done.code == 1
+    assert "fixed: records: 2 carried over" in done.lines
+    assert [line for line in done.lines if line.startswith("lost: entries of the audit log")]
+    assert bytes(data) == (Path(cli.home) / "commonplace.db.damaged").read_bytes()
+    assert cli.ok("doctor").code == 0
     assert cli.recall("pnpm") == [pnpm["content"]]
 
 
@@ -234,6 +256,8 @@ def test_a_restore_asks(cli):
 
 WRITER = """
 import sys
+from contextlib import closing
+from pathlib import Path
 from commonplace.app import open_app
 with open_app() as place:
     for number in range(10_000):

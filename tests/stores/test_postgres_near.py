@@ -105,5 +105,5 @@ def test_a_keeper_says_when_an_index_is_missing_and_builds_it(pg):
             "update pg_class set reltuples = 50000 where oid = 'embedding'::regclass"
         )  # as if there were so many
     assert ["no index of what is near" in problem.what for problem in PostgresMaintenance(pg).check()] == [True]
-    assert PostgresMaintenance(pg).repair() == ["an index of what is near was built"]
+    assert PostgresMaintenance(pg).repair().done == ("an index of what is near was built",)
     assert PostgresMaintenance(pg).check() == []

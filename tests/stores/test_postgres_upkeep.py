@@ -41,7 +41,7 @@ def test_damage_is_found_and_mended(pg, damage):
     with pg.using() as db:
         db.execute(sql)
     assert [said in problem.what for problem in PostgresMaintenance(pg).check()] == [True]
-    assert PostgresMaintenance(pg).repair()
+    assert PostgresMaintenance(pg).repair().done
     assert PostgresMaintenance(pg).check() == []
 
 

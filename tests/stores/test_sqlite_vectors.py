@@ -96,7 +96,7 @@ def test_a_code_that_does_not_fit_is_noticed_and_mended(filled, make, damage):
     altered(filled, damage)
     maintenance = SqliteMaintenance(filled)
     assert [problem.fixable for problem in maintenance.check() if "code" in problem.what] == [True]
-    assert "the codes of vectors were made anew" in maintenance.repair()
+    assert "the codes of vectors were made anew" in maintenance.repair().done
     assert maintenance.check() == []
     assert answers(filled, make) == before
 

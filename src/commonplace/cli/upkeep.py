@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import click
 
-from commonplace.app import BACKUPS, App, open_app, set_damaged_aside
+from commonplace.app import BACKUPS, App, open_app, salvage_database
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import (
@@ -28,8 +29,8 @@ from commonplace.engine.rendering import iso
 from commonplace.files.permissions import Exposed, exposed, protect
 from commonplace.hosts import hook_notes
 from commonplace.learning import learning_notes, learning_status, learning_status_text
-from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import EmbedderIdentity, StoreProblem, Tally
+from commonplace.model.errors import ADVICE, CommonplaceError, InvalidInput, StoreDamaged, StoreError
+from commonplace.model.ports import EmbedderIdentity, Repair, StoreProblem, Tally
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import plural
 from commonplace.version import PRODUCT
@@ -135,12 +136,12 @@ def _size(count: float) -> str:
 
 
 @click.command(cls=Command)
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without loss.")
+@click.option("--fix", is_flag=True, help="Repair it.  Nothing that can be read is lost; a damaged database is kept.")
 @json_option
 def doctor(fix: bool, as_json: bool) -> int:
     """Check the database, its full-text index, every row, the files against the rows, and who may read them.
 
-    The exit code is 1 if there is a problem.
+    The exit code is 1 if there is a problem, or if a repair could not read everything that was stored.
 
     Examples:
       commonplace doctor
@@ -148,32 +149,49 @@ def doctor(fix: bool, as_json: bool) -> int:
     """
     damage = _damage()
     if damage and not fix:
-        return _print_report({_STORE: [StoreProblem(what=str(damage), fixable=True)]}, [], as_json=as_json)
-    done = [_set_aside(damage)] if damage else []
+        return _print_report({_STORE: [_problem_of(damage)]}, Repair(), as_json=as_json)
+    repair = salvage_database(context(os.getcwd(), os.environ)) if damage else Repair()
     with open_app() as app:
         checks = _checks(app)
         if fix and any(checks.values()):
-            done += _repair(app)
+            more = _repair(app)
+            repair = Repair(done=(*repair.done, *more.done), lost=(*repair.lost, *more.lost))
             checks = _checks(app)
-    return _print_report(checks, done, as_json=as_json)
+    return _print_report(checks, repair, as_json=as_json)
 
 
-def _print_report(checks: Mapping[str, Sequence[StoreProblem]], done: Sequence[str], *, as_json: bool) -> int:
+def _print_report(checks: Mapping[str, Sequence[StoreProblem]], repair: Repair, *, as_json: bool) -> int:
     healthy = not any(checks.values())
     if as_json:
         described = {name: [{"what": p.what, "fixable": p.fixable} for p in found] for name, found in checks.items()}
-        print_json({"healthy": healthy, "fixed": done, "checks": described})
+        print_json({"healthy": healthy, "fixed": repair.done, "lost": repair.lost, "checks": described})
     else:
-        print_text("\n".join([*(f"fixed: {what}" for what in done), *_check_lines(checks)]))
-    return OK if healthy else ATTENTION
+        lines = [*(f"fixed: {what}" for what in repair.done), *(f"lost: {what}" for what in repair.lost)]
+        print_text("\n".join([*lines, *_check_lines(checks)]))
+    return OK if healthy and not repair.lost else ATTENTION
+
+
+def _problem_of(error: CommonplaceError | ValueError | TypeError) -> StoreProblem:
+    """An error of a check as what it has found; the advice to run this command is not given by it."""
+    damaged = isinstance(error, StoreDamaged) or not isinstance(error, CommonplaceError)
+    what = str(error).removesuffix(ADVICE)
+    return StoreProblem(what=what if isinstance(error, CommonplaceError) else f"damaged: {what}", fixable=damaged)
+
+
+def _try(check: Callable[[], Iterable[StoreProblem]]) -> list[StoreProblem]:
+    """Make one check; damage that stops it is what it has found, and the others go on."""
+    try:
+        return list(check())
+    except (CommonplaceError, ValueError, TypeError) as error:
+        return [_problem_of(error)]
 
 
 def _checks(app: App) -> dict[str, list[StoreProblem]]:
-    checks = {_STORE: app.maintenance.check(), _RIGHTS: list(_find_exposed(app))}
+    checks = {_STORE: _try(app.maintenance.check), _RIGHTS: _try(lambda: _find_exposed(app))}
     for scope in app.folders.scopes:
-        checks[_FILES.format(app.where.label(scope))] = list(_apart(app, scope))
+        checks[_FILES.format(app.where.label(scope))] = _try(partial(_apart, app, scope))
     if app.embedder:
-        checks["vectors"] = list(_find_unembedded(app, app.embedder.identity))
+        checks["vectors"] = _try(partial(_find_unembedded, app, app.embedder.identity))
     return checks
 
 
@@ -231,14 +249,9 @@ def _damage() -> StoreDamaged | None:
     return None
 
 
-def _set_aside(damage: StoreDamaged) -> str:
-    """A database that cannot be opened makes room for a new one, which the files fill."""
-    aside = set_damaged_aside(context(os.getcwd(), os.environ))
-    return f"{damage}. It is now {short_path(aside)}, and the files bring its records back"
-
-
-def _repair(app: App) -> list[str]:
-    done = list(app.maintenance.repair())
+def _repair(app: App) -> Repair:
+    repair = app.maintenance.repair()
+    done = list(repair.done)
     if protected := protect(_exposed(app)):
         done.append(f"{plural(len(protected), 'path')} of the data folder closed to others")
     for scope in app.folders.scopes:
@@ -247,7 +260,7 @@ def _repair(app: App) -> list[str]:
             done.append(f"the files and records of the {app.where.label(scope)} memory were synced")
     if filled := app.catch_up():
         done.append(f"{plural(filled, 'text')} embedded")
-    return done
+    return repair.replace(done=tuple(done))
 
 
 @click.command(cls=Command)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+ADVICE = "; run `commonplace doctor`"  # at the end of what is said about damage
+
+
 class CommonplaceError(Exception):
     """The base of every error that Commonplace raises on purpose."""
 

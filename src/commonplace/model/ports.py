@@ -216,14 +216,21 @@ class StoreProblem(Value):
     fixable: bool
 
 
+class Repair(Value):
+    """What a repair did."""
+
+    done: tuple[str, ...] = ()  #: as sentences
+    lost: tuple[str, ...] = ()  #: what could not be read any more, as sentences
+
+
 class Maintenance(Protocol):
     """Checks, repairs and backs up a store; every store has one."""
 
     def check(self) -> list[StoreProblem]:
         """Check everything; an empty list means that the store is healthy."""
 
-    def repair(self) -> list[str]:
-        """Fix what can be fixed without losing anything; returns what was done, as sentences."""
+    def repair(self) -> Repair:
+        """Fix what can be fixed; nothing that can be read is lost, and what cannot is counted."""
 
     def backup(self, path: str) -> int:
         """Copy the store to a new file while others use it; return the number of records in it."""

@@ -17,7 +17,7 @@ import apsw
 
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.items import Item
-from commonplace.model.ports import StoreProblem
+from commonplace.model.ports import Repair, StoreProblem
 from commonplace.stores.postgres import bulk_load, hnsw
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.stores.postgres.store import PostgresStore
@@ -66,7 +66,7 @@ class PostgresMaintenance:
         except StoreDamaged as error:
             return [StoreProblem(what=str(error), fixable=False)]
 
-    def repair(self) -> list[str]:
+    def repair(self) -> Repair:
         done = []
         with self.store.writing() as db:
             if astray := _count(db, _ASTRAY):
@@ -80,7 +80,7 @@ class PostgresMaintenance:
                 done.append(f"the tags and parents of a {table} can be asked for again")
             dropped = sum(db.run(f"delete from {table} m {_misfits(db, table)}") for table in ("embedding", "beside"))
             done += [f"{dropped} vectors of a wrong length were dropped, and will be made again"] if dropped else []
-            done += accept_altered(db)
+            altered = accept_altered(db)
         with self.store.using() as db:
             for (index,) in db.every(_INVALID, [self.store.schema]):
                 db.run(f'reindex index "{index}"')
@@ -89,7 +89,8 @@ class PostgresMaintenance:
             if held and hnsw.is_missing(db, held.dimensions):
                 hnsw.build(db, held.dimensions)
                 done.append("an index of what is near was built")
-        return done
+        done += [what for what, has_file in altered if has_file]
+        return Repair(done=tuple(done), lost=tuple(what for what, has_file in altered if not has_file))
 
     def backup(self, path: str) -> int:
         target = os.path.abspath(path)

@@ -51,15 +51,18 @@ def hash_problems(db: Db) -> Iterator[StoreProblem]:
         yield StoreProblem(what=what, fixable=True)
 
 
-def accept_altered(db: Db) -> list[str]:
-    """Accept altered rows as they are now; the file of a record, if it has one, wins at the next sync."""
+def accept_altered(db: Db) -> list[tuple[str, bool]]:
+    """Accept altered rows as they are now; the file of a record, if it has one, wins at the next sync.
+
+    Returns a sentence for each, and whether a file has what was written.
+    """
     return [_accept(db, altered) for altered in list(altered_rows(db))]
 
 
-def _accept(db: Db, altered: Altered) -> str:
+def _accept(db: Db, altered: Altered) -> tuple[str, bool]:
     db.run(f"update {altered.table} set hash = ? where row = ?", [altered.hash, altered.row])
     if altered.table == "version" or not db.first("select 1 from file where record = ?", [altered.record]):
         what = f"version {altered.version} of record {altered.record!r}"
-        return f"{what} was damaged and has no file: it stays as it is now"
+        return f"{what} was damaged and has no file: it stays as it is now", False
     db.run("delete from file where record = ?", [altered.record])
-    return f"record {altered.record!r} was damaged: its file has the last word at the next sync"
+    return f"record {altered.record!r} was damaged: its file has the last word at the next sync", True

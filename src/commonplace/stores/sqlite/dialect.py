@@ -267,7 +267,7 @@ class SqliteDb(apsw.Connection):
         self.execute(f"insert into code select {columns} from beside b join entry e on e.id = b.entry order by 1, 2")
 
     def encode_vectors(self) -> None:
-        """Make all codes anew; a vector of a wrong length is dropped, and will be missed and made again."""
+        """Make all codes anew; a vector of a wrong length, or of no numbers, is dropped, missed, and made again."""
         self.execute("delete from code")
         for table, keys in (("vector", PRESENT), ("beside", COMING)):
             held = embedder(self, keys)
@@ -275,7 +275,10 @@ class SqliteDb(apsw.Connection):
             self.execute(f"delete from {table} where {wrong} or entry not in (select id from entry)")
             for (entry,) in self.every(f"select entry from {table} order by entry"):
                 [(data,)] = self.every(f"select data from {table} where entry = ?", (entry,))
-                self.save_vector(entry, array("f", data), coming=keys == COMING)
+                try:
+                    self.save_vector(entry, array("f", data), coming=keys == COMING)
+                except (ValueError, OverflowError):  # bytes that are no numbers any more
+                    self.execute(f"delete from {table} where entry = ?", (entry,))
 
     def note(self, key: str, value: str | int) -> None:
         self.execute("insert or replace into meta values (?, ?)", (key, value))

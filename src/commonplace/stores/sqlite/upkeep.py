@@ -15,22 +15,20 @@ from struct import unpack_from
 
 import apsw
 
-from commonplace.model.changes import Load, PutTombstones
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import StoreProblem
-from commonplace.model.records import Record
-from commonplace.model.tombstones import BuriedKind, Tombstone
+from commonplace.model.ports import Repair, StoreProblem
 from commonplace.stores.codes import code_for_entry
-from commonplace.stores.rows import moment, row_record, select_list
 from commonplace.stores.sql.hashes import accept_altered, hash_problems
-from commonplace.stores.sql.tombstones import TOMBSTONE
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
-from commonplace.stores.sqlite.connection import APPLICATION_ID, translate_errors
+from commonplace.stores.sqlite.connection import APPLICATION_ID, WriterLock, translate_errors
 from commonplace.stores.sqlite.dialect import FLOAT_BYTES, SqliteDb
+from commonplace.stores.sqlite.salvage import carry, remove_files
 from commonplace.stores.sqlite.store import SqliteStore
 
 SAFE_SQLITE = (3, 51, 3)  # earlier ones can damage a database that several processes write to
 NETWORKED = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afpfs", "davfs")  # no shared memory there
+
+_MADE_ANEW = ("vector", "usage")  # tables whose loss loses nothing that anybody has written
 
 _COUNTS = "select bucket, count(*), sum(length) from entry group by bucket"
 _HELD = "select id, docs, length from bucket where docs <> 0 or length <> 0"
@@ -62,10 +60,9 @@ class SqliteMaintenance:
             found = [StoreProblem(what=str(error), fixable=True)]
         return [*found, *self._surroundings()]
 
-    def repair(self) -> list[str]:
-        done = []
-        if self._is_damaged():
-            done.append(self._salvage())
+    def repair(self) -> Repair:
+        salvaged = self._salvage() if self._is_damaged() else Repair()
+        done = list(salvaged.done)
         with self.store.writing(durable=True) as db:
             db.execute("insert into entry_fts (entry_fts) values ('rebuild')")
             db.execute(f"delete from entry where id not in (select id from ({_ENTRIES}))")
@@ -77,13 +74,15 @@ class SqliteMaintenance:
             if _misfits(db):
                 db.encode_vectors()
                 done.append("the codes of vectors were made anew")
-            done += accept_altered(db)
+            altered = accept_altered(db)
         done.append("the full-text index and its statistics were built anew")
         for path in self._files():
             os.chmod(path, 0o600)
         if self.store.scrub():
             done.append("the write-ahead log was emptied")
-        return done
+        kept = [one for one, has_file in altered if has_file]
+        lost = [one for one, has_file in altered if not has_file]
+        return Repair(done=(*done, *kept), lost=(*salvaged.lost, *lost))
 
     def backup(self, path: str) -> int:
         target = os.path.abspath(path)
@@ -179,27 +178,45 @@ class SqliteMaintenance:
         except StoreDamaged:
             return True
 
-    def _salvage(self) -> str:
-        """Copy what can be read into a new file; the damaged one stays beside it."""
-        aside = _free(f"{self.store.path}.damaged")
-        fresh = SqliteStore(_free(f"{self.store.path}.salvaged"))
+    def _salvage(self) -> Repair:
         with self.store.exclude_writers():
-            saved = 0
-            for versions, terms in _readable(self.store.path):
-                fresh.apply([Load(versions=versions, terms=terms)])
-                saved += 1
-            fresh.apply([PutTombstones(tombstones=tuple(_tombstones(self.store.path)))])
-            fresh.scrub()
-            fresh.close()
             self.store.close()
-            for side in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(self.store.path + side, aside + side)
-            os.rename(fresh.path, self.store.path)
-        for side in ("-wal", "-shm", ".lock"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(fresh.path + side)
-        return f"{saved} records were carried over to a new database; the damaged one is {aside!r}"
+            return _salvage_locked(self.store.path, self.store.read_mark())
+
+
+def salvage(path: str) -> Repair:
+    """Carry what can be read of a database that cannot even be opened into a new one in its place."""
+    lock = WriterLock(path + ".lock")
+    try:
+        with lock.hold():
+            return _salvage_locked(path, lock.read_mark())
+    finally:
+        lock.close()
+
+
+def _salvage_locked(path: str, mark: tuple[str, int] | None) -> Repair:
+    """Copy what can be read into a new file; the damaged one stays beside it."""
+    aside = _free(f"{path}.damaged")
+    fresh = SqliteStore(_free(f"{path}.salvaged"))
+    carried = carry(path, fresh)
+    with fresh.writing() as db:  # the numbers of writes go on from the last one that was acknowledged
+        if mark and db.first("select 1 from meta where key = 'store' and value = ?", [mark[0]]):
+            db.run("update meta set value = max(value, ?) where key = 'sequence'", [mark[1]])
+        held = dict(db.every("select key, value from meta where key in ('store', 'sequence')"))
+    fresh.scrub()
+    fresh.close()
+    for side in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path + side, aside + side)
+    os.rename(fresh.path, path)
+    remove_files(fresh.path)
+    settle(os.path.dirname(path))
+    WriterLock(path + ".lock").mark(str(held["store"]), int(held["sequence"]) + 1)
+    done = [f"what could be read was carried over to a new database; the damaged one is {aside!r}"]
+    if not any(one.read for one in carried):
+        return Repair(done=tuple(done), lost=("no row could be read; what has files comes back from them",))
+    lost = [one.sentence for one in carried if one.lost and one.table not in _MADE_ANEW]
+    return Repair(done=(*done, *(one.sentence for one in carried)), lost=tuple(lost))
 
 
 # Erased bytes: ``secure_delete`` overwrites a row that is deleted, but not the copies that were left behind when pages
@@ -270,35 +287,13 @@ def _pairs(db: SqliteDb) -> Iterator[tuple[int, bytes, bytes | None, int]]:
 
 
 def _fits(entry: int, data: bytes, code: bytes | None, length: int) -> bool:
-    return len(data) == length and code == code_for_entry(entry, array("f", data))
+    try:
+        return len(data) == length and code == code_for_entry(entry, array("f", data))
+    except (ValueError, TypeError, OverflowError):  # its bytes are no numbers any more
+        return False
 
 
 # Copies
-
-
-def _readable(path: str) -> Iterator[tuple[tuple[Record, ...], tuple[tuple[str, ...], ...]]]:
-    """Yield every record of a damaged database that can still be read, one by one."""
-    try:
-        db = apsw.Connection(path)
-        [(most,)] = db.execute("select coalesce(max(row), 0) from record")
-    except apsw.Error:
-        return
-    sql = (
-        f"select r.terms, {select_list('r')} from record r join scope s on s.id = r.scope"
-        " left join usage u on u.record = r.row where r.row = ?"
-    )
-    for row in range(1, most + 1):
-        with contextlib.suppress(apsw.Error, StoreDamaged, UnicodeError):
-            for terms, *found in db.execute(sql, (row,)).fetchall():
-                yield (row_record(found),), (tuple(str(terms).split()),)
-    db.close()
-
-
-def _tombstones(path: str) -> Iterator[Tombstone]:
-    """Yield what a damaged database still knows to be erased: it must not come back with what is carried over."""
-    with contextlib.suppress(apsw.Error, ValueError), contextlib.closing(apsw.Connection(path)) as db:
-        for digest, erasure, kind, owner, at in db.execute(f"select {', '.join(TOMBSTONE)} from tombstone"):
-            yield Tombstone(digest=digest, erasure=erasure, kind=BuriedKind(kind), owner=owner, at=moment(at))
 
 
 def _copy(db: apsw.Connection, path: str) -> int:
