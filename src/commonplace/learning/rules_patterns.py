@@ -13,6 +13,8 @@ import re
 
 from commonplace.model.values import Value
 from commonplace.text.cleaning import slug
+from commonplace.text.tools import EXCLUSIVE as _EXCLUSIVE
+from commonplace.text.tools import GROUPS as _GROUP
 
 
 class Reading(Value):
@@ -25,44 +27,6 @@ class Reading(Value):
     end: int  #: where it ends
 
 
-#: Names of tools by what they are for.  The group is the subject: two facts about one group can replace each other.
-TOOLS = {
-    "package_manager": "npm pnpm yarn bun pip pipenv poetry uv conda pdm rye cargo bundler composer",
-    "formatter": "black prettier yapf biome gofmt rustfmt dprint autopep8 clang-format",
-    "linter": "eslint flake8 pylint ruff oxlint clippy golangci-lint rubocop tslint stylelint",
-    "test_framework": "pytest jest vitest mocha unittest rspec junit nose playwright cypress jasmine testng selenium",
-    "database": "postgres postgresql mysql mariadb sqlite mongo mongodb duckdb cockroachdb oracle mssql dynamodb",
-    "orm": "sqlalchemy prisma typeorm drizzle sequelize hibernate peewee asyncpg activerecord",
-    "bundler": "webpack vite rollup esbuild parcel turbopack rspack",
-    "ci": "jenkins circleci travis buildkite teamcity drone",
-    "queue": "kafka rabbitmq nats celery sidekiq sqs pulsar zeromq",
-    "cache": "redis memcached valkey dragonfly",
-    "web_framework": "fastapi flask django express fastify nestjs rails laravel spring starlette gin axum actix hono",
-    "frontend": "react vue svelte angular solid next nextjs nuxt remix astro preact sveltekit htmx",
-    "state_library": "redux zustand mobx jotai recoil pinia",
-    "validation": "zod pydantic joi yup marshmallow valibot",
-    "date_library": "moment dayjs luxon date-fns",
-    "infrastructure": "terraform pulumi ansible cloudformation helm kubernetes k8s nomad argocd argo",
-    "charts": "d3 plotly matplotlib",
-    "type_checker": "mypy pyright",
-    "build": "bazel gradle maven cmake make meson ninja just nx turborepo sbt",
-    "hosting": "aws gcp azure vercel netlify heroku fly cloudflare s3 cloudfront",
-}
-_GROUP = {name: group for group, names in TOOLS.items() for name in names.split()}
-# In these a project has one at a time; of the others it may well have two.
-_EXCLUSIVE = frozenset(
-    [
-        "package_manager",
-        "formatter",
-        "test_framework",
-        "orm",
-        "bundler",
-        "ci",
-        "date_library",
-        "state_library",
-        "type_checker",
-    ]
-)
 _WORDS_TOO = "make just solid next express spring drone gin fly oracle dragonfly composer helm vite"
 _NAMED = """
 typescript javascript python rust golang java kotlin swift ruby php scala elixir graphql grpc rest docker podman git
