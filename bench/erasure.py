@@ -26,6 +26,8 @@ from pathlib import Path
 from measure import clean_env
 
 from commonplace.app import App, open_app
+from commonplace.config.paths import find
+from commonplace.config.trust_registry import trust_new_project
 from commonplace.engine.erasing import Target
 from commonplace.engine.export_format import export_lines, read_export
 from commonplace.engine.memory import with_binding
@@ -75,6 +77,9 @@ class Bench:
         (self.project / ".commonplace").mkdir()
         settings = "project: bench\nmemories:\n  enabled: true\n"
         (self.project / ".commonplace" / "config.yaml").write_text(settings, encoding="utf-8")
+        place = find(str(self.project))
+        assert place is not None
+        trust_new_project(place, str(self.home))
 
     def open(self) -> App:
         """Open the memory of the project."""

@@ -39,6 +39,7 @@ RIGHTS = ("none", "read", "write", "admin")
 TASKS = 8  # that are under way at once
 COMPARED = 5_000  # operations between two comparisons of everything with the model
 PROBED = 500  # and of scores
+SHOWN = 3  # differences
 PROBE = "how do we deploy the server?"
 TARGETS = (
     "foreign reads", "foreign writes", "scores moved", "other contents", "hid an own entry", "refused a write",
@@ -101,7 +102,8 @@ class Play:
         self.done, self.wrong = Counter(), Counter()
         self.ids: list[tuple[str, Place, str]] = []
         self.latest: dict[tuple[Place, str], str] = {}  # the id of the entry that was stored last under a key
-        self.number = 0
+        self.number = self.operation = 0
+        self.examples: list[str] = []
         self.uninvolved = self._memory(store, Scope.of(("agent", "probe")))
         for word in WORDS:
             self.uninvolved.remember(f"We {word} the server on Monday with {word}")
@@ -124,6 +126,7 @@ class Play:
             self.begin, self.assign, self.finish, *[self.pipeline] * 2, self.list,
         )  # fmt: skip
         for number in range(1, count + 1):
+            self.operation = number
             way = self.chance.choice(ways)
             way(self.chance.choice(AGENTS))
             self.done[way.__name__] += 1
@@ -173,7 +176,9 @@ class Play:
             if not self.world.may_read(agent, place):
                 self.wrong["foreign reads"] += 1
             elif self.world.entries[place].get(entry.key) != entry.value:
-                self.wrong["other contents"] += 1
+                self._differ(
+                    f"{agent} read {entry.key} in {place}", entry.value, self.world.entries[place].get(entry.key)
+                )
 
     def search(self, agent: str) -> None:
         """Search by words, by tags or for the newest, as oneself or as somebody else."""
@@ -315,13 +320,30 @@ class Play:
     # Judgement
 
     def compare(self) -> None:
-        """Compare everything that is stored with the model."""
+        """Compare everything that is stored with the model; a task shows what it inherits from those above it, too."""
         for place, entries in self.world.entries.items():
             owner = None if place[0] == "semantic" else place[1]
             where = EntryFilter(agent=owner, **self._options(place))
-            stored = {one.key: one.value for one in self.intents.page(Caller(), where, limit=1000).entries}
-            ours = {key: value for key, value in stored.items() if tuple(value["of"]) == place}
-            self.wrong["other contents"] += ours != entries or (owner is not None and ours != stored)
+            stored = [
+                (tuple(one.value["of"]), one.key, one.value)
+                for one in self.intents.page(Caller(), where, limit=1000).entries
+            ]
+            ours = {key: value for at, key, value in stored if at == place}
+            others = {at for at, _, _ in stored} - {place} - self._inherited(place)
+            if ours != entries or (owner is not None and others):
+                self._differ(f"in {place}", stored, entries)
+
+    def _inherited(self, place: Place) -> set[Place]:
+        """The places of the same agent whose entries a task shows, because it inherits from them."""
+        if place[0] != "working" or place[2] not in self.world.tasks:
+            return set()
+        return {("working", place[1], task) for task in self.world.open_to(place[1], place[2])}
+
+    def _differ(self, where: str, stored: object, meant: object) -> None:
+        """Count a difference between the store and the model; the first ones are shown."""
+        self.wrong["other contents"] += 1
+        if self.wrong["other contents"] <= SHOWN:
+            self.examples.append(f"operation {self.operation}: {where} is {stored!r}, not {meant!r}")
 
 
 def main() -> int:
@@ -346,6 +368,8 @@ def main() -> int:
     print(", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in sorted(play.done.items())))
     for name in TARGETS:
         print(f"{name:<24}{play.wrong[name]:>8}   target 0")
+    for example in play.examples:
+        print(f"    {example}")
     print(f"{given.count:,} operations in {time.monotonic() - began:.0f} s")
     return 1 if any(play.wrong.values()) else 0
 

@@ -34,7 +34,7 @@ _SEAL = r"""seal=\\{0,9}"([0-9A-Za-z]{0,64})\\{0,9}">"""
 _MARK = "memory seal="  # nearly no text has it, so nearly none is searched for more
 _FENCED = rf"""<memory {_SEAL}.*?(?:</memory seal=\\{{0,9}}"\1\\{{0,9}}">|\Z)"""
 _FENCED_WHOLE = r"""<memory seal="([0-9a-f]{16})">\n(.*?)\n</memory seal="\1">"""
-_BEHEADED = rf"\A.*</memory {_SEAL}"
+_BEHEADED = rf"\A.*(</memory {_SEAL})"
 _JOINER = "\u200d"  # makes one character of what stands on both sides
 _FORGED = r"<(?=\s*/?\s*memory\b)"
 
@@ -56,12 +56,13 @@ def remove_fenced(text: str) -> str:
     """The text without what stands between marks, and without the marks.
 
     Where one of the two was cut off, everything on its side goes: of a block that begins the rest of the text, of one
-    that only ends what comes before.
+    that only ends what comes before.  That end stays as a sign that the text had a beginning: it may have said that
+    the rest is quoted.
     """
     if _MARK not in text:
         return text
     left = re.sub(_FENCED, "", text, flags=re.DOTALL)
-    return re.sub(_BEHEADED, "", left, flags=re.DOTALL)
+    return re.sub(_BEHEADED, r"\1", left, flags=re.DOTALL)
 
 
 def is_sealed(text: str, secret: bytes) -> bool:

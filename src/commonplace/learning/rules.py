@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from commonplace.engine.transcripts import TOOL, Turn
+from commonplace.learning.pasted import GONE
 from commonplace.learning.rules_patterns import Reading, has_cue, read
-from commonplace.learning.rules_text import GONE, Clause, clauses, own_words, step_lists
+from commonplace.learning.rules_text import Clause, clauses, own_words, step_lists
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
@@ -117,7 +118,7 @@ def _from_assistant(turns: Sequence[Turn], number: int, user_turn: int) -> Itera
     proved = _is_proved(turns, number)
     if not (proved or (confirming is not None and not after_tool)) or _is_unsafe(turns[number].text):
         return
-    for clause in clauses(own_words(turns[number].text)):
+    for clause in clauses(own_words(turns[number].text, typed=False)):
         suggested = _SUGGESTED.match(clause.plain)
         at = suggested.end() if suggested else 0
         part = clause.replace(start=clause.start + at, plain=clause.plain[at:])

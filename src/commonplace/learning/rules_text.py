@@ -1,18 +1,18 @@
 """A turn as the rules read it: only the speaker's own running words, cut into clauses that know where they stand.
 
-Pure.  What is pasted, quoted, code, log or injected by memory is blanked, character for character, so that every
-position in what is left is a position in the turn.  What the clauses mean is in ``rules_patterns``.
+Pure.  What is pasted, quoted, code, log or injected by memory is blanked (``pasted``), character for character, so that
+every position in what is left is a position in the turn.  What the clauses mean is in ``rules_patterns``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from commonplace.engine.transcripts import TOOL, Turn
+from commonplace.learning.pasted import GONE, blank_page, blank_pasted
 from commonplace.model.values import Value
 
-GONE = "\x00"  # stands for what is not read; a blank would make every pattern look at it
 PASTED_CHARS = 100_000  # outside code this is a paste for certain, and not worth looking for its beginning
 OWN_CHARS_AT_MOST = 3500  # without blanks; a longer turn was pasted, not typed, and is not read
 CLAUSE_CHARS_AT_MOST = 400  # a longer one is no single fact
@@ -28,54 +28,23 @@ class Clause(Value):
     asked: bool  #: it is part of a question
 
 
-_FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
-# The marks that ``rendering.fence`` writes; a transcript may have been written as JSON, which escapes quotes.
-_MEMORY = re.compile(r'<(/?)memory seal=\\{0,9}"([0-9A-Za-z]{0,64})\\{0,9}">')
-_LINES = re.compile(
-    r"""^(?:
-      [ \t]*>.*                                                  # quoted by mail or Markdown
-    | -[ ]\[[^\n]{0,200}\btrust[ ]\w{1,12},[ ]score[^\n]*         # a line of memory that lost its frame
-    | The[ ]lines[ ]below[ ]are[ ]notes[ ]kept[^\n]*
-    | [ \t]*(?:at[ ][\w$.<>]+\(|File[ ]"|Traceback|\$[ ]|[>#]{3}[ ]|\|)[^\n]*   # a trace, a prompt, a table
-    | [ \t]*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\n]*                 # a line of a log
-    | [ \t]*(?:\w{1,20}[ ])?(?:ERR!|ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL)(?!\w)[^\n]*
-    )$""",
-    re.MULTILINE | re.VERBOSE,
-)
-# What these open is someone else's text, to the end of the turn.
-_PASTED = re.compile(
-    r"""
-      \b(?:says?|said|wrote|writes|sent|got|getting|received|reads|prints?|shows?|crash\w*|fails?|error|message|mail
-        |e-?mail|page|docs?|document|article|readme|text|log|logs|output|guide|spec|ticket|transcript|summari[sz]e
-        |translate|review|proofread|rewrite|slack|thread|below|following)\b[^.!?\n]{0,80}:[ \t]*\n
-    | \b(?:here(?:'s|[ ]is|[ ]are)|this[ ]is|see)[ ](?:the|a|an|my|his|her|their)[ ][^.!?:\n]{0,40}
-        \b(?:page|docs?|document|article|readme|text|log|output|guide|spec|mail|e-?mail|message|transcript)\b[^.!?:\n]{0,40}:
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_OWN_RULES = re.compile(r"\b(?:remember|rules?|conventions?|note|keep in mind)\b", re.IGNORECASE)
 _QUOTED = re.compile(
     r"`[^`\n]{1,300}`"
     r'|"[^"\n]{1,300}"'
     r"|\u201c[^\u201d\n]{1,300}\u201d"
     r"|(?<!\w)'[^'\n]{2,300}'(?!\w)"
 )
-_TRIPLE = re.compile(r'"""|\'\'\'')
 
 
-def own_words(text: str) -> str:
+def own_words(text: str, *, typed: bool = True) -> str:
     """The turn with all that is not the speaker's own running text blanked; positions stay.
 
-    Nothing of a turn that is too long to have been typed.
+    Nothing of a turn that is too long to have been typed.  A turn of the assistant is not typed, and has headings.
     """
-    text = _without(text, _memory_spans(text))
-    text = _without(text, _between(text, _FENCE))
-    text = _without(text, _between(text, _TRIPLE))
+    text = blank_pasted(text)
     if _count_visible(text) > PASTED_CHARS:
         return ""
-    text = _without(text, ((m.start(), m.end()) for m in _LINES.finditer(text)))
-    pasted = next((m.start() for m in _PASTED.finditer(text) if not _OWN_RULES.search(m[0])), len(text))
-    own = text[:pasted]
+    own = blank_page(text, typed=typed)
     return "" if _count_visible(own) > OWN_CHARS_AT_MOST or len(own) - own.count(GONE) > 4 * OWN_CHARS_AT_MOST else own
 
 
@@ -86,41 +55,6 @@ def brings_in_text(turn: Turn) -> bool:
 
 def _count_visible(text: str) -> int:
     return sum(map(len, text.replace(GONE, "").split()))
-
-
-def _memory_spans(text: str) -> list[tuple[int, int]]:
-    """What stands between the marks of memory; where one of the two is missing, everything on its side."""
-    opened: re.Match[str] | None = None
-    spans: list[tuple[int, int]] = []
-    for mark in _MEMORY.finditer(text):
-        if opened is None and not mark[1]:
-            opened = mark
-        elif opened is None:
-            spans = [(0, mark.end())]
-        elif mark[1] and mark[2] == opened[2]:
-            spans.append((opened.start(), mark.end()))
-            opened = None
-    return [*spans, (opened.start(), len(text))] if opened else spans
-
-
-def _between(text: str, mark: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """From each opening mark to its closing one, or to the end."""
-    marks = [(m.start(), m.end()) for m in mark.finditer(text)]
-    for number in range(0, len(marks), 2):
-        yield marks[number][0], marks[number + 1][1] if number + 1 < len(marks) else len(text)
-
-
-def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    pieces, at = [], 0
-    for start, end in spans:
-        pieces += [text[at:start], _blank(text[start:end])]
-        at = end
-    return "".join([*pieces, text[at:]])
-
-
-def _blank(text: str) -> str:
-    """As many characters that no pattern stops at, on a line of their own."""
-    return f"\n{GONE * (len(text) - 2)}\n" if len(text) > 1 else "\n" * len(text)
 
 
 _SENTENCE_END = re.compile(
