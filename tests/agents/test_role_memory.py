@@ -171,7 +171,7 @@ def test_a_key_that_comes_later_does_not_break_a_store(role, env, clock):
         held.memory().remember("the sky is blue")
     with role_memory(role(), env=env | {"OPENAI_API_KEY": "k"}, clock=clock) as held:
         assert held.embedder.identity.name == "commonplace-static-1"
-        assert "memory reembed" in held.notes[0]
+        assert "role reembed" in held.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_key_that_comes_later_does_not_break_a_store(role, env, clock):
         (
             "ollama:x",
             {"OPENAI_API_KEY": "k"},
-            "the memory keeps to openai:text-embedding-3-small; `commonplace memory re",
+            "the memory keeps to openai:text-embedding-3-small; `commonplace role re",
         ),
         ("anthropic:x", {"OPENAI_API_KEY": "k"}, None),
         ("openai:x", {}, "memories are found by their words alone: OPENAI_API_KEY is not set"),
@@ -202,7 +202,7 @@ def test_another_model_is_told_by_name_with_the_way_out(role, env, clock):
     other = role(embeddings(provider="openai", model="text-embedding-3-large"))
     with (
         pytest.raises(
-            EmbeddingModelChanged, match=r"'commonplace-static-1', the embedder in use is 'openai:.*memory reembed"
+            EmbeddingModelChanged, match=r"'commonplace-static-1', the embedder in use is 'openai:.*role reembed"
         ),
         role_memory(other, env=env | {"OPENAI_API_KEY": "k"}),
     ):
@@ -214,7 +214,7 @@ def test_another_model_is_told_by_name_with_the_way_out(role, env, clock):
 def test_another_length_is_told_by_name_with_the_way_out(held):
     """A model that changed under its name is noticed too."""
     held.store.apply([AdoptEmbedder(identity=EmbedderIdentity(name="m", dimensions=4))])
-    with pytest.raises(DimensionMismatch, match="vectors of 4 dimensions, this one has 8; `commonplace memory reembed"):
+    with pytest.raises(DimensionMismatch, match="vectors of 4 dimensions, this one has 8; `commonplace role reembed"):
         check_embedder(held.role, held.store, Lengths("m", 8))
 
 

@@ -264,7 +264,7 @@ def test_another_embedder_is_refused_until_the_role_is_embedded_anew(outside, fi
     assert outside.ok("memory", "list", filled).lines[-1] == "3 memories shown."
     changed = role("memory:\n  embeddings: {provider: openai}\n")
     done = outside("memory", "import", changed, "-", stdin=b"[]")
-    assert (done.code, "commonplace memory reembed role.yaml" in done.err) == (5, True)
+    assert (done.code, "commonplace role reembed role.yaml" in done.err) == (5, True)
     assert outside.ok("memory", "list", changed).lines[-1] == "3 memories shown."
     back = role()
     assert "of assistant with commonplace-static-1" in outside.ok("memory", "reembed", back).out

@@ -129,7 +129,7 @@ def test_without_a_key_one_sentence_says_what_to_set(cli):
     named = cli("run", "role.yaml", "--model", "anthropic:claude", "-p", "hi")
     assert named.code == 6
     for done in (bare, named):
-        assert "memory commands, such as `commonplace memory list`, work without" in done.err
+        assert "memory commands, such as `commonplace role list`, work without" in done.err
         assert len(done.err.splitlines()) <= 2
     assert "set the environment variable ANTHROPIC_API_KEY" in named.err
 

@@ -310,3 +310,24 @@ def test_a_negative_limit_is_none(store, keep, make):
     """Whoever wants everything says so with -1."""
     kept = {keep(str(number)).id for number in range(5)}
     assert {record.id for record in store.find(make.where(), order=Order.ID, limit=-1)} == kept
+
+
+# Where and when records came from
+
+
+def test_a_filter_can_ask_for_the_time_of_creation_and_the_source(store, make, keep):
+    """`since` is included and `until` is not; a source is a channel or the reference of one, whole."""
+    start = make.clock()
+    keep("old", created_at=start - HOUR)
+    keep("now", created_at=start, source=Source(channel=Channel.IMPORT, ref="notes.md"))
+    keep("new", created_at=start + HOUR, source=Source(channel=Channel.IMPORT, ref="other.md"))
+    asked = {
+        "since": (make.where(since=start), ["now", "new"]),
+        "until": (make.where(until=start), ["old"]),
+        "both": (make.where(since=start, until=start + HOUR), ["now"]),
+        "a channel": (make.where(sources=frozenset({"import"})), ["now", "new"]),
+        "a reference": (make.where(sources=frozenset({"notes.md", "gone"})), ["now"]),
+        "a part of a reference": (make.where(sources=frozenset({"notes"})), []),
+    }
+    found = {name: texts(store, where, Order.OLDEST) for name, (where, _) in asked.items()}
+    assert found == {name: expected for name, (_, expected) in asked.items()}

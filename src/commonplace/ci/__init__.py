@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from commonplace.ci.verbs import VERBS, answer_call, pipeline_tools
 
 COMMANDS = {
-    "pipeline": ("command:pipeline", "Run pipelines whose agents remember; see what they learned."),
-}  #: name -> where it lives in this package, what it does
+    "pipeline": ("command:pipeline", "Run pipelines whose agents remember; see what they learned.", "Agents"),
+}  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
 __getattr__ = lazy_names(
     __name__,

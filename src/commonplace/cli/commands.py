@@ -5,29 +5,48 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from copy import copy
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from commonplace.cli.terminal import NAME, print_text
 from commonplace.config.paths import STORE
 from commonplace.model.errors import InvalidInput
+from commonplace.text.suggest import suggestion
 from commonplace.version import VERSION
 
 COMPLETION = "_COMMONPLACE_COMPLETE"  # what click calls it
 
 
 PACKAGES = ("records", "learning", "cli", "roles", "ci", "intents", "hosts", "mcp", "server", "evaluation")
+PARTS = ("Everyday", "Project", "Learning", "History", "Agents", "Store", "Server")  # of the help, in this order
+#: What people type who come from other tools, and what it is called here.
+SYNONYMS = {
+    "remember": "add", "save": "add", "store": "add", "new": "add", "find": "search", "query": "search",
+    "grep": "search", "ask": "search", "ls": "list", "get": "show", "cat": "show", "view": "show", "update": "edit",
+    "change": "edit", "rm": "forget", "remove": "forget", "delete": "forget", "del": "forget", "erase": "forget",
+    "configure": "config", "settings": "config", "path": "where", "install": "connect", "check": "doctor",
+    "repair": "doctor", "fix": "doctor", "dump": "export", "load": "import", "server": "serve", "web": "ui",
+}  # fmt: skip
 
 
-def all_commands() -> dict[str, tuple[str, str]]:
-    """Every command by name: ``module:attribute``, and what it does.  Each package declares its own."""
+class Listed(NamedTuple):
+    """A command as its package declares it."""
+
+    target: str  #: ``module:attribute``
+    summary: str  #: what it does
+    part: str  #: where it is in the help; "": hidden
+
+
+def all_commands() -> dict[str, Listed]:
+    """Every command by name.  Each package declares its own."""
     packages = {name: import_module(f"commonplace.{name}") for name in PACKAGES}
     return {
-        command: (f"commonplace.{name}.{target}", summary)
+        command: Listed(f"commonplace.{name}.{target}", summary, part)
         for name, package in packages.items()
-        for command, (target, summary) in package.COMMANDS.items()
+        for command, (target, summary, part) in package.COMMANDS.items()
     }
 
 
@@ -43,7 +62,27 @@ def keep_example_lines(help: str | None) -> str:
     return re.sub(r"\n\n( *)(?=Examples?:)", "\n\n\\1\b\n\\1", help or "")
 
 
-class Group(click.Group):
+class Suggesting(click.Group):
+    """A group that answers a mistyped command with the one that was probably meant."""
+
+    def known(self) -> list[str]:
+        """The commands that people should know of."""
+        return [name for name, command in self.commands.items() if not command.hidden]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See ``click.Group``."""
+        typed = args[0]
+        if typed.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, typed) is not None:
+            return super().resolve_command(ctx, args)
+        known = self.known()
+        way = SYNONYMS.get(typed.lower())
+        meant = f"; did you mean {way!r}?" if way in known else suggestion(typed, known)
+        raise click.UsageError(f"there is no command {typed!r}{meant or f'; see `{ctx.command_path} --help`'}")
+
+
+class Group(Suggesting):
     """A group whose commands are listed in the order of their definition."""
 
     command_class = Command
@@ -54,10 +93,17 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See ``click.Group``."""
         del ctx
-        return list(self.commands)
+        return self.known()
 
 
-class LazyGroup(click.Group):
+def hidden(command: click.Command) -> click.Command:
+    """The same command, without a line in the help: an earlier name of it that keeps working."""
+    copied = copy(command)
+    copied.hidden = True
+    return copied
+
+
+class LazyGroup(Suggesting):
     """A group that knows its commands by name and summary, and loads one when it runs."""
 
     def __init__(self, *args: Any, **described: Any) -> None:
@@ -66,23 +112,32 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See ``click.Group``."""
         del ctx
-        return list(all_commands())
+        return self.known()
+
+    def known(self) -> list[str]:
+        """See ``Suggesting``."""
+        return [name for name, listed in all_commands().items() if listed.part]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """See ``click.Group``."""
         del ctx
-        target, _ = all_commands().get(cmd_name, ("", ""))
-        if not target:
+        listed = all_commands().get(cmd_name)
+        if listed is None:
             return None
-        module, _, attribute = target.partition(":")
+        module, _, attribute = listed.target.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See ``click.Group``."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in all_commands().items()])
+        for part in PARTS:
+            names: dict[Listed, list[str]] = {}
+            for name, listed in all_commands().items():
+                if listed.part == part:
+                    names.setdefault(listed, []).append(name)
+            with formatter.section(part):
+                formatter.write_dl([(", ".join(several), listed.summary) for listed, several in names.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -97,8 +152,8 @@ def root(store: str | None, as_user: bool) -> None:
     Examples:
       commonplace demo
       commonplace init
-      commonplace record add "Use pnpm, not npm" --category decisions
-      commonplace recall "which package manager?"
+      commonplace add "Use pnpm, not npm" --category decisions
+      commonplace search "which package manager?"
 
     Exit codes: 0 success, 1 not found or attention needed, 2 usage error, 3 conflict, 4 forbidden, 5 settings,
     6 store or disk, 130 interrupted.
@@ -133,5 +188,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _sentence(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
-    shown = f"; see `{context.command_path} --help`" if context else ""
-    return " ".join(error.format_message().split()).rstrip(".") + shown
+    if isinstance(error, click.NoSuchOption) and context:
+        options = [one for param in context.command.params for one in (*param.opts, *param.secondary_opts)]
+        if meant := suggestion(error.option_name, [one for one in options if one.startswith("--")]):
+            return f"there is no option {error.option_name}{meant}"
+    text = " ".join(error.format_message().split()).rstrip(".")
+    shown = f"; see `{context.command_path} --help`" if context and "did you mean" not in text else ""
+    return text + shown

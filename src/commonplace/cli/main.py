@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 HELP = {"--help", "-h"}
+RECALL = {"recall", "search"}  # both names of one command
 
 
 def main() -> int:
@@ -17,7 +18,7 @@ def main() -> int:
     if arguments[:1] == ["hook"] and not HELP & {*arguments}:
         gc.disable()
         load("hosts.hook_process:run_hook")(arguments[1:])
-    if arguments[:1] != ["recall"]:
+    if not RECALL & {*arguments[:1]}:
         return run(arguments)
     gc.disable()  # it ends before there is garbage worth collecting
     code = run(arguments)
@@ -36,7 +37,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if list(arguments) == ["mcp"] and not sys.stdin.isatty():  # a host has started it, and waits
         load("mcp.stdio:serve")(load("records.surface:records_surface")())
         return 0
-    if list(arguments[:1]) == ["recall"]:
+    if RECALL & {*arguments[:1]}:
         code = load("records.recall_command:quick")(arguments[1:])
     return load("cli.commands:run")(arguments) if code is None else code
 

@@ -184,7 +184,7 @@ def _check_options(
 ) -> None:
     """Refuse an option that does not go with the format."""
     if source is None and role is not None:
-        raise InvalidInput("--role goes with --from lance; `commonplace memory import ROLE FILE` reads a role's export")
+        raise InvalidInput("--role goes with --from lance; `commonplace role import ROLE FILE` reads a role's export")
     if source is None and (category or dry_run):
         raise InvalidInput("--category and --dry-run go with --from; an export of ours is imported as it is")
     if source == LANCE and scope is not None:

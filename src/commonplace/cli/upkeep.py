@@ -309,17 +309,17 @@ def _backup_path(app: App) -> str:
     return os.path.join(folder, f"commonplace-{app.clock():%Y%m%dT%H%M%S%f}Z.db")
 
 
-@click.command(cls=Command)
+@click.command("restore-backup", cls=Command)
 @click.argument("file")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def restore(file: str, yes: bool, as_json: bool) -> int:
+def restore_backup(file: str, yes: bool, as_json: bool) -> int:
     """Restore a backup.  Markdown files are rewritten to match.
 
     What is stored now is backed up first, so that a restore can be undone.
 
     Example:
-      commonplace restore /media/disk/memory.db
+      commonplace restore-backup /media/disk/memory.db
     """
     with open_session(as_json=as_json) as session:
         session.require_person("replaces everything that is stored")

@@ -305,7 +305,10 @@ def check(data: Mapping[str, Any], schema: Schema, path: str, *, within: str = "
     known = {setting.name: setting for setting in schema}
     for name in data:
         if name not in known:
-            raise ConfigError(f"unknown setting; valid settings: {', '.join(known)}", file=path, path=f"{within}{name}")
+            from commonplace.text.suggest import suggestion  # noqa: PLC0415 - files are mostly right
+
+            what = f"unknown setting; valid settings: {', '.join(known)}{suggestion(str(name), known)}"
+            raise ConfigError(what, file=path, path=f"{within}{name}")
     return {name: _value(data.get(name), setting, path, within) for name, setting in known.items()}
 
 

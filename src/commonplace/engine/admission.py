@@ -21,6 +21,7 @@ from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding, mask, redact, redact_under
 from commonplace.text.cleaning import clean, slug
+from commonplace.text.suggest import unknown_category
 from commonplace.text.words import terms
 
 KEY_BYTES = 512
@@ -219,11 +220,10 @@ def _category(draft: Draft, binding: Binding) -> tuple[str, Kind]:
     check_name(draft.category or "", "a category")  # as it was given: its slug would hide a secret
     if binding.categories is None:
         return slug(draft.category or ""), draft.kind or Kind.SEMANTIC
-    known = ", ".join(binding.categories)
     if draft.category is None:
-        raise InvalidInput(f"a record needs a category: one of {known}")
+        raise InvalidInput(f"a record needs a category: one of {', '.join(binding.categories)}")
     if draft.category not in binding.categories:
-        raise InvalidInput(f"{draft.category!r} is not a category; use one of {known}")
+        raise InvalidInput(unknown_category(draft.category, binding.categories))
     return draft.category, draft.kind or binding.categories[draft.category]
 
 

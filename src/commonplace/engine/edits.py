@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.engine.admission import Admitted, render_value
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.records import CEILING, Draft, Record, Source, Trust
+from commonplace.text.suggest import unknown_category
 
 if TYPE_CHECKING:
     from commonplace.engine.memory import Memory
@@ -22,9 +23,8 @@ def edit_record(memory: Memory, before: Record, changes: Mapping[str, Any]) -> R
         after = after.replace(content="")  # admission renders the new value
     if "category" in changes and memory.binding.categories is not None:
         kinds = memory.binding.categories
-        known = ", ".join(kinds)
         if after.category not in kinds:
-            raise InvalidInput(f"{after.category!r} is not a category; use one of {known}")
+            raise InvalidInput(unknown_category(after.category, kinds))
         after = after.replace(kind=kinds[after.category])
     return after
 

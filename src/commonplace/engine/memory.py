@@ -363,14 +363,21 @@ class Memory:
         tags: Iterable[str] = (),
         trusts: Iterable[Trust] | None = None,
         states: Iterable[State] = (State.LIVE,),
+        sources: Iterable[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         before: Record | None = None,
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
     ) -> Sequence[Record]:
-        """Return the records that match, newest first; ``before`` is the last record of the page before."""
+        """Return the records that match, newest first; ``before`` is the last record of the page before.
+
+        ``sources`` are channels (`import`) or references of sources; ``since`` and ``until`` limit when the records
+        were created.
+        """
         where = self._where(
             scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states), trusts=trusts
-        )
+        ).replace(since=since, until=until, sources=None if sources is None else frozenset(sources))
         if before is not None:
             where = where.replace(earlier=(before.created_at, before.id))
         return self.store.find(where, order=order, limit=limit)
@@ -553,7 +560,9 @@ class Memory:
     def _categories(self, categories: Iterable[str]) -> frozenset[str]:
         asked, known = frozenset(categories), self.binding.categories
         if known is not None and (unknown := asked - frozenset(known)):
-            raise InvalidInput(f"{min(unknown)!r} is not a category; use one of {', '.join(known)}")
+            from commonplace.text.suggest import unknown_category  # noqa: PLC0415 - no recall is mistaken
+
+            raise InvalidInput(unknown_category(min(unknown), known))
         return asked
 
 

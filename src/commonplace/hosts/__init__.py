@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from commonplace.hosts.registry import get_host
 
 COMMANDS = {
-    "connect": ("connect_command:connect", "Connect a coding agent: its hooks and its MCP settings."),
-    "disconnect": ("connect_command:disconnect", "Undo `connect` exactly."),
-    "hook": ("hook_command:hook", "Answer a hook of a coding agent; `connect` sets it up."),
-}  #: name -> where it lives in this package, what it does
+    "connect": ("connect_command:connect", "Connect a coding agent: its hooks and its MCP settings.", "Agents"),
+    "disconnect": ("connect_command:disconnect", "Undo `connect` exactly.", "Agents"),
+    "hook": ("hook_command:hook", "Answer a hook of a coding agent; `connect` sets it up.", "Agents"),
+}  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
 __getattr__ = lazy_names(
     __name__,

@@ -123,7 +123,11 @@ class Host:
 def get_host(name: str) -> Host:
     """The host of a name."""
     if name not in HOSTS:
-        raise InvalidInput(f"{name!r} is not a host that is known; there are {', '.join(HOSTS)}")
+        from commonplace.text.suggest import suggestion  # noqa: PLC0415 - no prompt needs it
+
+        raise InvalidInput(
+            f"{name!r} is not a host that is known; there are {', '.join(HOSTS)}{suggestion(name, HOSTS)}"
+        )
     host: Host = import_module(f"commonplace.hosts.{HOSTS[name]}").HOST
     return host
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from commonplace.intents.workflow import run_workflow
 
 COMMANDS = {
-    "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on."),
-}  #: name -> where it lives in this package, what it does
+    "workflow": ("command:workflow", "Run workflows: phases of agents that hand memory on.", "Agents"),
+}  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
 __getattr__ = lazy_names(
     __name__,

@@ -38,14 +38,18 @@ if TYPE_CHECKING:
     from commonplace.learning.workspace import Workspace
 
 COMMANDS = {
-    "brief": ("commands.brief:brief", "Print the brief for a session that is about to start."),
-    "used": ("commands.used:show_used", "Show what a session was shown, and what of it was used."),
-    "read": ("commands.read:read", "Print what is at a memory:// address."),
-    "extract": ("commands.extract:extract", "Extract records from sessions."),
-    "learn": ("commands.learn:learn", "Learn from finished sessions; hosts run it when they start."),
-    "consolidate": ("commands.consolidate:consolidate", "Merge what was learned into MEMORY.md, a summary and skills."),
-    "memory": ("commands.memory:memory", "Show, clear or rebuild what this project learned."),
-}  #: name -> where it lives in this package, what it does
+    "brief": ("commands.brief:brief", "Print the brief for a session that is about to start.", "Learning"),
+    "used": ("commands.used:show_used", "Show what a session was shown, and what of it was used.", "Learning"),
+    "read": ("commands.read:read", "Print what is at a memory:// address.", "Learning"),
+    "extract": ("commands.extract:extract", "Extract records from sessions.", "Learning"),
+    "learn": ("commands.learn:learn", "Learn from finished sessions; hosts run it when they start.", "Learning"),
+    "consolidate": (
+        "commands.consolidate:consolidate",
+        "Merge what was learned into MEMORY.md, a summary and skills.",
+        "Learning",
+    ),
+    "memory": ("commands.memory:memory", "Show, clear or rebuild what this project learned.", "Learning"),
+}  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
 __getattr__ = lazy_names(
     __name__,

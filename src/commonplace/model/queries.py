@@ -55,6 +55,9 @@ class Filter(Value):
     tags: frozenset[str] = frozenset()  #: all of these, by value
     keys: frozenset[str] | None = None  #: any of these
     trusts: frozenset[Trust] | None = None  #: any of these
+    sources: frozenset[str] | None = None  #: any of these: a channel (`import`), or the reference of a source, whole
+    since: datetime | None = None  #: created at that moment or later
+    until: datetime | None = None  #: created before that moment
     waiting: bool = False  #: only what waits for a person: see ``Record.waits``
     superseded_by: frozenset[str] | None = None  #: replaced by any of these
     earlier: tuple[datetime, str] | None = None  #: created before that moment, or then and with a smaller id
@@ -68,7 +71,7 @@ class Filter(Value):
     def _check(self) -> None:
         if not self.scopes:
             raise InvalidInput("a filter needs at least one scope: nothing can be read everywhere")
-        for moment in (self.at, self.as_of):
+        for moment in (self.at, self.as_of, self.since, self.until):
             if moment is not None and moment.tzinfo is None:
                 raise InvalidInput(f"{moment} has no time zone")
 

@@ -23,17 +23,30 @@ if TYPE_CHECKING:
     from commonplace.records.verbs import VERBS
 
 COMMANDS = {
-    "recall": ("commands.recall:recall", "Search memory with a question in plain words."),
-    "record": ("commands.record:record", "Add, change, list and delete records."),
-    "session": ("commands.session:session", "List, show and delete indexed sessions."),
-    "forget": ("commands.forget:forget", "Erase records, sessions, sources or subjects for good, with a receipt."),
-    "review": ("commands.review:review", "Decide about what waits for you: held records, proposals, instructions."),
-    "log": ("commands.log:log", "List what changed in memory and when it was used."),
-    "why": ("commands.why:why", "Show where a record comes from, back to the turn, file or call."),
-    "rollback": ("commands.rollback:rollback", "Undo what came from one origin, or since a time."),
-    "audit": ("commands.audit:audit", "List the audit log, and verify that nothing in it was altered."),
-    "index": ("commands.index:index", "Make session transcripts and tickets searchable."),
-}  #: name -> where it lives in this package, what it does
+    "add": ("commands.record:add", "Add a record.", "Everyday"),
+    "search": ("commands.recall:recall", "Search memory with a question in plain words.", "Everyday"),
+    "recall": ("commands.recall:recall", "Search memory with a question in plain words.", "Everyday"),
+    "list": ("commands.record:list_", "List records, newest first.", "Everyday"),
+    "show": ("commands.record:get", "Show a record: text, source, versions, use.", "Everyday"),
+    "edit": ("commands.record:edit", "Change a record, by default in your editor.", "Everyday"),
+    "forget": (
+        "commands.forget:forget",
+        "Erase records, sessions, sources or subjects for good, with a receipt.",
+        "Everyday",
+    ),
+    "record": ("commands.record:record", "Everything else for records: tags, pins, archive, versions.", "Everyday"),
+    "session": ("commands.session:session", "List, show and delete indexed sessions.", "Learning"),
+    "review": (
+        "commands.review:review",
+        "Decide about what waits for you: held records, proposals, instructions.",
+        "History",
+    ),
+    "log": ("commands.log:log", "List what changed in memory and when it was used.", "History"),
+    "why": ("commands.why:why", "Show where a record comes from, back to the turn, file or call.", "History"),
+    "rollback": ("commands.rollback:rollback", "Undo what came from one origin, or since a time.", "History"),
+    "audit": ("commands.audit:audit", "List the audit log, and verify that nothing in it was altered.", "History"),
+    "index": ("commands.index:index", "Make session transcripts and tickets searchable.", "Learning"),
+}  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
 __getattr__ = lazy_names(
     __name__,

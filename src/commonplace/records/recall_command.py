@@ -51,6 +51,7 @@ class Option(Value):
 
 OPTIONS = (
     Option(name="format", choices=("snippets", "prompt", "json"), default="snippets", help="Output format."),
+    Option(name="json", flag=True, help="Print JSON, as --format json does."),
     Option(name="scope", choices=(PROJECT, ASSISTANT), many=True, help="Search this memory only (default: both)."),
     Option(name="category", metavar="CATEGORY", many=True, help="Only records of this category; repeatable."),
     Option(name="tag", metavar="TAG", many=True, help="Only records with this tag; repeated: with all of them."),
@@ -76,9 +77,9 @@ Searches the memory of the project and your own together.  Files that were edite
 the question from standard input; a question without words returns the newest records.
 
 Examples:
-  commonplace recall "how do we deploy?"
-  commonplace recall "package manager" --format prompt --budget 500
-  commonplace recall "which database" --as-of 2026-03-01 --explain
+  commonplace search "how do we deploy?"
+  commonplace search "package manager" --format prompt --budget 500
+  commonplace search "which database" --as-of 2026-03-01 --explain
 """
 
 
@@ -122,7 +123,7 @@ def run(asked: Mapping[str, Any]) -> int:
     with open_app() as app:
         brief = app.recall(question, **_options(asked, app))
         notes = [*app.where.hints, *map(short_path, brief.notes)]
-        _SHOWN[asked["format"]](brief, app, notes, explain=asked["explain"])
+        _SHOWN["json" if asked["json"] else asked["format"]](brief, app, notes, explain=asked["explain"])
     return 0
 
 

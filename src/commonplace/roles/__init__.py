@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from commonplace.roles.verbs import VERBS, role_tools
 
 COMMANDS = {
-    "run": ("commands.run:run", "Run an agent with a memory: talk to it, ask it once, or let it work."),
-}  #: name -> where it lives in this package, what it does
+    "role": ("commands.memory:role", "List, clear, move and consolidate what the agent of a role remembers.", "Agents"),
+    "run": ("commands.run:run", "Run an agent with a memory: talk to it, ask it once, or let it work.", "Agents"),
+}  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
 __getattr__ = lazy_names(
     __name__,

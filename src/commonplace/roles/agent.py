@@ -36,7 +36,7 @@ PROCEDURES_HEAD = "## Learned Procedures and Policies"
 RECALLED_HEAD = "## Recalled Memories (from previous sessions)"
 CALL_CHARS = 100  # of a call's answer, in its one line
 NO_MODEL = "no model is named; add `model:` with `provider:` and `name:`, or pass --model PROVIDER:NAME"
-WITHOUT = "memory commands, such as `commonplace memory list`, work without it"
+WITHOUT = "memory commands, such as `commonplace role list`, work without it"
 PROMPT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {

@@ -44,7 +44,7 @@ def check_embedder(role: Role, store: Store, embedder: Embedder) -> None:
         return
     except (EmbeddingModelChanged, DimensionMismatch) as error:
         why, _, _ = str(error).partition(";")
-        error.args = (f"the memory of {role.name}: {why}; `commonplace memory reembed {role.file}` changes over",)
+        error.args = (f"the memory of {role.name}: {why}; `commonplace role reembed {role.file}` changes over",)
         raise
 
 
@@ -66,7 +66,7 @@ def embedder_for(role: Role, env: Mapping[str, str], stored: EmbedderIdentity | 
         return EmbedderChoice(embedder=kept, notes=(f"memories are found by their words alone: {lacking}",))
     if reason:
         return EmbedderChoice(embedder=kept)
-    way = f"`commonplace memory reembed {role.file}` changes over to {wanted.identity.name}"
+    way = f"`commonplace role reembed {role.file}` changes over to {wanted.identity.name}"
     return EmbedderChoice(embedder=kept, notes=(f"the memory keeps to {kept.identity.name}; {way}",))
 
 

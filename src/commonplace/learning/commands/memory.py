@@ -1,4 +1,4 @@
-"""``commonplace memory``: show, clear or rebuild what this project learned; with a ROLE, the memory of that agent."""
+"""``commonplace memory``: show, clear or rebuild what this project learned."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from commonplace.app import App, open_app
-from commonplace.cli.commands import Command, Group
+from commonplace.cli.commands import Command, Group, hidden
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session
 from commonplace.files.artifacts import SUMMARY, publish
@@ -23,9 +23,7 @@ from commonplace.text.cleaning import plural
 CLEARED = "Memory data cleared and system prompt refreshed."
 ENQUEUED = "Memory consolidation enqueued."
 EMPTY = "Memory payload is empty (memories disabled or no memory summary found)."
-USAGE = (
-    "Usage: commonplace memory view|clear|reset|enqueue|rebuild, or list|clear|export|import|consolidate|reembed ROLE"
-)
+USAGE = "Usage: commonplace memory view|clear|reset|enqueue|rebuild; `commonplace role` has the memory of an agent"
 
 
 class _MemoryGroup(Group):
@@ -45,12 +43,11 @@ class _MemoryGroup(Group):
     invoke_without_command=True,
     help="""Show, clear or rebuild what this project learned (default: view).
 
-    With a ROLE, such as role.yaml, the memory of that agent: list, clear, export, import, consolidate, reembed.
+    The memory of an agent of a role.yaml is under `commonplace role`.
 
     Examples:
       commonplace memory
-      commonplace memory rebuild
-      commonplace memory list role.yaml
+      commonplace memory enqueue
     """,
 )
 @click.pass_context
@@ -107,15 +104,6 @@ def _clear(yes: bool, records: str, as_json: bool) -> int:
     return OK
 
 
-def _enqueue(as_json: bool) -> None:
-    with open_app() as app:
-        session = Session(app, app.memory, as_json=as_json)
-        ask_for(open_workspace(app))
-        if not app.where.learning.enabled:
-            session.add_notes("learning is switched off here, so it waits until `memories.enabled` is true")
-        session.answer(ENQUEUED, {"enqueued": True})
-
-
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _records = click.option(
     "--records", type=click.Choice(["learned", "all"]), default="learned",
@@ -124,10 +112,10 @@ _records = click.option(
 
 
 @memory.command(cls=Command)
-@click.argument("role", required=False, metavar="[ROLE]")
-@click.option("--what", metavar="WHAT", help="With a ROLE: sessions, memories or all (default).")
-@click.option("--type", "kind", metavar="TYPE", help="With a ROLE: only episodic, semantic or procedural memories.")
-@click.option("--force", is_flag=True, help="With a ROLE: do not ask.")
+@click.argument("role", required=False, metavar="")  # as before `commonplace role clear`
+@click.option("--what", hidden=True)
+@click.option("--type", "kind", hidden=True)
+@click.option("--force", is_flag=True, hidden=True)
 @_yes
 @_records
 @json_option
@@ -138,29 +126,13 @@ def clear(
 
     Records and lines that people wrote stay, and sessions stay indexed.
 
-    With a ROLE it erases what that agent remembers: all of it, its sessions, its memories, or the memories of one type.
-
-    Examples:
+    Example:
       commonplace memory clear --yes
-      commonplace memory clear role.yaml --type episodic
     """
     if role is not None:
         return clear_role(role, what=what or "all", kind=kind, force=force or yes, as_json=as_json)
     if what or kind or force:
         raise InvalidInput("--what, --type and --force need a ROLE, such as role.yaml")
-    return _clear(yes, records, as_json)
-
-
-@memory.command(cls=Command)
-@_yes
-@_records
-@json_option
-def reset(yes: bool, records: str, as_json: bool) -> int:
-    """Alias of `clear`.
-
-    Example:
-      commonplace memory reset --yes --records all
-    """
     return _clear(yes, records, as_json)
 
 
@@ -172,19 +144,13 @@ def enqueue(as_json: bool) -> None:
     Example:
       commonplace memory enqueue
     """
-    _enqueue(as_json)
+    with open_app() as app:
+        session = Session(app, app.memory, as_json=as_json)
+        ask_for(open_workspace(app))
+        if not app.where.learning.enabled:
+            session.add_notes("learning is switched off here, so it waits until `memories.enabled` is true")
+        session.answer(ENQUEUED, {"enqueued": True})
 
 
-@memory.command(cls=Command)
-@json_option
-def rebuild(as_json: bool) -> None:
-    """Alias of `enqueue`.
-
-    Example:
-      commonplace memory rebuild
-    """
-    _enqueue(as_json)
-
-
-for _command in ROLE_COMMANDS:
-    memory.add_command(_command)
+for _name, _command in {"reset": clear, "rebuild": enqueue, **{one.name or "": one for one in ROLE_COMMANDS}}.items():
+    memory.add_command(hidden(_command), _name)

@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from commonplace.cli import dates as moments
-from commonplace.cli.commands import Group
+from commonplace.cli.commands import Command, Group
 from commonplace.cli.session import F, Session, confirm, json_option, open_session, scope_option
 from commonplace.cli.terminal import short_path
 from commonplace.engine.erasing import Target
 from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
-from commonplace.model.queries import ANY_STATE, State
+from commonplace.model.queries import ANY_STATE, Order, State
 from commonplace.model.records import CATEGORIES, Record, Trust
 from commonplace.records.commands.forget import erase_and_report
 from commonplace.text.cleaning import one_line
@@ -34,12 +34,12 @@ _id = click.argument("id", metavar="ID")
 def record() -> None:
     """Add, change, list and delete records.
 
-    An ID can be shortened to any unique beginning.
+    An ID can be shortened to any unique beginning.  `commonplace add`, `list`, `show` and `edit` are short for
+    `record add`, `list`, `get` and `update`.
 
     Examples:
-      commonplace record add "Use pnpm, not npm" --category decisions
-      commonplace record list --category incidents
-      commonplace record get 1m7gmb4480
+      commonplace record pin 1m7gmb4480
+      commonplace record archive 1m7gmb4480
     """
 
 
@@ -76,8 +76,8 @@ def add(text: str | None, scope: str | None, as_json: bool, **given: Any) -> Non
     TEXT is the content; `-` reads it from standard input, and without TEXT your $EDITOR opens.
 
     Examples:
-      commonplace record add "Use pnpm, not npm" --category decisions --tag js
-      git log -1 --format=%B | commonplace record add - --category incidents --expires 2w
+      commonplace add "Use pnpm, not npm" --category decisions --tag js
+      git log -1 --format=%B | commonplace add - --category incidents --expires 2w
     """
     with open_session(as_json=as_json) as session:
         target = session.app.where.writable_scope(scope or session.app.where.default)
@@ -127,27 +127,60 @@ def _edit_text(before: str) -> str:
     return after.partition(BELOW)[0].strip()
 
 
+def _with_update_options(command: F) -> F:
+    """Give a command the arguments and options with which a record is changed."""
+    for option in reversed(
+        [
+            _id,
+            click.argument("text", required=False),
+            _with_record_options,
+            click.option("--add-tag", "added", metavar="TAG", multiple=True, help="Add a tag; repeatable."),
+            click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="Remove a tag; repeatable."),
+            click.option("--no-expiry", is_flag=True, help="Remove the expiry date."),
+            click.option("--expect", metavar="VERSION", type=int, help="Fail unless the record is at this version."),
+            scope_option,
+            json_option,
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 @record.command()
-@_id
-@click.argument("text", required=False)
 @click.option("--edit", is_flag=True, help="Edit the content in your $EDITOR.")
-@_with_record_options
-@click.option("--add-tag", "added", metavar="TAG", multiple=True, help="Add a tag; repeatable.")
-@click.option("--remove-tag", "removed", metavar="TAG", multiple=True, help="Remove a tag; repeatable.")
-@click.option("--no-expiry", is_flag=True, help="Remove the expiry date.")
-@click.option("--expect", metavar="VERSION", type=int, help="Fail unless the record is at this version.")
-@scope_option
-@json_option
-def update(id: str, scope: str | None, as_json: bool, expect: int | None, **given: Any) -> None:
+@_with_update_options
+def update(id: str, **given: Any) -> None:
     """Change a record; what is not given stays.
 
     TEXT is the new content; `-` reads it from standard input, --edit opens your $EDITOR.  --tag, --alias and --keyword
-    replace all of theirs; an empty one (`--tag ''`) removes them.
+    replace all of theirs; an empty one (`--tag ''`) removes them.  `commonplace edit` is the same, and opens your
+    editor by itself.
 
     Examples:
       commonplace record update 1m7gmb4480 "Use yarn, not npm" --expect 1
       commonplace record update 1m7gmb4480 --add-tag js --alias "package manager"
     """
+    _update(id, **given)
+
+
+@click.command(cls=Command)
+@_with_update_options
+def edit(id: str, **given: Any) -> None:
+    """Change a record: its content in your $EDITOR, or what is given; the rest stays.
+
+    TEXT is the new content; `-` reads it from standard input.  --tag, --alias and --keyword replace all of theirs; an
+    empty one (`--tag ''`) removes them.
+
+    Examples:
+      commonplace edit 1m7gmb4480
+      commonplace edit 1m7gmb4480 "Use yarn, not npm" --add-tag js
+    """
+    kept = {"scope", "as_json", "expect"}
+    named = any(value not in (None, False, ()) for name, value in given.items() if name not in kept)
+    _update(id, edit=not named, **given)
+
+
+def _update(id: str, scope: str | None, as_json: bool, expect: int | None, **given: Any) -> None:
     with open_session(scope, as_json=as_json) as session:
         before = session.memory.get(id)
         changes = _changes(before, given, session.app.clock())
@@ -245,7 +278,7 @@ _add_verb("unpin", "Unpinned", "Unpin records.")
 _add_verb("hold", "Held", "Hold records for review: they are not recalled until they are released.")
 _add_verb(
     "release", "Released", "Release held records: they are recalled again.", person="releases held records",
-    examples="commonplace record list --state held\n  commonplace record release 1m7gmb4480",
+    examples="commonplace list --state held\n  commonplace record release 1m7gmb4480",
 )  # fmt: skip
 
 
@@ -295,19 +328,37 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     help="Only records in this state.",
 )
 @click.option("--trust", type=click.Choice(["user", "agent", "external"]), help="Only records that are trusted so.")
+@click.option("--since", metavar="WHEN", help="Only records created since: a date, or a time ago (12h, 7d, 2w).")
+@click.option(
+    "--source",
+    "sources",
+    metavar="REF",
+    multiple=True,
+    help="Only records from this channel (user, agent, extraction, import, file ...) or source; repeatable.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice([Order.NEWEST.value, Order.OLDEST.value, Order.STALEST.value]),
+    default="newest",
+    show_default=True,
+    help="stalest: least recently used first.",
+)
 @click.option("--before", metavar="ID", help="Only records that come after this one in the list.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of records."
 )
 @scope_option
 @json_option
-def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: Any) -> None:
+def list_(*, state: str, limit: int, scope: str | None, as_json: bool, sort: str, **given: Any) -> None:
     """List records, newest first.
 
     Examples:
-      commonplace record list --category decisions
-      commonplace record list --state all --json
+      commonplace list --category decisions
+      commonplace list --source extraction --since 7d
+      commonplace list --state all --json
     """
+    if given["before"] and sort != Order.NEWEST:
+        raise InvalidInput(f"--before pages through the newest records first, not with --sort {sort}")
     with open_session(scope, as_json=as_json) as session:
         session.add_notes(*([] if scope else session.app.where.hints))
         states = ANY_STATE if state == "all" else [State(state)]
@@ -317,6 +368,9 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, **given: 
             states=states,
             limit=limit + 1,
             trusts=[Trust[given["trust"].upper()]] if given["trust"] else None,
+            sources=given["sources"] or None,
+            since=moments.start(given["since"], session.app.clock()) if given["since"] else None,
+            order=Order(sort),
             before=session.memory.get(given["before"]) if given["before"] else None,
         )
         if len(found) > limit:
@@ -350,8 +404,8 @@ def get(id: str, scope: str | None, as_json: bool) -> None:
     """Show a record: content, source, versions, usage.
 
     Examples:
-      commonplace record get 1m7gmb4480
-      commonplace record get 1m7g --json
+      commonplace show 1m7gmb4480
+      commonplace show 1m7g --json
     """
     with open_session(scope, as_json=as_json) as session:
         found = session.memory.get(id)

@@ -61,5 +61,5 @@ def _notes(role: Role, found: LanceStoreFound, done: LanceStoreImported) -> list
         notes.append(f"evicted by the limits of the role, oldest first: {plural(done.memories.evicted, 'memory')}")
     if done.memories.unembedded:
         reason = done.memories.unembedded
-        notes.append(f"found by their words alone until `commonplace memory reembed {role.file}`: {reason}")
+        notes.append(f"found by their words alone until `commonplace role reembed {role.file}`: {reason}")
     return notes

@@ -1,4 +1,4 @@
-"""``commonplace memory ... ROLE``: what an agent of a role.yaml remembers, listed, cleared, moved and consolidated."""
+"""``commonplace role ...``: what an agent of a role.yaml remembers, listed, cleared, moved and consolidated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from commonplace.cli.commands import Command
+from commonplace.cli.commands import Command, Group
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.person import require_person, said_yes
 from commonplace.cli.session import json_option, show_progress
@@ -67,8 +67,8 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
     """List what the agent of a role remembers, newest first.
 
     Examples:
-      commonplace memory list role.yaml
-      commonplace memory list role.yaml --type procedural --limit 50
+      commonplace role list role.yaml
+      commonplace role list role.yaml --type procedural --limit 50
     """
     meant, kinds = remembering(role), _kind(kind)
     found = []
@@ -90,7 +90,7 @@ def list_(role: str, kind: str | None, category: str | None, limit: int, as_json
 
 
 def clear_role(file: str, *, what: str, kind: str | None, force: bool, as_json: bool) -> int:
-    """Erase what was asked for, and nothing else; see ``commonplace memory clear``."""
+    """Erase what was asked for, and nothing else; see ``commonplace role clear``."""
     require_person("clears the memory of a role")
     role = remembering(file)
     if what not in WHAT:
@@ -148,8 +148,8 @@ def export(role: str, output: str) -> int:
     """Write every memory of a role to a JSON file; sessions and vectors are not in it.
 
     Examples:
-      commonplace memory export role.yaml
-      commonplace memory export role.yaml -o my-export.json
+      commonplace role export role.yaml
+      commonplace role export role.yaml -o my-export.json
     """
     meant = remembering(role)
     entries = []
@@ -176,8 +176,8 @@ def import_(role: str, file: str, as_json: bool) -> int:
     `-` reads from standard input.  The whole file is checked before anything is written.
 
     Examples:
-      commonplace memory export roles/agent-a.yaml -o memories.json
-      commonplace memory import roles/agent-b.yaml memories.json
+      commonplace role export roles/agent-a.yaml -o memories.json
+      commonplace role import roles/agent-b.yaml memories.json
     """
     require_person("imports memories")
     meant = remembering(role)
@@ -195,7 +195,7 @@ def import_(role: str, file: str, as_json: bool) -> int:
     if done.evicted:
         print_note(f"{_memories(done.evicted)} were evicted, oldest first, by the limits of the role")
     if done.unembedded:
-        print_note(f"found by their words alone until `commonplace memory reembed {role}`: {done.unembedded}")
+        print_note(f"found by their words alone until `commonplace role reembed {role}`: {done.unembedded}")
     if as_json:
         print_json({"role": meant.name, "added": done.added, "duplicates": done.duplicates, "blank": done.blank})
     else:
@@ -213,7 +213,7 @@ def consolidate(role: str, as_json: bool) -> int:
     If the model fails, nothing is marked as done.
 
     Example:
-      commonplace memory consolidate role.yaml
+      commonplace role consolidate role.yaml
     """
     meant = remembering(role)
     if not has_store(meant):
@@ -249,7 +249,7 @@ def reembed(role: str, as_json: bool) -> int:
     """Embed every memory of a role again with its current embedder. Recall uses the old vectors until it is done.
 
     Example:
-      commonplace memory reembed role.yaml
+      commonplace role reembed role.yaml
     """
     meant = remembering(role)
     if not has_store(meant):
@@ -270,4 +270,32 @@ def _memories(count: int) -> str:
     return "1 memory" if count == 1 else f"{count} memories"
 
 
+@click.command(cls=Command)
+@_role
+@click.option("--what", metavar="WHAT", default="all", show_default=True, help="sessions, memories or all.")
+@click.option("--type", "kind", metavar="TYPE", help="Only episodic, semantic or procedural memories.")
+@click.option("--force", "--yes", is_flag=True, help="Do not ask.")
+@json_option
+def clear(role: str, *, what: str, kind: str | None, force: bool, as_json: bool) -> int:
+    """Erase what the agent of a role remembers: all of it, its sessions, its memories, or those of one type.
+
+    Example:
+      commonplace role clear role.yaml --type episodic
+    """
+    return clear_role(role, what=what, kind=kind, force=force, as_json=as_json)
+
+
+@click.group(cls=Group)
+def role() -> None:
+    """List, clear, move and consolidate what the agent of a role.yaml remembers.
+
+    Examples:
+      commonplace role list role.yaml
+      commonplace role export role.yaml -o memories.json
+    """
+
+
 ROLE_COMMANDS = (list_, export, import_, consolidate, reembed)
+
+for _command in (*ROLE_COMMANDS, clear):
+    role.add_command(_command)

@@ -31,7 +31,7 @@ MODELS = {
 }
 NO_MODEL = (
     "no model is named and no key is set: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GOOGLE_API_KEY, or pass --model "
-    "PROVIDER:NAME; memory commands, such as `commonplace memory list`, work without one"
+    "PROVIDER:NAME; memory commands, such as `commonplace role list`, work without one"
 )
 NO_TRIGGERS = "is missing, so a daemon would wait for ever; add `- type: cron` with `schedule:` and `prompt:` below it"
 FLOW_NEEDS = "a flow needs something to do: pass --prompt TEXT, or --daemon for the triggers of its agents"

@@ -84,7 +84,7 @@ def filter_sql(db: Db, where: Filter, alias: str) -> Sql:
         "superseded_by": where.superseded_by, "trust": None if where.trusts is None else [*map(int, where.trusts)],
     }  # fmt: skip
     parts += [db.among(f"{alias}.{column}", allowed) for column, allowed in choices.items() if allowed is not None]
-    return join_and([*parts, *_further_sql(db, where, alias)])
+    return join_and([*parts, *_further_sql(db, where, alias), *_origin_sql(db, where, alias)])
 
 
 def _further_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
@@ -106,6 +106,17 @@ def _further_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
         yield f"{alias}.consolidated_at is {'not ' if where.consolidated else ''}null", []
     if where.parents is not None:
         yield db.derived_sql(alias, where.parents, past=past)
+
+
+def _origin_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
+    """Yield the conditions on when and from where records came."""
+    if where.since is not None:
+        yield f"{alias}.created_at >= ?", [micros(where.since)]
+    if where.until is not None:
+        yield f"{alias}.created_at < ?", [micros(where.until)]
+    if where.sources is not None:
+        channels, refs = db.among(f"{alias}.channel", where.sources), db.among(f"{alias}.ref", where.sources)
+        yield f"({channels[0]} or {refs[0]})", [*channels[1], *refs[1]]
 
 
 def _waiting_sql(db: Db, alias: str) -> Sql:
