@@ -111,12 +111,11 @@ def typed(command: str, y: int, clock: float) -> str:
     """A command that appears character by character, from under a cover that moves away."""
     start, length = MARGIN + 2 * WIDTH, len(command)
     motion = f"animation-delay:{clock:.2f}s;animation-duration:{length * TYPING:.2f}s"
-    cover = (
-        f'<svg x="{start:.1f}" y="{y - 15}" width="{length * WIDTH + 4:.1f}" height="{LINE}"><rect class="t" width="100%" '
-        f'height="100%" fill="#0d1117" style="{motion};animation-timing-function:steps({length})"/></svg>'
-    )
+    place = f'x="{start:.1f}" y="{y - 15}" width="{length * WIDTH + 4:.1f}" height="{LINE}"'
+    look = f'fill="#0d1117" style="{motion};animation-timing-function:steps({length})"'
+    cover = f'<svg {place}><rect class="t" width="100%" height="100%" {look}/></svg>'
     prompt = f'<tspan class="p">$</tspan> {escape(command)}'
-    return f'<text x="{MARGIN}" y="{y}">{prompt}</text>{cover}'
+    return f'<text class="l" x="{MARGIN}" y="{y}" style="animation-delay:{clock:.2f}s">{prompt}</text>{cover}'
 
 
 def styled(line: str) -> str:
