@@ -1,6 +1,6 @@
 """Recall on young stores: ten short facts, questions in other words, and questions without an answer.
 
-Run: `python bench/young.py [--set dev|own|held] [--misses]`.  Each store of `bench/sets/young` is filled by hand and asked.
+Run: `python bench/young.py [--set dev|own|held] [--misses]`.  Each store of `bench/sets/young` is filled and asked.
 *hit@1* and *hit@3* are the share of the questions whose fact is first, or among the first three; *silent* the share
 that is told nothing; *false answers* the share of the questions without an answer that get one.  Plain cosine, which
 answers always, is measured beside it, and how many answers are not in the order of their printed score.
