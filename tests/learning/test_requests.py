@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from learners import lines
+
 from commonplace.engine.transcripts import Turn
 from commonplace.learning.refused import refused_notice, refused_requests
 from commonplace.learning.rules import extract, read_session
-from learners import Scripted, fact, lines, reply
 
 KEPT = {
     "Remember that the staging db is reset every night.": "The staging db is reset every night.",
@@ -19,10 +20,8 @@ KEPT = {
     "always remember to bump the version before a release": "Bump the version before a release.",
     "note to self, bars of vendor K are labelled by open": "Bars of vendor K are labelled by open.",
     "please not forget we never save phone numbers": "We never save phone numbers.",
-    "how to restore (write it down): load the tape; wait ten minutes": "How to restore (write it down): load the tape; wait "
-    "ten minutes.",
-    "record this please. break-glass: a) page Bo, b) apply from the bastion": "break-glass: a) page Bo, b) apply from the "
-    "bastion.",
+    "how to restore (write it down): load tape; wait": "How to restore (write it down): load tape; wait.",
+    "record this please. break-glass: a) page Bo, b) go on": "break-glass: a) page Bo, b) go on.",
     "for the record, how we roll:\n1. canary\n2. all\nthanks": "How we roll:\n1. canary\n2. all.",
     "keep in mind: 1. pull 2. build 3. ship": "1. pull 2. build 3. ship.",
     "He is 58. The VPN is down on Sundays. Keep that in mind!": "The VPN is down on Sundays.",
