@@ -26,7 +26,7 @@ from commonplace.engine.memory import Memory
 from commonplace.engine.review import list_waiting
 from commonplace.learning.consolidate import consolidate_memory
 from commonplace.learning.extract_gate import decide
-from commonplace.learning.rules import Proposal
+from commonplace.learning.proposals import Proposal
 from commonplace.learning.workspace import Workspace
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Put

@@ -13,7 +13,7 @@ from commonplace.engine.transcripts import Turn
 from commonplace.learning import open_workspace
 from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
 from commonplace.learning.extract_gate import decide
-from commonplace.learning.rules import Proposal
+from commonplace.learning.proposals import Proposal
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.jobs import Claim, Job, Reason, Status

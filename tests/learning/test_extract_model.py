@@ -72,6 +72,16 @@ def test_a_model_extracts(opened, think, learn, extractions):
     assert made.content == "- tools were chosen"
 
 
+def test_what_the_user_asked_to_remember_is_kept_though_the_model_forgets_it(opened, think, learn):
+    """Once: what the model has kept in other words is not added again."""
+    asked = lines("remember that Ada owns billing", "remember that the staging database is reset every night")
+    kept = fact("The staging database is reset every night", "facts", turns=[2], quote="staging database is reset")
+    learn("0b1c", asked, place=think(reply(kept))[0])
+    contents = {record.content for record in opened.memory.list()}
+
+    assert contents == {"Ada owns billing.", "The staging database is reset every night"}
+
+
 def test_the_three_documented_keys_are_enough(opened, think, learn, extractions):
     """A reply with exactly rollout_summary, rollout_slug and raw_memory is kept, and makes no records."""
     said = {"rollout_summary": "s", "rollout_slug": None, "raw_memory": "- use pnpm"}

@@ -385,7 +385,13 @@ def _clean_extraction(
         "summary": without_erased_sentences(str(metadata.get("summary") or ""), erasure),
         "slug": None if slug and erasure.is_in(slug.replace("_", " ")) else slug,
         "records": [one for one in made if one not in erasure.ids],
-    }
+    } | _clean_requests(metadata, erasure)
+
+
+def _clean_requests(metadata: Mapping[str, Any], erasure: Erasure) -> dict[str, Json]:
+    """The requests to remember that were refused, without those that say what is erased."""
+    refused = metadata.get("not_kept")
+    return {"not_kept": [one for one in refused if not erasure.is_in(str(one["quote"]))]} if refused else {}
 
 
 def clean_artifact(

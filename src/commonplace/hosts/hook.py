@@ -154,22 +154,30 @@ def _start(call: HookCall, app: App, answer: Callable[[str], None], note: Callab
     injection = _brief(call, app)
     if waiting := _waiting(call, app):
         # A writer that holds the store may delay learning.
-        answer(_format_answer(call, _with_trust(app, injection.text)))
+        answer(_format_answer(call, _with_notices(app, injection.text)))
         _learn(waiting, app, note, until=min(time.monotonic() + LEARN_SECONDS, call.until - RESERVED_SECONDS))
         injection = _brief(call, app)
-    answer(_format_answer(call, _with_trust(app, injection.text)))
+    answer(_format_answer(call, _with_notices(app, injection.text)))
     for sentence in save_brief_receipt(app, injection, session=call.session)[1]:
         note(sentence)
 
 
-def _with_trust(app: App, text: str) -> str:
-    """The text, after one line for a folder that is not trusted as it is.  No name from the folder is in that line."""
+def _with_notices(app: App, text: str) -> str:
+    """The text, after a line for what the user should know: an untrusted folder, requests that came to nothing."""
+    from commonplace.learning import refused_notice  # noqa: PLC0415 - a prompt has none
+
+    refused = refused_notice(app)
+    return "\n".join([*_trust_notice(app), *([refused] if refused else []), text]).rstrip()
+
+
+def _trust_notice(app: App) -> list[str]:
+    """One line for a folder that is not trusted as it is.  No name from the folder is in that line."""
     where = app.where
     if not where.trust_notes:
-        return text
+        return []
     what = "The settings of this folder changed" if where.is_trusted else "This folder is not trusted"
     line = f"{what}; its notes and settings count as far as its user agrees. The user can run `commonplace trust`."
-    return f"{line}\n{text}".rstrip()
+    return [line]
 
 
 def _brief(call: HookCall, app: App) -> Injection:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from commonplace.learning.consolidate import consolidate_memory
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
-    from commonplace.learning.extract_gate import worthless_reason
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
     from commonplace.learning.opening import (
         addresses_of,
@@ -33,9 +32,11 @@ if TYPE_CHECKING:
         save_receipt,
         session_use,
     )
+    from commonplace.learning.refused import refused_notice, refused_requests
     from commonplace.learning.status import learning_notes, learning_status, learning_status_text
     from commonplace.learning.use_totals import list_shown, weekly_totals
     from commonplace.learning.workspace import Workspace
+    from commonplace.learning.worth import worthless_reason
 
 COMMANDS = {
     "brief": ("commands.brief:brief", "Print the brief for a session that is about to start.", "Learning"),
@@ -60,14 +61,15 @@ __getattr__ = lazy_names(
         "consolidate": "consolidate_memory",
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
-        "extract_gate": "worthless_reason",
         "extract_host": "extraction_prompt forget_prepared",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
         "opening": "rules_of addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "session_use list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
+        "refused": "refused_notice refused_requests",
         "status": "learning_notes learning_status learning_status_text",
         "workspace": "Workspace",
+        "worth": "worthless_reason",
     },
 )
 
@@ -99,6 +101,8 @@ __all__ = [
     "read_page",
     "rebuild_block",
     "record_uses",
+    "refused_notice",
+    "refused_requests",
     "rules_in",
     "rules_of",
     "save_brief_receipt",

@@ -17,8 +17,9 @@ from commonplace.engine import jobs
 from commonplace.engine.forgetting import Erasure, without_erased_blocks, without_erased_sentences
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, join_chunks
-from commonplace.learning.extract_gate import Decision, comparable_text, decide
+from commonplace.learning.extract_gate import FORGOTTEN, Decision, comparable_text, decide
 from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules
+from commonplace.learning.refused import NOT_KEPT
 from commonplace.learning.rules_text import brings_in_text
 from commonplace.learning.workspace import Workspace
 from commonplace.model.changes import Change, DeleteDocuments, Enqueue, Finish
@@ -390,6 +391,11 @@ def _metadata(
         "mode": thought.mode,
         "model": thought.model,
         "watermark": claim.job.watermark,
+        NOT_KEPT: [
+            {"turn": one.ref, "quote": one.quote, "reason": one.reason}
+            for one in (*thought.refused, *passed.refused)
+            if one.reason != FORGOTTEN
+        ],
         "records": list[Json](dict.fromkeys([*(record.id for record in passed.records), *passed.again])),
         "digests": (before if isinstance(before, dict) else {}) | digests,
         "tokens_in": thought.tokens_in,

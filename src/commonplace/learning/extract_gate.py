@@ -14,8 +14,9 @@ from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.review import SUPERSEDE, HeldChange
 from commonplace.engine.tombstones import normal_form, record_erased
-from commonplace.learning.rules import Proposal
+from commonplace.learning.proposals import Proposal, RefusedRequest
 from commonplace.learning.workspace import Workspace
+from commonplace.learning.worth import worthless_reason
 from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
@@ -24,19 +25,14 @@ from commonplace.model.records import INSTRUCTIVE, Channel, Draft, Json, Record,
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
-from commonplace.text.words import plan, terms
+from commonplace.text.words import plan
 
-CONTENT_CHARS = 8  # "Use pnpm": shorter is no sentence
-CONTENT_WORDS = 2
+FORGOTTEN = "forgotten by a person"
+KNOWN = "known already"
 LOOKED_UP = 16  # records that are read at first to find one that says the same: nearly always enough
 LIVE = frozenset({State.LIVE})
 QUOTE_CHARS = 1000  # of a quote that is stored with a record
 EVENTS = frozenset({"incidents"})  # what happened does not replace what happened before
-_EMPTY_WORDS = frozenset(
-    """a an the is are was were be it this that these those i you we they he she do does did done to of in on at for
-    and or but not no yes ok okay please thanks thank so just very really will would can could should there here
-    """.split()  # noqa: SIM905 - fifty quoted words are harder to read
-)
 
 
 class Decision(Value):
@@ -48,6 +44,7 @@ class Decision(Value):
     held: int = 0  #: of them wait for a person
     replaced: tuple[str, ...] = ()  #: ids of records whose validity ends
     left_out: tuple[str, ...] = ()  #: why, for each proposal that came to nothing
+    refused: tuple[RefusedRequest, ...] = ()  #: those of them that the user asked to have remembered
     redactions: tuple[Finding, ...] = ()
     unsayable: frozenset[str] = frozenset()  #: words that nothing but what a person has forgotten would tell
 
@@ -63,7 +60,8 @@ def decide(
     return Decision(
         changes=gate.all_changes(), records=tuple(gate.records), again=tuple(gate.again),
         replaced=tuple(gate.replaced), held=sum(record.held for record in gate.records),
-        left_out=tuple(gate.left_out), redactions=tuple(gate.redactions), unsayable=gate.unsayable(),
+        left_out=tuple(gate.left_out), refused=tuple(gate.refused),
+        redactions=tuple(gate.redactions), unsayable=gate.unsayable(),
     )  # fmt: skip
 
 
@@ -134,6 +132,7 @@ class _Decider:
         self.again: list[str] = []
         self.replaced: list[str] = []
         self.left_out: list[str] = []
+        self.refused: list[RefusedRequest] = []
         self._unwanted: list[str] = []
         self.redactions: list[Finding] = []
 
@@ -148,8 +147,9 @@ class _Decider:
     def propose(self, proposal: Proposal) -> None:
         """Store a proposal, or note why not."""
         reason = worthless_reason(proposal.content)
-        if reason is None and len(self.records) >= self._place.learning.max_records_per_session:
-            reason = f"more than {self._place.learning.max_records_per_session} of one session"
+        limit = self._place.learning.max_records_per_session
+        if reason is None and len(self.records) >= limit and not proposal.asked:
+            reason = f"more than {limit} of one session"
         if reason is None:
             try:
                 reason = self._add(proposal)
@@ -157,6 +157,9 @@ class _Decider:
                 reason = str(error)
         if reason:
             self.left_out.append(reason)
+            if proposal.asked and reason != KNOWN:
+                ref = next(iter(proposal.refs), "")
+                self.refused.append(RefusedRequest(quote=proposal.quote, ref=ref, reason=reason))
 
     def _add(self, proposal: Proposal) -> str | None:
         """Make the changes for a proposal; a reason if there is none to make."""
@@ -166,10 +169,10 @@ class _Decider:
         self.redactions += admitted.redactions
         if same := self._known.same(record):
             self.again.append(same)
-            return "known already"
+            return KNOWN
         if self._was_erased(record):
             self._unwanted += [proposal.content, proposal.quote]
-            return "forgotten by a person"
+            return FORGOTTEN
         self._put_in_time(admitted)
         return None
 
@@ -235,17 +238,6 @@ def _about(record: Record) -> tuple[Scope, str, str] | None:
 
 def _since(record: Record) -> datetime:
     return record.occurred_at or record.created_at
-
-
-def worthless_reason(content: str) -> str | None:
-    """Why a text is no fact: the least that a record has to say."""
-    text = " ".join(content.split())
-    words = [word for word in terms(text) if word not in _EMPTY_WORDS]
-    if len(text) < CONTENT_CHARS or len(words) < CONTENT_WORDS:
-        return "too short to mean anything"
-    if text.endswith("?"):
-        return "a question"
-    return None
 
 
 def _erased_digests(place: Workspace, earlier: Document | None) -> frozenset[str]:

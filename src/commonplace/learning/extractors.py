@@ -15,7 +15,7 @@ from commonplace.config.learning import Learning
 from commonplace.engine.transcripts import Turn
 from commonplace.learning import rules
 from commonplace.learning.model_prompts import BadReply, fill_template, load_reply
-from commonplace.learning.rules import Proposal
+from commonplace.learning.proposals import Proposal, RefusedRequest
 from commonplace.learning.rules_text import brings_in_text, own_words
 from commonplace.model.documents import DocumentKind
 from commonplace.model.ports import Model, ModelAnswer
@@ -54,6 +54,7 @@ class Extraction(Value):
     slug: str | None = None
     raw: str = ""  #: the raw memory, in Markdown
     proposals: tuple[Proposal, ...] = ()
+    refused: tuple[RefusedRequest, ...] = ()  #: what the user asked to have remembered, and is not kept
     mode: str
     model: str | None = None
     tokens_in: int = 0
@@ -62,7 +63,7 @@ class Extraction(Value):
     @property
     def is_empty(self) -> bool:
         """Whether there is no output, which is a success."""
-        return not (self.summary.strip() or self.raw.strip() or self.proposals)
+        return not (self.summary.strip() or self.raw.strip() or self.proposals or self.refused)
 
 
 # Rules
@@ -70,12 +71,11 @@ class Extraction(Value):
 
 def by_rules(transcript: Transcript, *, most: int) -> Extraction:
     """What the rules find: every fact with its quote."""
-    found = rules.extract(transcript.turns, most=most)
-    if not found:
-        return Extraction(mode="rules")
+    findings = rules.read_session(transcript.turns, most=most)
+    found = findings.proposals
     lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(transcript, one)})" for one in found]
     return Extraction(
-        mode="rules", proposals=tuple(found), raw="\n".join(lines), slug=None,
+        mode="rules", proposals=found, refused=findings.refused, raw="\n".join(lines), slug=None,
         summary="; ".join(one_line(one.content).rstrip(".") for one in found[:3]),
     )  # fmt: skip
 
@@ -199,10 +199,19 @@ def _unfit(record: Any) -> str | None:
 
 def to_extraction(reply: Mapping[str, Any], transcript: Transcript, *, mode: str) -> Extraction:
     """What a checked answer proposes, each fact with the evidence that the session itself gives."""
+    proposals = [_proposal(record, transcript) for record in reply.get("records", [])]
+    asked, refused = rules.read_requests(transcript.turns)
     return Extraction(
         mode=mode, summary=reply["rollout_summary"], slug=reply["rollout_slug"], raw=reply["raw_memory"],
-        proposals=tuple(_proposal(record, transcript) for record in reply.get("records", [])),
+        proposals=(*proposals, *(one for one in asked if not _is_among(one, proposals))), refused=tuple(refused),
     )  # fmt: skip
+
+
+def _is_among(asked: Proposal, proposals: Sequence[Proposal]) -> bool:
+    """Whether a model has proposed what the user asked to have remembered: from the same turn, in half its words."""
+    return any(
+        set(asked.refs) & set(one.refs) and _covers(f"{one.content} {one.quote}", asked.content) for one in proposals
+    )
 
 
 def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:

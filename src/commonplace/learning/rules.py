@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 from commonplace.engine.transcripts import TOOL, Turn
+from commonplace.learning.earnest import is_unsafe, jokes, mentions_address, plays, retracts
 from commonplace.learning.pasted import GONE
+from commonplace.learning.proposals import Proposal, RefusedRequest, SessionFindings
+from commonplace.learning.requests import find_requests
 from commonplace.learning.rules_patterns import Reading, has_cue, read
 from commonplace.learning.rules_text import Clause, clauses, own_words, step_lists
+from commonplace.learning.worth import worthless_reason
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
@@ -27,20 +30,6 @@ _WORDS_AT_LEAST = 2
 _HELD_AT_MOST = 200  # of which some may yet be taken back; a session that states more is no session
 _CHECK_CHARS = 2000  # a test run tells its result at the end
 _TOOL_TURNS_BACK = 3  # how far before a stated fix the passing check may stand
-
-
-class Proposal(Value):
-    """A durable fact that a reader found, before the gate."""
-
-    content: str  #: the fact as one sentence, in the speaker's words
-    category: str  #: decisions | procedures | principles | incidents | preferences
-    scope: str  #: project | assistant
-    quote: str  #: the exact words it rests on: a substring of a turn's text
-    refs: tuple[str, ...]  #: the turn of the quote first, then the one that confirmed it
-    subject: str | None  #: a slug of what it is about, if clear: a later fact about the same can replace it
-    occurred_at: datetime | None
-    trust: Trust  #: at most what extraction can give
-    by_user: bool = True  #: it rests on the user's own words
 
 
 class _Found(Value):
@@ -53,6 +42,20 @@ class _Found(Value):
 
 def extract(turns: Sequence[Turn], *, most: int = PROPOSALS_AT_MOST) -> list[Proposal]:
     """The durable facts that a session states, in the order in which they were stated; the first ``most`` of them."""
+    return list(read_session(turns, most=most).proposals)
+
+
+def read_session(turns: Sequence[Turn], *, most: int = PROPOSALS_AT_MOST) -> SessionFindings:
+    """The same, with the user's requests to remember that are refused; those that are kept count against no limit."""
+    asked, refused = _find_requests(turns)
+    stated = _distinct([*asked, *_read_statements(turns)])
+    over = {id(one) for one in [one for one in stated if not one.asked][most:]}
+    kept = tuple(one for one in stated if id(one) not in over)
+    return SessionFindings(proposals=kept, refused=tuple(refused))
+
+
+def _read_statements(turns: Sequence[Turn]) -> list[_Found]:
+    """What a session states without having been asked to be remembered."""
     found: list[_Found] = []
     at_work = playing = False
     user_turns = 0
@@ -61,29 +64,101 @@ def extract(turns: Sequence[Turn], *, most: int = PROPOSALS_AT_MOST) -> list[Pro
             own = own_words(turn.text)
             shown = own.replace(GONE, "")
             user_turns += 1
-            playing = _plays(shown, playing)
+            playing = plays(shown, playing)
             at_work = at_work or has_cue(shown)
             found = _drop_retracted(found, shown, user_turns)
-            if len(found) < _HELD_AT_MOST and not playing and not _is_unsafe(turn.text) and not _jokes(shown):
+            if len(found) < _HELD_AT_MOST and not playing and not is_unsafe(turn.text) and not jokes(shown):
                 found += _from_user(turns, number, own, user_turns, at_work=at_work)
         elif turn.speaker == "assistant" and len(found) < _HELD_AT_MOST and not playing:
             found += _from_assistant(turns, number, user_turns)
         else:
             at_work = at_work or turn.speaker == TOOL
-    return _distinct(found)[:most]
+    return found
+
+
+# What the user asks to have remembered
+
+_EMPTY = "it does not say what to remember"
+_CONFIDENTIAL = "it holds a secret, and memory stores none"
+_STEERS = "its message tries to steer whoever reads it"
+_PLAYED = "it was said in a role play"
+_RULED = re.compile(r"\b(?:never|always|must|only|no|not|nothing|nobody|don'?t)\b", re.IGNORECASE)
+_QUOTE_CHARS = 120  # of a request that is refused
+
+
+def read_requests(turns: Sequence[Turn]) -> tuple[list[Proposal], list[RefusedRequest]]:
+    """What the user asks to have remembered: each is kept, or refused with a reason."""
+    found, refused = _find_requests(turns)
+    return [one.proposal for one in found], refused
+
+
+def _find_requests(turns: Sequence[Turn]) -> tuple[list[_Found], list[RefusedRequest]]:
+    found: list[_Found] = []
+    refused: list[RefusedRequest] = []
+    playing = False
+    user_turns = 0
+    for number, turn in enumerate(turns):
+        if turn.speaker != "user":
+            continue
+        own = own_words(turn.text)
+        user_turns += 1
+        playing = plays(own.replace(GONE, ""), playing)
+        found = _drop_retracted(found, own.replace(GONE, ""), user_turns)
+        for request in find_requests(own):
+            quote = turn.text[request.start : request.end]
+            if reason := _refusal(turn.text, quote, playing=playing):
+                words = " ".join(turn.text[request.asked_at :].split())[:_QUOTE_CHARS]
+                refused.append(RefusedRequest(quote=words, ref=turn.ref, reason=reason))
+            else:
+                found.append(_asked(turns, number, quote, user_turns, everywhere=request.everywhere))
+    return found, refused
+
+
+def _refusal(text: str, quote: str, *, playing: bool) -> str | None:
+    """Why a request is not kept; None if it is."""
+    if is_unsafe(text):
+        return _STEERS
+    if playing:
+        return _PLAYED
+    if "[secret:" in quote or redact(quote).findings:
+        return _CONFIDENTIAL
+    return _EMPTY if worthless_reason(quote) else None
+
+
+def _asked(turns: Sequence[Turn], number: int, quote: str, user_turn: int, *, everywhere: bool) -> _Found:
+    turn = turns[number]
+    reading = read(quote, asked=False, at_work=True)
+    ruled = "principles" if _RULED.search(quote) else "facts"
+    category, scope = (reading.category, reading.scope) if reading else (ruled, "project")
+    if everywhere:
+        category, scope = "preferences", "assistant"
+    proposal = Proposal(
+        content=_sentence(quote), category=category, scope=scope, quote=quote, refs=(turn.ref,),
+        subject=reading.subject if reading else None, occurred_at=turn.occurred_at,
+        trust=CEILING[Channel.EXTRACTION], asked=True,
+    )  # fmt: skip
+    return _Found(turn=number, user_turn=user_turn, proposal=proposal)
 
 
 def _from_user(turns: Sequence[Turn], number: int, own: str, user_turn: int, *, at_work: bool) -> Iterator[_Found]:
     """What the user states outright."""
+    requests = [(one.start, one.end) for one in find_requests(own)]
     lists = list(step_lists(own))
     for clause in lists:
+        if _is_within(clause, requests):
+            continue
         steps = Reading(category="procedures", scope="project", subject=None, start=0, end=len(clause.plain))
         yield from _to_proposal(turns, number, clause, steps, user_turn, trust=CEILING[Channel.EXTRACTION])
     for clause in clauses(own):
-        if any(steps.start <= clause.start < steps.end for steps in lists):
+        if _is_within(clause, [*((steps.start, steps.end) for steps in lists), *requests]):
             continue
         if reading := read(clause.plain, asked=clause.asked, at_work=at_work):
             yield from _to_proposal(turns, number, clause, reading, user_turn, trust=CEILING[Channel.EXTRACTION])
+
+
+def _is_within(clause: Clause, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a clause is read already as a part of something longer."""
+    return any(start < clause.end and clause.start < end for start, end in spans)
 
 
 _SUGGESTED = re.compile(
@@ -116,7 +191,7 @@ def _from_assistant(turns: Sequence[Turn], number: int, user_turn: int) -> Itera
     confirming = _find_answer(turns, number, _CONFIRMED)
     after_tool = number > 0 and turns[number - 1].speaker == TOOL
     proved = _is_proved(turns, number)
-    if not (proved or (confirming is not None and not after_tool)) or _is_unsafe(turns[number].text):
+    if not (proved or (confirming is not None and not after_tool)) or is_unsafe(turns[number].text):
         return
     for clause in clauses(own_words(turns[number].text, typed=False)):
         suggested = _SUGGESTED.match(clause.plain)
@@ -125,7 +200,7 @@ def _from_assistant(turns: Sequence[Turn], number: int, user_turn: int) -> Itera
         reading = read(part.plain, asked=part.asked, at_work=True)
         if reading is None and suggested and _SETTLES.match(part.plain) and has_cue(part.plain, at_work=True):
             reading = Reading(category="decisions", scope="project", subject=None, start=0, end=len(part.plain))
-        if reading is None or reading.category == "preferences" or _mentions_address(part.plain):
+        if reading is None or reading.category == "preferences" or mentions_address(part.plain):
             continue
         if reading.category == "incidents" and proved:
             # It rests on what a tool printed, so it is trusted no more than that.
@@ -177,36 +252,6 @@ def _sentence(quote: str) -> str:
     return capital if capital[-1] in ".!?" else capital + "."
 
 
-_PLAYS = re.compile(
-    r"\b(?:pretend|role-?play\w*|rehears\w+|imagine (?:you|that you|we)|let's play|write (?:me )?an?"
-    r" (?:\w+ )?(?:story|poem|song|novel|haiku|screenplay|dialogue|joke))\b",
-    re.IGNORECASE,
-)
-_PLAYS_NO_MORE = re.compile(
-    r"\b(?:end of (?:the )?\w+|back to (?:work|reality|the code)|seriously|stop (?:the )?(?:role|game|play)\w*)\b",
-    re.IGNORECASE,
-)
-_JOKES = re.compile(
-    r"(?:(?<!\w)/s\b|\b(?:lol|lmao|rofl|haha\w*|hehe\w*|jk|just kidding|i'm joking|yeah right"
-    r"|what could go wrong|why not)\b|(?<!\w)[:;]-?[DP](?!\w)|[\U0001f602\U0001f923\U0001f61c\U0001f643\U0001f609])",
-    re.IGNORECASE,
-)
-_UNSAFE = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\s+(?:\w+\s+){0,3}(?:previous|prior|earlier|above|all|system)\s+(?:\w+\s+)?"
-    r"(?:instructions?|prompts?|rules|messages?)|\b(?:for|to|attention)\s+(?:all\s+)?(?:ai|llm)\s+(?:agents?|assistants?|models?)\b"
-    r"|\bsystem\s+prompt\b|<\|?(?:system|im_start)",
-    re.IGNORECASE,
-)
-_ADDRESS = re.compile(r"https?://|\b[\w.]+@[\w.]+\.\w+|\bcurl\b|\|\s*(?:ba)?sh\b", re.IGNORECASE)
-_RETRACTS = re.compile(
-    r"""(?:^|[.!?\n,]\s{0,3}|\b(?:ok(?:ay)?|oh|wait|no|hmm?|sorry|haha|lol|ah|actually)[,\s]+)
-        (?:forget\s+(?:what|that|it|about)|scratch\s+that|never\s*mind(?!\s+the)|ignore\s+(?:that|what\s+i)|disregard\s+(?:that|what)
-        |i\s+take\s+(?:that|it)\s+back|on\s+second\s+thoughts?|(?:sorry,?\s+)?my\s+(?:mistake|bad)|i\s+was\s+wrong
-        |you'?re\s+right|(?:please\s+)?(?:do\s+not|don'?t)\s*[.!]?$|just\s+kidding|was\s+(?:joking|kidding)|undo\s+that
-        |actually\s+no\b|changed\s+my\s+mind|let'?s\s+not\b)""",
-    re.IGNORECASE | re.VERBOSE,
-)  # fmt: skip
-_NAMES = re.compile(r"[A-Za-z][\w.+#-]{2,}")
 _AGAINST = (
     r"(?:no(?:t|\s+longer|\s+more)?|instead\s+of|drop(?:ped)?|remove|without|away\s+from|moved\s+off|don'?t\s+use"
     r"|get\s+rid\s+of|rather\s+than)\s+(?:the\s+)?"
@@ -214,29 +259,9 @@ _AGAINST = (
 _FOUND_WANTING = r"\s+(?:is|was)\s+(?:too|not|gone|dead|a\s+mistake)\b"
 
 
-def _plays(own: str, playing: bool) -> bool:
-    """Return whether the session is a role play after this turn; statements in one do not count."""
-    if playing and _PLAYS_NO_MORE.search(own):
-        return False
-    return playing or bool(_PLAYS.search(own))
-
-
-def _jokes(own: str) -> bool:
-    return bool(_JOKES.search(own))
-
-
-def _is_unsafe(text: str) -> bool:
-    """Tell whether a turn carries words that try to steer a reader: then nothing of it is believed."""
-    return bool(_UNSAFE.search(text))
-
-
-def _mentions_address(plain: str) -> bool:
-    return bool(_ADDRESS.search(plain))
-
-
 def _drop_retracted(found: list[_Found], own: str, user_turn: int) -> list[_Found]:
     """What stands after this user turn: "scratch that" takes back the turn before it."""
-    if _RETRACTS.search(own):
+    if retracts(own):
         found = [one for one in found if one.user_turn < user_turn - 1]
     return [one for one in found if not _is_refused(one.proposal, own)]
 

@@ -76,7 +76,7 @@ _NEXT_FACT = re.compile(
 
 def clauses(own: str) -> Iterator[Clause]:
     """The clauses of the own words, in order."""
-    plain = _QUOTED.sub(_mask, own)
+    plain = mask_quoted(own)
     at = 0
     for stop in [*_SENTENCE_END.finditer(plain), None]:
         end = stop.start() if stop else len(plain)
@@ -84,6 +84,11 @@ def clauses(own: str) -> Iterator[Clause]:
         if end - at <= CLAUSE_CHARS_AT_MOST * 2:
             yield from _parts(plain, at, end, asked=asked)
         at = stop.end() if stop else end
+
+
+def mask_quoted(own: str) -> str:
+    """The own words with quoted text and code masked, character for character."""
+    return _QUOTED.sub(_mask, own)
 
 
 def _mask(quoted: re.Match[str]) -> str:
@@ -116,7 +121,7 @@ _HEADED_STEPS = re.compile(
 
 def step_lists(own: str) -> Iterator[Clause]:
     """Lists of steps under a heading that says what they are for."""
-    plain = _QUOTED.sub(_mask, own)
+    plain = mask_quoted(own)
     for found in _HEADED_STEPS.finditer(plain):
         words = found[0].strip()
         start = plain.index(words, found.start())

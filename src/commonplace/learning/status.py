@@ -12,6 +12,7 @@ from commonplace.config.project import PROJECT
 from commonplace.engine.rendering import iso
 from commonplace.learning.learn import OFF, last_run
 from commonplace.learning.opening import open_workspace
+from commonplace.learning.refused import refused_requests
 from commonplace.model.jobs import JobState, Status
 from commonplace.model.scopes import Scope
 
@@ -114,10 +115,14 @@ def _detail(job: Mapping[str, Any]) -> str:
 
 
 def learning_notes(app: App) -> list[str]:
-    """One sentence for the plain status, if learning needs attention."""
+    """Sentences for the plain status: if learning needs attention, and what was not kept though the user asked."""
     project = app.where.project
     if project is None or not app.where.is_enabled(PROJECT) or not app.where.learning.enabled:
         return []
+    return [*_job_notes(app), *refused_requests(app)]
+
+
+def _job_notes(app: App) -> list[str]:
     seen = learning_status(app)
     bad = [job for job in seen["jobs"] if job["state"] in ("failed", "exhausted")]
     trouble = f"{len(bad)} jobs of learning failed" if bad else seen["trouble"] and "learning is in trouble"
