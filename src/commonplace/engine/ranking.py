@@ -138,9 +138,12 @@ def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
     if over > 0:
         shown.append(("above one", -over))
     return Hit(
-        score=max(0.0, sum([part for _, part in shown])), record=one.record, chunk=one.chunk,
-        similarity=one.candidate.similarity, parts=tuple(shown),
-    )  # fmt: skip
+        score=max(0.0, sum([part for _, part in shown])),
+        record=one.record,  # type: ignore[arg-type]  # as `Hit` says
+        chunk=one.chunk,
+        similarity=one.candidate.similarity,
+        parts=tuple(shown),
+    )
 
 
 # What each is worth

@@ -154,7 +154,7 @@ class _Folder:
         self.is_erased = erased
         self.seen = {file.path: file for file in seen}
         self.known = {state.path: state for state in known}
-        self.records = {name: record for name, record in records.items() if has_file(record)}
+        self.records = {name: record for name, record in records.items() if record.has_file}
         self.absent = {state.record for state in known} | records.keys() - self.records.keys()
         self.absent -= self.records.keys()  # erased, or none of this folder's: their files go
         self.states: dict[str, list[FileState]] = {}  # by record
@@ -399,11 +399,6 @@ def _records_without_file(folder: _Folder) -> Iterator[Record]:
     for owner, record in sorted(folder.records.items()):
         if record.archived_at is None and owner not in folder.held and owner not in folder.protected:
             yield record
-
-
-def has_file(record: Record) -> bool:
-    """Whether a record has a file in its folder: its category does, and it is no proposal made of another one's."""
-    return record.category in CATEGORIES and not record.is_file_proposal
 
 
 def _folder(path: str) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
+    from commonplace.learning.messages import learn_from_messages
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
@@ -62,6 +63,7 @@ __getattr__ = lazy_names(
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
         "extract_host": "extraction_prompt forget_prepared",
+        "messages": "learn_from_messages",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
         "opening": "rules_of addresses_of open_learning_workspace open_workspace session_brief",
@@ -90,6 +92,7 @@ __all__ = [
     "forget_prepared",
     "inject",
     "injection_json",
+    "learn_from_messages",
     "learning_notes",
     "learning_status",
     "learning_status_text",

@@ -54,7 +54,7 @@ def _hits(receipt: Receipt, records: dict[str, Record | None], turns: dict[str, 
     for id_ in receipt.order:
         record, chunk = records.get(id_), turns.get(id_)
         if record or chunk:
-            yield Hit(score=receipt.scores.get(id_, 0.0), record=record, chunk=chunk)
+            yield Hit(score=receipt.scores.get(id_, 0.0), record=record, chunk=chunk)  # type: ignore[arg-type]  # see Hit
 
 
 def _record(memory: Memory, item: ShownItem) -> Record | None:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
     from commonplace.records.activity import latest_change
-    from commonplace.records.commands.foreign import export_foreign, import_foreign
+    from commonplace.records.commands.foreign import PlainImport, export_foreign, import_foreign, import_plain
     from commonplace.records.index import (
         LINE_BYTES,
         Indexed,
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         file_stamp,
         index_logs,
     )
+    from commonplace.records.plain import detect_format
     from commonplace.records.session_lines import asks_memory
     from commonplace.records.surface import record_tools, records_surface
     from commonplace.records.verbs import VERBS
@@ -53,7 +54,8 @@ __getattr__ = lazy_names(
     {
         "activity": "latest_change",
         "access": "AccessTable AppAccess MemoryAccess",
-        "commands.foreign": "export_foreign import_foreign",
+        "commands.foreign": "PlainImport export_foreign import_foreign import_plain",
+        "plain": "detect_format",
         "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
         "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
@@ -71,10 +73,13 @@ __all__ = [
     "Indexed",
     "Log",
     "MemoryAccess",
+    "PlainImport",
     "asks_memory",
+    "detect_format",
     "export_foreign",
     "file_stamp",
     "import_foreign",
+    "import_plain",
     "index_logs",
     "latest_change",
     "record_tools",
