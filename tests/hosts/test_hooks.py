@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.app import open_app
-from commonplace.hosts.hook import handle, parse_call, CONTEXT_CHARS
+from commonplace.hosts.hook import CONTEXT_CHARS, handle, parse_call
 from hosts import recorded
 from hosts.conftest import COMMAND
 from stands import rows

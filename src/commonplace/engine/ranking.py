@@ -83,7 +83,9 @@ class _Candidate:
         "text", "words",
     )  # fmt: skip
 
-    def __init__(self, candidate: Candidate, document: int, scope: str, weights: Sequence[float]) -> None:
+    def __init__(
+        self, candidate: Candidate, document: int, scope: str, weights: Sequence[float], common: Sequence[float]
+    ) -> None:
         self.candidate = candidate
         self.scope = scope  #: of a chunk: two scopes may have sessions of one name
         self.record, self.chunk = candidate.record, candidate.chunk
@@ -94,7 +96,7 @@ class _Candidate:
         self.each = [worth * weight for worth, weight in zip(candidate.words, weights, strict=True)]
         self.own = sum(self.each)  #: its own words
         #: how many of them are not common
-        self.telling = sum([bool(worth) and weight >= 1 for worth, weight in zip(self.each, weights, strict=True)])
+        self.telling = sum([bool(worth) and weight >= 1 for worth, weight in zip(self.each, common, strict=True)])
         self.words = 0.0  #: with its neighbours'
         self.reach = 0.0
         self.before: list[_Candidate] = []  #: the turns before it that lend it context, the nearest first
@@ -141,10 +143,12 @@ class _Comparison:
 def rank(survey: Survey, asked: ParsedQuestion, *, limit: int, weights: Sequence[float] = ()) -> list[Hit]:
     """The best hits, best first, ties by id: the same survey always gives the same hits.
 
-    ``weights`` are what the words of the question count, beside their rarity.
+    ``weights`` are what the words of the question count, beside their rarity; below one they are common words.  In a
+    question about the past they count like others, since the turns around a match and its length say more.
     """
-    weights = weights or [1.0] * len(survey.rarities)
-    seen = _candidates(survey, weights)
+    even = [1.0] * len(survey.rarities)
+    weights = weights or even
+    seen = _candidates(survey, weights if asked.profile is Profile.WORKING else even, weights)
     if not seen:
         return []
     view = _Comparison(seen, asked, texts=survey.texts, rarities=survey.rarities, weights=weights)
@@ -178,7 +182,7 @@ def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
 # What each is worth
 
 
-def _candidates(survey: Survey, weights: Sequence[float]) -> list[_Candidate]:
+def _candidates(survey: Survey, weights: Sequence[float], common: Sequence[float]) -> list[_Candidate]:
     documents: dict[object, int] = {}
     places: dict[tuple[int, int], _Candidate] = {}
     paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
@@ -189,7 +193,7 @@ def _candidates(survey: Survey, weights: Sequence[float]) -> list[_Candidate]:
             paths[id(chunk.scope)] = str(chunk.scope)
         scope = paths[id(chunk.scope)] if chunk else ""
         key = (scope, chunk.kind, chunk.document) if chunk else candidate.id
-        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope, weights)
+        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope, weights, common)
         seen.append(one)
         if chunk:
             places[one.document, chunk.seq] = one

@@ -31,7 +31,8 @@ def brief(
     """Print the brief for a session that is about to start.
 
     It has rules for the use of memory, the summary of what was learned, your preferences and the
-    principles of the project, the records that match the task, and what is new.  All but the rules is quoted as data.  The same memory gives the
+    principles of the project, the records that match the task, and what is new.
+    All but the rules is quoted as data.  The same memory gives the
     same bytes.  If memory is empty, nothing is printed.
 
     Examples:
