@@ -11,7 +11,7 @@ from datetime import datetime
 from commonplace.engine.embedding import query_vector
 from commonplace.engine.ranking import rank
 from commonplace.model.changes import Touch
-from commonplace.model.errors import StoreError
+from commonplace.model.errors import StoreBusy, StoreError, StoreReadOnly
 from commonplace.model.ports import Embedder, Store
 from commonplace.model.queries import Filter, Hit, Order
 from commonplace.model.values import Value
@@ -72,10 +72,13 @@ def newest(store: Store, where: Filter, *, limit: int) -> list[Hit]:
 
 
 def count_use(store: Store, ids: Sequence[str], now: datetime) -> tuple[str, ...]:
-    """Count a recall of each record; a store that can only be read is a note, since it has answered."""
+    """Count a recall of each record, without waiting for a writer; return notes, since it has answered all the same."""
     try:
         if ids:
-            store.apply([Touch(ids=tuple(ids), at=now)])
+            with store.without_waiting():
+                store.apply([Touch(ids=tuple(ids), at=now)])
+    except (StoreBusy, StoreReadOnly):  # a count less; of a store that can only be read its own notice says so
+        pass
     except StoreError as error:
-        return (f"the use of these records was not counted: {error}",)
-    return ()
+        return (f"the use of these records was not counted: {error}", *store.take_notices())
+    return store.take_notices()

@@ -23,7 +23,7 @@ from commonplace.learning.brief import Injection, injection_json
 from commonplace.learning.brief_layout import Part, shown_items
 from commonplace.model.changes import Change, PutDocument, TrimDocuments
 from commonplace.model.documents import Chunk, Document, DocumentKind
-from commonplace.model.errors import InvalidInput, NotFound, StoreError
+from commonplace.model.errors import InvalidInput, NotFound, StoreError, StoreReadOnly
 from commonplace.model.ids import SHORT, new_id
 from commonplace.model.ports import Store
 from commonplace.model.queries import DocumentFilter, Hit
@@ -58,6 +58,8 @@ def save_brief_receipt(app: App, injection: Injection, *, session: str | None) -
         return None, ()
     try:
         return save_receipt(app, _items(injection, app.secret()), session=session), ()
+    except StoreReadOnly:  # the store's own notice says so
+        return None, app.store.take_notices()
     except StoreError as error:
         return None, (f"no receipt of this brief was saved: {error}",)
 
@@ -71,6 +73,8 @@ def save_recall_receipt(
     items = shown_items(query, hits, secret=app.secret(), tokens=tokens)
     try:
         return save_receipt(app, items, session=session, what=RECALL), ()
+    except StoreReadOnly:  # likewise
+        return None, app.store.take_notices()
     except StoreError as error:
         return None, (f"no receipt of this recall was saved: {error}",)
 
@@ -91,7 +95,8 @@ def save_receipt(app: App, items: Mapping[str, Any], *, session: str | None, wha
             scopes=frozenset({scope}), kinds=frozenset({DocumentKind.RECEIPT}), names=frozenset({*known, name})
         )
         changes.append(TrimDocuments(where=where, keep=KEEP))
-    app.store.apply(changes)
+    with app.store.without_waiting():  # who asks for memory waits for no writer
+        app.store.apply(changes)
     return name
 
 
