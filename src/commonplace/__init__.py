@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         StoreBusy,
         StoreDamaged,
         StoreError,
+        StoreReadOnly,
+        StoreReplaced,
     )
     from commonplace.model.queries import Hit
     from commonplace.model.records import Kind, Record, Trust
@@ -52,7 +54,8 @@ __getattr__ = lazy_names(
         "model.errors": """
             CapacityExceeded CommonplaceError ConfigError Conflict DimensionMismatch EmbeddingModelChanged
             ErasedBefore Forbidden
-            InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError""",
+            InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError
+            StoreReadOnly StoreReplaced""",
         "model.queries": "Hit",
         "model.records": "Kind Record Trust",
         "model.scopes": "Scope",
@@ -87,6 +90,8 @@ __all__ = [
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
+    "StoreReadOnly",
+    "StoreReplaced",
     "Transaction",
     "Trust",
     "WriteResult",

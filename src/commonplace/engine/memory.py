@@ -384,6 +384,7 @@ class Memory:
         since: Moment | None = None,
         until: Moment | None = None,
         before: Record | str | None = None,
+        pinned: bool | None = None,
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
         offset: int = 0,
@@ -392,14 +393,14 @@ class Memory:
 
         ``before`` is the last record of the page before, or its id: a cursor that later writes do not shift.
         ``sources`` are channels (`import`) or references of sources; ``metadata`` are names and values that a record
-        must have; ``since`` and ``until`` limit when it was created.
+        must have; ``since`` and ``until`` limit when it was created; ``pinned`` returns those that are, or are not.
         """
         if offset < 0:
             raise InvalidInput(f"an offset of {offset} is before the first record")
         where = self._where(
             scopes=scopes, kinds=kinds, categories=categories, tags=tags, states=states, trusts=trusts,
             sources=sources, metadata=metadata, since=since, until=until,
-        )  # fmt: skip
+        ).replace(pinned=pinned)  # fmt: skip
         if before is not None:
             last = self.get(before) if isinstance(before, str) else before
             where = where.replace(earlier=(last.created_at, last.id))
