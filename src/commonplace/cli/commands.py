@@ -194,7 +194,7 @@ def _check_store(arguments: Sequence[str]) -> None:
 
 def is_read(words: Sequence[str]) -> bool:
     """Whether a command, with its subcommand, only reads."""
-    return words[0] in READING or (words[0] == "record" and words[1:2] and words[1] in {"list", "get", "history"})
+    return words[0] in READING or (words[0] == "record" and not {"list", "get", "history"}.isdisjoint(words[1:2]))
 
 
 def run(arguments: Sequence[str]) -> int:

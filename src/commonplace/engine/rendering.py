@@ -140,7 +140,7 @@ def as_json(
     *,
     explain: bool = False,
     notes: Sequence[str] = (),
-    records: Mapping[str, Mapping[str, Json]] | None = None,
+    records: Mapping[str, Json] | None = None,
 ) -> str:
     """The same hits in the same order, for programs; ``records`` are those of them that are records, whole."""
     found = [_hit_json(hit, references, explain=explain) | {"rank": rank} for rank, hit in enumerate(hits, start=1)]

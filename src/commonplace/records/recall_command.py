@@ -219,11 +219,11 @@ def _json(brief: RecallAnswer, app: App, notes: Sequence[str], asked: Mapping[st
     from commonplace.wire import encode  # noqa: PLC0415 - the one form that needs it
 
     now = app.clock()
-    records = {
-        hit.id: encode(hit.record) | {"state": hit.record.state(now).value, "path": brief.references.get(hit.id)}
-        for hit in brief.hits
-        if hit.record
-    }
+    records = {}
+    for hit in brief.hits:
+        if hit.record:
+            whole = {name: value for name, value in encode(hit.record).items() if name != "usage"}  # recalls count it
+            records[hit.id] = whole | {"state": hit.record.state(now).value, "path": brief.references.get(hit.id)}
     query, hits, references = brief.recall.query, brief.hits, brief.references
     print_text(render.as_json(query, hits, references, explain=asked["explain"], notes=notes, records=records))
     _progress(notes)
