@@ -59,7 +59,7 @@ class MirroredStore(_Port):
             for change, outcome in zip(changes, outcomes, strict=True):
                 for record in outcome.records:
                     folder = self.folders.get(record.scope)
-                    if folder and record.category in CATEGORIES and not record.is_file_proposal:  # as `plan.has_file`
+                    if folder and record.has_file:
                         self.write(folder, record.id)
                 if isinstance(change, ERASING):  # what else is gone is no record: a document, a tombstone
                     self._remove_files(outcome.gone)
