@@ -361,8 +361,11 @@ def test_a_file_of_an_old_clone_is_noted(record):
     """It says what the record once was: this folder shows that version."""
     middle = newer(record, content="Use yarn")
     after = newer(middle, content="Use bun")
-    [action] = planned(seen=[seen(HOME, text(record))], records=[after], history=[record, middle])
+    found = {"seen": [seen(HOME, text(record))], "records": [after], "history": [record, middle]}
+    [action] = planned(**found, tracked={HOME})
     assert (type(action), action.record) == (Note, record)
+    [action] = planned(**found)
+    assert (type(action), action.record) == (Write, after), "without Git it may be one that we did not come to write"
 
 
 def test_a_file_that_nobody_has_seen_and_that_says_something_new_is_an_edit(record):

@@ -207,7 +207,7 @@ def test_a_file_that_comes_back_restores_its_record(opened, kept, sync):
     ],
 )
 def test_a_broken_file_is_reported_and_everything_else_goes_on(
-    opened, kept, edit, add_line, sync, folder, *, broken, line, reason
+    opened, kept, edit, add_line, *, sync, folder, broken, line, reason
 ):
     """Path and line are named; its record and the file stay as they are; the others are taken."""
     record, path = kept()

@@ -332,8 +332,8 @@ def test_deleting_a_file_in_one_clone_leaves_the_other(clones, clock):
     assert one.folders.sync(one.where.project).is_empty
 
 
-def test_a_new_clone_with_older_files_answers_what_they_say(desk, opened, kept, clock):
-    """A checkout that lay still shows what it has; it undoes nothing."""
+def test_a_copy_with_older_files_learns_what_is_new(desk, opened, kept, clock):
+    """A copy without Git that lay still is brought up to date; it undoes nothing."""
     record, path = kept("the first words")
     folder = desk.folder("clone")
     (folder / "decisions").mkdir()
@@ -344,7 +344,7 @@ def test_a_new_clone_with_older_files_answers_what_they_say(desk, opened, kept, 
     clone.folders.sync(clone.where.project)
 
     assert opened.memory.get(record.id).content == "the newest words"
-    assert clone.memory.get(record.id).content == "the first words"
+    assert clone.memory.get(record.id).content == "the newest words"
     assert_agreement(clone)
 
 

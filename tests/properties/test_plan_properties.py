@@ -99,7 +99,7 @@ class World:
             self.carry_out(action)
         return actions
 
-    def carry_out(self, action: Action) -> None:
+    def carry_out(self, action: Action) -> None:  # noqa: C901, PLR0912 - one case per action
         match action:
             case Add():
                 self.write(self.put(self.added(action.parsed)), action.home, action.path)
@@ -261,7 +261,7 @@ STEPS = st.one_of(
     on_record(erase),
     st.just(World.sync),
     st.just(World.sync),
-    on_file(lambda world, path: check_out(world, path)),
+    on_file(check_out),
     st.builds(lambda after, written: lambda world: world.die(after, written=written), st.integers(0, 3), st.booleans()),
 )
 ORDERLY = st.lists(STEPS, min_size=2, max_size=16)

@@ -75,7 +75,19 @@ _KNOWN = frozenset(KEYS)
 _OWN_CHANNELS = frozenset({Channel.USER, Channel.FILE})  # a person's: not worth a line
 #: Keys that earlier files had without need: they go with the next write, unless the record needs them.
 _MACHINERY = frozenset(
-    {"category", "created", "updated", "source", "ref", "trust", "consolidated", "version", "tags", "aliases", "keywords"}
+    {
+        "category",
+        "created",
+        "updated",
+        "source",
+        "ref",
+        "trust",
+        "consolidated",
+        "version",
+        "tags",
+        "aliases",
+        "keywords",
+    }
 )
 _SAME_MOMENT = timedelta(seconds=1)  # an id and the record that got it are made within
 _SEARCHED = ("aliases", "keywords")
@@ -151,8 +163,8 @@ def encode(record: Record, *, previous: str | None = None) -> bytes:
     """Write a file.  With the ``previous`` text of the file: what a person wrote and what has not changed stays.
 
     Comment lines, empty lines, the order of the keys and the writing of every unchanged value are kept; keys of ours
-    that a file need not have are left out; of a value that changes, the comment behind a single line and the comment lines within it.  A previous text that cannot be read is
-    not looked at.  Raises ``InvalidInput`` for a record whose file could not be read again.
+    that a file need not have are left out; of a value that changes, the comment behind a single line and the comment
+    lines within it.  A previous text that cannot be read is not looked at.  Raises ``InvalidInput`` for a record whose file could not be read again.
     """
     fields = _fields(record)
     head = _merged(record, fields, previous) if previous else None
@@ -546,7 +558,11 @@ def _stated(record: Record, front: _Front) -> dict[str, str]:
     """The fields of the record that this frontmatter speaks of."""
     parsed = front.parsed(record.content)
     merged = apply_file(record, parsed)
-    return _fields(merged.replace(id=parsed.id or merged.id))
+    source = parsed.source or merged.source
+    if front.keys.get("source") is None:
+        source = source.replace(channel=record.source.channel)
+    trust = merged.trust if parsed.trust is None else parsed.trust
+    return _fields(merged.replace(id=parsed.id or merged.id, source=source, trust=trust))
 
 
 def _blocks(head: str, lines: Mapping[str, int]) -> Iterator[_Block]:

@@ -156,11 +156,17 @@ class Folders:
         for trouble in report.troubles:
             yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
         if report.missing:
-            where = "in this further clone or worktree" if scope in self._further else "at once"
             yield (
-                f"{len(report.missing)} files of the {self._label(scope)} memory are missing {where}; "
-                "their records were not archived. `commonplace sync --accept-missing` archives them"
+                f"{len(report.missing)} files of the {self._label(scope)} memory are missing at once; "
+                "their records were not archived. `commonplace sync --accept-missing` archives them, "
+                "`commonplace sync --write` writes the files back"
             )
+        if report.vanished:
+            gone = f"{_named(report.vanished)} is gone, so it was archived"
+            yield f"{gone}; `commonplace record restore {report.archived[0]}` brings it back"
+        if report.hidden:
+            absent = f"{_named(report.hidden)} is not in this checkout, so it is not recalled here"
+            yield f"{absent}; `commonplace sync --write` writes it back"
         if report.erased:
             shown = ", ".join(os.path.join(folder, path) for path in report.erased[:SHOWN_ERASED])
             more = f" and {len(report.erased) - SHOWN_ERASED} more" if len(report.erased) > SHOWN_ERASED else ""

@@ -100,13 +100,15 @@ class MirroredStore(_Port):
             return self._as_shown(self.store.find(where, order=order, limit=limit))
         return self.store.find(self._viewed(where), order=order, limit=limit)
 
-    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:  # noqa: D102 - see ``find``
         return self.store.match(self._viewed(where), query, limit=limit)
 
-    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:  # noqa: D102 - see ``find``
         return self.store.nearest(self._viewed(where), vector, limit=limit)
 
-    def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
+    def survey(  # noqa: D102 - see ``find``
+        self, where: Filter, query: Query, vector: Vector | None, *, limit: int
+    ) -> Survey:
         return self.store.survey(self._viewed(where), query, vector, limit=limit)
 
     def shown(self, folder: str, records: Collection[str] | None = None) -> dict[str, int]:

@@ -15,7 +15,7 @@ touches a file in trouble or the record that it is of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
@@ -135,15 +135,17 @@ def plan(
     erased: IsErased = lambda _: False,
     shown: Mapping[str, Record | None] = MappingProxyType({}),
     branches: bool = False,
+    tracked: Collection[str] = (),
 ) -> list[Action]:
     """Return the actions in the order in which to do them: by sort, then by path; the troubles are last.
 
     ``records`` are all of the scope, in any state; those of other categories than ours are to the folder as if they
     were not there.  ``history`` gives the earlier versions of one, newest first; ``erased`` tells whether a person has
     erased what a file says.  ``shown`` are the records of which the folder shows an earlier version, or, None, nothing.
-    ``branches``: the folder is one of a repository, which may lack files because another branch has them.
+    ``branches``: the folder is one of a repository, which may lack files because another branch has them; ``tracked``
+    are the paths that Git put there, or may have put there.
     """
-    folder = _Folder(seen=seen, known=known, records=records, erased=erased, shown=shown)
+    folder = _Folder(seen=seen, known=known, records=records, erased=erased, shown=shown, tracked=tracked)
     actions: list[Action] = [*folder.troubles]
     for path, owner in sorted(folder.owners.items()):
         actions += _for_file(folder, path, owner, history)
@@ -163,7 +165,9 @@ class _Folder:
         records: Mapping[str, Record],
         erased: IsErased,
         shown: Mapping[str, Record | None],
+        tracked: Collection[str],
     ) -> None:
+        self.tracked = tracked
         self.is_erased = erased
         self.shown = shown
         self.seen = {file.path: file for file in seen}
@@ -335,7 +339,9 @@ def _for_record_file(folder: _Folder, file: FoundFile, record: Record, history: 
     parsed = folder.as_new(file.path).replace(category=category)
     said = _version_said(folder, file, parsed, record, history)
     if said is not None and _is_complete(file, parsed, said):
-        yield _write(folder, file.path, record) if _is_unwritten(folder, said, ancestor) else _note(file, said)
+        yield (
+            _write(folder, file.path, record) if _is_unwritten(folder, file.path, said, ancestor) else _note(file, said)
+        )
     elif said is not None and said is folder.current[record.id]:
         yield _write(folder, file.path, record, said)  # it lacks its id, or its place
     elif said is not None:
@@ -378,11 +384,19 @@ def _is_complete(file: FoundFile, parsed: ParsedFile, said: Record) -> bool:
     return bool(parsed.id) and _folder(file.path) == said.category and stated in (None, said.category)
 
 
-def _is_unwritten(folder: _Folder, said: Record, ancestor: FileState | None) -> bool:
-    """Whether a file is older than its record because whoever changed that has not come to write it."""
+def _is_unwritten(folder: _Folder, path: str, said: Record, ancestor: FileState | None) -> bool:
+    """Whether a file is older than its record because whoever changed that has not come to write it.
+
+    A file that nobody has noted may be that too, unless Git has put it there.
+    """
     current = folder.current[said.id].version
-    is_behind = said.id not in folder.shown and ancestor is not None and ancestor.version < current
-    return is_behind and ancestor is not None and ancestor.version <= said.version < current
+    if said.id in folder.shown or said.version == current:
+        return False
+    return (
+        path not in folder.tracked
+        if ancestor is None
+        else ancestor.version <= said.version and (ancestor.version < current)
+    )
 
 
 def _write(folder: _Folder, path: str, record: Record, said: Record | None = None) -> Write:

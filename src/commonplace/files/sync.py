@@ -3,9 +3,9 @@
 The work is planned in ``plan``, which is pure, and done here, through the same gate as every other write.  A missing
 folder is an error, and many files missing at once are reported and left: neither is taken for a deletion.
 
-**A read writes no file that Git tracks.**  A sync before a read (``writes=False``) takes edits in and notes which version
-each file shows.  Of files that Git does not track it also gives new ones their id and takes secrets out.  All else that
-has to be written waits for `commonplace sync`, or for a write of the record.
+**A read writes no file that Git tracks.**  A sync before a read (``writes=False``) takes edits in and notes which
+version each file shows.  Of files that Git does not track it also gives new ones their id and takes secrets out.  All
+else that has to be written waits for `commonplace sync`, or for a write of the record.
 """
 
 from __future__ import annotations
@@ -185,6 +185,7 @@ class Syncer:
             erased=self._is_erased,
             shown=self._shown,
             branches=self._tracked.in_repository,
+            tracked=self._tracked.tracked,
         )
         self._origins = self._find_origins([action for action in actions if isinstance(action, Add | Update)])
         return actions if accept_missing else self._without_mass_deletion(actions, len(known))
@@ -401,6 +402,10 @@ class Syncer:
         for action in actions:
             self._prepare(action, changes, writes)
         self.store.store.apply([*changes, FromCheckout(scope=self.scope, folder=self.folder)])
+        for path in [action.path for action in actions if isinstance(action, Add | Update | Note)]:
+            stamp = files.stamp(self.folder, path)
+            if stamp is not None and path in self._read and stamp != self._read[path][1].stamp:
+                self.overtaken = True  # a person has saved it again
         for file in writes:
             if not self.store.write(self.folder, file.record, at=file.at, to=file.to, expect=file.digest):
                 self._note_overtaken(file)
@@ -523,9 +528,7 @@ class Syncer:
             self._plan_write(action, record, changes, writes)
         self._report(added=action.path)
 
-    def _plan_write(
-        self, action: Add | Update, record: Record, changes: list[Change], writes: list[_File]
-    ) -> None:
+    def _plan_write(self, action: Add | Update, record: Record, changes: list[Change], writes: list[_File]) -> None:
         """Write the file of a record that was made of it, if it does not say all of it; else note it as it is."""
         parsed = action.parsed.replace(category=action.parsed.category or record.category)
         says_all = self._read[action.path][1].parsed

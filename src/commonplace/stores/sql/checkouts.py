@@ -27,8 +27,8 @@ _HOLDS = (
 _EARLIER = "join record p on p.id = s.record join version v on v.record = p.row and v.version = s.version"
 #: The checkouts of a scope: the folders are few, so they are leapt through, not counted.
 _CHECKOUTS = (
-    "with recursive named (folder) as (select min(folder) from file union all"
-    " select (select min(f.folder) from file f where f.folder > named.folder) from named where named.folder is not null)"
+    "with recursive named (folder) as (select min(folder) from file union all select"
+    " (select min(f.folder) from file f where f.folder > named.folder) from named where named.folder is not null)"
     " select folder from named where exists (select 1 from file f where f.folder = named.folder and f.path = ?)"
 )
 
