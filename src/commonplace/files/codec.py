@@ -164,7 +164,8 @@ def encode(record: Record, *, previous: str | None = None) -> bytes:
 
     Comment lines, empty lines, the order of the keys and the writing of every unchanged value are kept; keys of ours
     that a file need not have are left out; of a value that changes, the comment behind a single line and the comment
-    lines within it.  A previous text that cannot be read is not looked at.  Raises ``InvalidInput`` for a record whose file could not be read again.
+    lines within it.  A previous text that cannot be read is not looked at.  Raises ``InvalidInput`` for a record whose
+    file could not be read again.
     """
     fields = _fields(record)
     head = _merged(record, fields, previous) if previous else None
