@@ -108,16 +108,10 @@ class Folders:
         """Take in what people have edited; no file that Git tracks is written.  Returns what they should know."""
         foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
         notes = [note for folder in foreign for note in self._read_foreign(folder)]
-<<<<<<< HEAD
-        edited = [scope for scope in self.scopes if self.is_changed(scope)]
-        reports = [(scope, self.sync(scope, progress=progress, writes=False)) for scope in edited]
-        return notes + [note for scope, report in reports for note in self.sync_notes(scope, report)]
-=======
         for scope in [scope for scope in self.scopes if self.is_changed(scope)]:
             with suppress(StoreReadOnly):  # what is stored can be read all the same, and the store's own notice says so
-                notes += self.sync_notes(scope, self.sync(scope, progress=progress))
+                notes += self.sync_notes(scope, self.sync(scope, progress=progress, writes=False))
         return notes
->>>>>>> main
 
     def _open_foreign(self, scope: Scope) -> Iterator[ForeignFolder]:
         """The folder of a scope that nobody trusts, if it is one."""
@@ -189,14 +183,10 @@ class Folders:
 
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
         try:
-<<<<<<< HEAD
-            report = self.sync(scope, wait=RECALL_WAIT_SECONDS, writes=False)
-=======
             with self.store.without_waiting():
-                report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+                report = self.sync(scope, wait=RECALL_WAIT_SECONDS, writes=False)
         except StoreReadOnly:  # the store's own notice says so
             return []
->>>>>>> main
         except StoreError as error:  # what is stored can be recalled all the same
             return [f"the files of the {self._label(scope)} memory were not synced: {error}"]
         return self.sync_notes(scope, report)
