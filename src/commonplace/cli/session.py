@@ -43,6 +43,7 @@ class Session:
 
     def answer(self, text: str, data: Mapping[str, Any]) -> None:
         """Print the answer, for people or for programs."""
+        self.add_notes(*map(short_path, self.app.database.take_notices()))
         if self.as_json:
             print_json({**data, "notes": self.notes})
         elif text:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk
 from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
-from commonplace.model.errors import StoreError
+from commonplace.model.errors import StoreError, StoreReadOnly
 from commonplace.model.ports import Clock, ProgressCallback, no_progress
 from commonplace.model.queries import Hit
 from commonplace.model.scopes import Scope
@@ -107,8 +108,10 @@ class Folders:
         """Sync what people have edited, before their files are written to; returns what they should know."""
         foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
         notes = [note for folder in foreign for note in self._read_foreign(folder)]
-        edited = [scope for scope in self.scopes if self.is_changed(scope)]
-        return notes + [n for scope in edited for n in self.sync_notes(scope, self.sync(scope, progress=progress))]
+        for scope in [scope for scope in self.scopes if self.is_changed(scope)]:
+            with suppress(StoreReadOnly):  # what is stored can be read all the same, and the store's own notice says so
+                notes += self.sync_notes(scope, self.sync(scope, progress=progress))
+        return notes
 
     def _open_foreign(self, scope: Scope) -> Iterator[ForeignFolder]:
         """The folder of a scope that nobody trusts, if it is one."""
@@ -170,7 +173,10 @@ class Folders:
 
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
         try:
-            report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+            with self.store.without_waiting():
+                report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+        except StoreReadOnly:  # the store's own notice says so
+            return []
         except StoreError as error:  # what is stored can be recalled all the same
             return [f"the files of the {self._label(scope)} memory were not synced: {error}"]
         return self.sync_notes(scope, report)

@@ -177,7 +177,8 @@ class Syncer:
                 self._prepare(action, [], [])
         self.report = self.report.replace(erased=tuple(one.path for one in actions if isinstance(one, Leave)))
         refused = {*(trouble.path for trouble in self.report.troubles), *self.report.erased}
-        return self.report, sum(action.path not in refused for action in actions)
+        apart = [action for action in actions if not isinstance(action, Note)]  # those agree: only the time is another
+        return self.report, sum(action.path not in refused for action in apart)
 
     def run(
         self, *, accept_missing: bool = False, progress: ProgressCallback = no_progress, wait: float = LOCK_SECONDS

@@ -65,7 +65,13 @@ class PostgresStore(SqlStore):
         self._listener = EventListener(self._connections)
         self.path = self._connections.name
         self.machine = machine
-        prepare(self._connections)
+        for number in range(TRIES):
+            try:
+                prepare(self._connections)
+                break
+            except Broken:  # cut while it was opened: its steps are transactions, and begin anew
+                if number == TRIES - 1:
+                    raise
 
     # Reading
 
@@ -174,7 +180,8 @@ class PostgresStore(SqlStore):
         load(db, items, self.own_folders, gone=gone)
 
     def _write(self, work: Callable[[PostgresDb], T], *, durable: bool) -> T:
-        return self._attempt(lambda: self._connections.writing(durable=durable), work)
+        wait = not self._is_impatient
+        return self._attempt(lambda: self._connections.writing(durable=durable, wait=wait), work)
 
     def _attempt(self, lend: Callable[[], AbstractContextManager[PostgresDb]], work: Callable[[PostgresDb], T]) -> T:
         """Try something several times: the one place that does, and only what was certainly not made."""
