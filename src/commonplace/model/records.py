@@ -181,7 +181,7 @@ class Record(Value):
 
     @property
     def has_file(self) -> bool:
-        """Whether it has a file where its scope has a folder: its category does, and it is no proposal for a file."""
+        """Whether it has a file where its scope has a folder; a proposal made of another one's file has none."""
         return self.category in CATEGORIES and not self.is_file_proposal
 
     def state(self, at: datetime) -> State:
