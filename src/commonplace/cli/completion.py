@@ -31,8 +31,9 @@ def completion(shell: str) -> None:
     Bash: put `eval "$(commonplace completion bash)"` into ~/.bashrc.  Zsh: the same with zsh, into ~/.zshrc.  Fish:
     write the script to ~/.config/fish/completions/commonplace.fish.
 
-    Example:
-      eval "$(commonplace completion bash)"
+    Examples:
+      commonplace completion bash >> ~/.bashrc
+      commonplace completion fish > ~/.config/fish/completions/commonplace.fish
     """
     kind = get_completion_class(shell)
     if kind is not None:

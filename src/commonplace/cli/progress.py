@@ -12,7 +12,6 @@ from commonplace.cli.terminal import print_note
 
 DRAW_SECONDS = 0.1  # between two drawings of the bar
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
-SHOW_AFTER = 0.5  # quicker work shows nothing
 RATE_AFTER = 1.0  # a rate and a time left need some work to go by
 BAR, FULL, EMPTY = 20, "█", "░"
 WIDTH = 80
@@ -31,9 +30,8 @@ class Progress:
     def __call__(self, done: int, of: int) -> None:
         """Note how much is done, of how much (0: nobody knows), and show it if it is time."""
         now = self._clock()
-        if self._silent or now - self._began < SHOW_AFTER:
-            return
-        if now - self._last >= (DRAW_SECONDS if self._drawn else LINE_SECONDS):
+        first = self._drawn and not self._is_shown
+        if not self._silent and (first or now - self._last >= (DRAW_SECONDS if self._drawn else LINE_SECONDS)):
             self._last = now
             self._show(describe(self.what, done, of, now - self._began, bar=self._drawn))
 
@@ -60,8 +58,8 @@ def describe(what: str, done: int, of: int, seconds: float, *, bar: bool) -> str
         return f"{what}: {done:,}{speed}"
     left = f", {duration((of - done) / rate)} left" if rate > 0 and of > done else ""
     share = min(done / of, 1.0)
-    drawn = f"{FULL * round(share * BAR)}{EMPTY * (BAR - round(share * BAR))} " if bar else ""
-    return f"{what}: {drawn}{done:,} of {of:,} ({share:.0%}){speed}{left}"
+    drawn = f" {FULL * round(share * BAR)}{EMPTY * (BAR - round(share * BAR))}" if bar else ""
+    return f"{what}: {done:,} of {of:,}{drawn} ({share:.0%}){speed}{left}"
 
 
 def duration(seconds: float) -> str:

@@ -404,7 +404,7 @@ def _show_list(session: Session, records: Sequence[Record], *, paths: bool) -> N
     if session.as_json or not records:
         session.answer("", {"records": session.list_json(records)})
         return
-    files = session.app.store.references([record.id for record in records])
+    files = session.app.store.references(records)
     if not is_terminal():
         for record in records:
             facts = (record.category, session.app.where.label(record.scope), f"{record.created_at:%Y-%m-%d}")
