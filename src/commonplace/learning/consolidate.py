@@ -204,7 +204,7 @@ def _read(place: Workspace) -> _Inputs:
     return _Inputs(
         held=load_artifacts(place, ledger.before_texts(found)), every=every, receipts=found,
         records=[one for one in every.values() if one.state(now) is State.LIVE],
-        extractions=ledger.extractions_of(place),
+        extractions=ledger.shared_extractions(place, every),
     )  # fmt: skip
 
 
@@ -301,15 +301,9 @@ def _lines(
     stale = {one.id: one.source.parents for one in left if one.source.parents and set(one.source.parents) <= ended}
     lines = group_lines(left, stale=stale, disputed=disputed)
     struck = inputs.memory.edits.struck
-    recorded = {record.id for record in records}
-    prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & recorded]
+    prose = [one for one in inputs.extractions if (one.content or "").strip() and not ledger.record_ids(one)]
     left_in = [line for line in lines if content_digest(line_text(line)) not in struck] if struck else lines
     return left_in, prose, replaced, disputed
-
-
-def _ids(extraction: Document) -> set[str]:
-    found = extraction.metadata.get("records")
-    return {str(name) for name in found} if isinstance(found, list) else set()
 
 
 def _think(place: Workspace, inputs: _Inputs, think: Think, mode: str) -> _Outcome:
