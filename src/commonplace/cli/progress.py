@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from commonplace.cli.terminal import print_note
 
+WANTED = "COMMONPLACE_PROGRESS"  # where progress is shown: always, terminal, never
 DRAW_SECONDS = 0.1  # between two drawings of the bar
 LINE_SECONDS = 10.0  # between two lines where there is no terminal
 RATE_AFTER = 1.0  # a rate and a time left need some work to go by
@@ -82,8 +83,9 @@ def _width() -> int:
 @contextmanager
 def show_progress(what: str, *, streamed: bool = False) -> Iterator[Progress]:
     """Show the progress of long work on standard error; nothing on a terminal on which the result is printed too."""
-    drawn = sys.stderr.isatty()
-    progress = Progress(what, drawn=drawn, silent=drawn and streamed and sys.stdout.isatty())
+    drawn, wanted = sys.stderr.isatty(), os.environ.get(WANTED, "always")
+    silent = wanted == "never" or (wanted == "terminal" and not drawn)
+    progress = Progress(what, drawn=drawn, silent=silent or (drawn and streamed and sys.stdout.isatty()))
     try:
         yield progress
     finally:
