@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from commonplace.config import settings
+from commonplace.config.editing import with_settings
 from commonplace.config.paths import CONFIG, Place, identity
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.files import disk
@@ -20,7 +21,7 @@ are then as public as the code. To keep them private, add the folder to .gitigno
 and your own (assistant) memory are in your data folder, never in here.
 """
 _TITLES = {PROJECT: "The settings of this project's memory.", ASSISTANT: "The settings of your own memory."}
-_SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
+SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
 
 
 def make_project(folder: str, place: Place | None) -> bool:
@@ -44,32 +45,21 @@ def new_identity(root: str) -> str:
 
 def switch_memory(path: str, scope: str, *, on: bool) -> None:
     """Change ``enabled`` in the settings file of a scope; everything else, comments too, stays."""
+    text = with_settings(settings_text(path, scope), {"enabled": on}, file=path)
+    disk.replace(os.path.dirname(path), os.path.basename(path), text.encode())
+
+
+def settings_text(path: str, scope: str) -> str:
+    """Return the text of the settings file of a scope; of a missing one, that of a new file."""
     try:
-        text = disk.read_text(path, limit=settings.FILE_BYTES)
+        return disk.read_text(path, limit=settings.FILE_BYTES)
     except FileNotFoundError:
-        text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
-    disk.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
+        return settings.template(SCHEMAS[scope], {}, title=_TITLES[scope])
 
 
 def switch_learning_on(folder: str) -> str:
     """Set ``memories.enabled`` in the settings of a project; return the path of the file."""
     path = os.path.join(folder, CONFIG)
     text = disk.read_text(path, limit=settings.FILE_BYTES)
-    disk.replace(folder, CONFIG, with_learning_on(text).encode())
+    disk.replace(folder, CONFIG, with_settings(text, {"memories.enabled": True}, file=path).encode())
     return path
-
-
-def with_learning_on(text: str) -> str:
-    """Return the settings with ``memories.enabled: true`` and all else unchanged."""
-    lines = text.split("\n")
-    start = next((number for number, line in enumerate(lines) if line.startswith("memories:")), None)
-    if start is None:
-        return text.rstrip("\n") + "\n\nmemories:\n  enabled: true\n"
-    for number in range(start + 1, len(lines)):
-        line = lines[number]
-        if line.strip() and not line.startswith((" ", "#")):
-            break
-        if line.strip().startswith("enabled:"):
-            lines[number] = line.replace("enabled: false", "enabled: true", 1)
-            return "\n".join(lines)
-    return "\n".join([*lines[: start + 1], "  enabled: true", *lines[start + 1 :]])

@@ -78,6 +78,9 @@ class Folders:
         self._label = label
         self._on_change = on_change
         self._judge_of = judge_of
+        self.reports: dict[
+            Scope, SyncReport
+        ] = {}  #: of the last sync of each scope; a file that cannot be read is in each
 
     @property
     def scopes(self) -> list[Scope]:
@@ -136,6 +139,7 @@ class Folders:
         """Sync the files and records of one scope; ``progress`` is called with the progress."""
         began = time.time_ns()
         report = self._syncer(scope).run(accept_missing=accept_missing, progress=progress, wait=wait)
+        self.reports[scope] = report
         self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
         if report.added or report.changed or report.restored:
             self._on_change()

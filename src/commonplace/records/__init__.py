@@ -9,6 +9,16 @@ if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
     from commonplace.records.activity import latest_change
     from commonplace.records.commands.foreign import export_foreign, import_foreign
+    from commonplace.records.health import (
+        FILES_CHECK,
+        STORE_CHECK,
+        back_up,
+        backup_path,
+        check_health,
+        problem_of,
+        repair_health,
+    )
+    from commonplace.records.health_verbs import AgentConnection
     from commonplace.records.index import (
         LINE_BYTES,
         Indexed,
@@ -45,6 +55,7 @@ COMMANDS = {
     "why": ("commands.why:why", "Show where a record comes from, back to the turn, file or call.", "History"),
     "rollback": ("commands.rollback:rollback", "Undo what came from one origin, or since a time.", "History"),
     "audit": ("commands.audit:audit", "List the audit log, and verify that nothing in it was altered.", "History"),
+    "config": ("commands.config:config", "List and change settings; comments in the files stay.", "Project"),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable.", "Learning"),
 }  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 
@@ -54,6 +65,8 @@ __getattr__ = lazy_names(
         "activity": "latest_change",
         "access": "AccessTable AppAccess MemoryAccess",
         "commands.foreign": "export_foreign import_foreign",
+        "health": "FILES_CHECK STORE_CHECK back_up backup_path check_health problem_of repair_health",
+        "health_verbs": "AgentConnection",
         "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
         "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
@@ -62,9 +75,12 @@ __getattr__ = lazy_names(
 )
 
 __all__ = [
+    "FILES_CHECK",
     "LINE_BYTES",
+    "STORE_CHECK",
     "VERBS",
     "AccessTable",
+    "AgentConnection",
     "AppAccess",
     "IndexProblem",
     "IndexReport",
@@ -72,11 +88,16 @@ __all__ = [
     "Log",
     "MemoryAccess",
     "asks_memory",
+    "back_up",
+    "backup_path",
+    "check_health",
     "export_foreign",
     "file_stamp",
     "import_foreign",
     "index_logs",
     "latest_change",
+    "problem_of",
     "record_tools",
     "records_surface",
+    "repair_health",
 ]

@@ -36,6 +36,13 @@ def show(visit: Visit) -> Answer:
     return Page(template="record.html", context=context)
 
 
+def file(visit: Visit) -> Answer:
+    """Show the Markdown file of a record, as it is on the disk."""
+    found = visit.ask("file", visit.path["id"])
+    record = visit.ask("get", visit.path["id"]).record
+    return Page(template="file.html", context={"record": record, "found": found})
+
+
 def act(visit: Visit) -> Answer:
     """Pin, hold, release, archive, restore or delete a record."""
     record: Record = visit.ask("get", visit.path["id"]).record
