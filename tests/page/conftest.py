@@ -127,6 +127,12 @@ def tab(page):
     tab.context.close()
 
 
+def follow(tab, link):
+    """Click what opens another page, and wait for it."""
+    with tab.expect_navigation():
+        link.click()
+
+
 def audit(tab):
     """What axe-core finds on a view as it is now: each finding with the places."""
     tab.evaluate(AXE.read_text(encoding="utf-8"))
