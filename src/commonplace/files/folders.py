@@ -106,11 +106,17 @@ class Folders:
             references |= folder.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
-    def refresh(self, *, progress: ProgressCallback = no_progress) -> list[str]:
-        """Sync what people have edited, before their files are written to; returns what they should know."""
+    def refresh(
+        self, scopes: Collection[Scope] | None = None, *, progress: ProgressCallback = no_progress
+    ) -> list[str]:
+        """Sync what people have edited, before their files are written to; returns what they should know.
+
+        Of the scopes that have files here all are looked at, unless some are named.
+        """
         foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
         notes = [note for folder in foreign for note in self._read_foreign(folder)]
-        edited = [scope for scope in self.scopes if self.is_changed(scope)]
+        looked_at = self.scopes if scopes is None else scopes
+        edited = [scope for scope in looked_at if self.is_changed(scope)]
         return notes + [n for scope in edited for n in self.sync_notes(scope, self.sync(scope, progress=progress))]
 
     def _open_foreign(self, scope: Scope) -> Iterator[ForeignFolder]:
@@ -201,6 +207,7 @@ class Folders:
         if not os.path.isdir(folder) or seen != known:
             return True
         self.mark(scope, began, len(seen))
+        self.reports.pop(scope, None)
         return False
 
     def is_edited(self, scope: Scope, ids: Collection[str]) -> bool:
@@ -228,6 +235,14 @@ class Folders:
             return os.stat(self._mark_path(scope)).st_mtime
         except OSError:
             return None
+
+    def count(self, scope: Scope) -> int:
+        """Return how many files of the scope there were at the last whole check."""
+        try:
+            with open(self._mark_path(scope), encoding="utf-8") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return len(self.store.files(self.store.folders[scope]))
 
     def mark(self, scope: Scope, began: int, count: int) -> None:
         """Note a whole check after which files and records agree; without its mark the next recall is only slower."""

@@ -143,6 +143,7 @@ class AgentConnection(Value):
     title: str
     found: bool  #: its folder or its program is on this machine
     connected: tuple[str, ...]  #: user, project
+    last_session: datetime | None = None  #: when something was last said in one that is indexed here
     trouble: str | None = None  #: its settings cannot be read
 
 

@@ -12,8 +12,10 @@ from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.files import disk
 from commonplace.hosts import hook_troubles, list_connections
 from commonplace.learning import EXTRACT_JOB, learning_status
+from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import NotFound
 from commonplace.model.ports import Tally
+from commonplace.model.queries import DocumentFilter
 from commonplace.model.scopes import Scope
 from commonplace.records.access import AppAccess, MemoryAccess
 from commonplace.records.health import last_backup
@@ -28,9 +30,11 @@ from commonplace.records.health_verbs import (
     Trouble,
 )
 from commonplace.records.insight_verbs import record_id
+from commonplace.records.sessions import session_host
 from commonplace.version import PRODUCT
 
 FILE_BYTES = 4_000_000  # of a record's file; larger ones are not records
+LOOKED_AT = 200  # of the newest sessions, for the last one of each agent
 FAILED = ("failed", "exhausted")
 
 
@@ -62,7 +66,7 @@ def _scope(app: App, name: str, scope: Scope) -> ScopeHealth:
     checked = app.folders.checked_at(scope) if folder else None
     return ScopeHealth(
         name=name, called=scope.name, scope=str(scope), enabled=app.where.is_enabled(name), folder=folder,
-        files=len(app.store.files(folder)) if folder else None,
+        files=app.folders.count(scope) if folder else None,
         checked_at=datetime.fromtimestamp(checked, UTC) if checked else None,
     )  # fmt: skip
 
@@ -134,7 +138,21 @@ def list_agents(app: App) -> AgentList:
     """Return every coding agent that is known."""
     root = app.where.place.root if app.where.place else None
     troubles: Sequence[str] = hook_troubles(app.where.home)
-    return AgentList(agents=tuple(list_connections(app.env, project=root)), hook_troubles=tuple(troubles))
+    seen = _last_sessions(app)
+    found = [one.replace(last_session=seen.get(one.name)) for one in list_connections(app.env, project=root)]
+    return AgentList(agents=tuple(found), hook_troubles=tuple(troubles))
+
+
+def _last_sessions(app: App) -> dict[str, datetime]:
+    """Return when something was last said in a session of each agent, of the newest sessions."""
+    where = DocumentFilter(
+        scopes=frozenset(app.binding.reads), kinds=frozenset({DocumentKind.SESSION.value})
+    )  # fmt: skip
+    seen: dict[str, datetime] = {}
+    for one in app.store.documents(where, limit=LOOKED_AT):
+        if host := session_host(one):
+            seen.setdefault(host, one.updated_at)
+    return seen
 
 
 # Files

@@ -79,7 +79,7 @@ def _page(visit: Visit, *, status: int = 200, **extra: Any) -> Page:
         "jobs": visit.ask("jobs") if owns else None, "agents": visit.ask("agents") if owns else None,
         "forms": [visit.ask("settings", scope=scope) for scope in _editable(visit)], "text_of": text_of,
         "short": lambda path: _short(visit, path),
-        "most_jobs": JOBS_SHOWN, "last_seen": _last_seen(visit),
+        "most_jobs": JOBS_SHOWN,
     } | extra  # fmt: skip
     return Page(template="health.html", context=context, status=status)
 
@@ -138,15 +138,6 @@ def spark(what: str, counts: Sequence[int]) -> dict[str, str] | None:
     moved = "grew" if counts[-1] > counts[0] else "fell" if counts[-1] < counts[0] else "stayed"
     ends = f"from {counts[0]:,} to {counts[-1]:,}" if moved != "stayed" else f"at {counts[-1]:,}"
     return {"points": points, "label": f"{what.capitalize()} {moved} {ends} in {len(counts) - 1} weeks"}
-
-
-def _last_seen(visit: Visit) -> dict[str, Any]:
-    """Return when each agent's newest session was last added to, of the newest sessions."""
-    seen: dict[str, Any] = {}
-    for one in visit.ask("sessions", limit=50).sessions:
-        if one.host:
-            seen.setdefault(one.host, one.updated)
-    return seen
 
 
 def diff_lines(diff: str) -> list[dict[str, str]]:
