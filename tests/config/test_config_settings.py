@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commonplace.config import settings
-from commonplace.config.editing import with_settings
-from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, load, parse_flat, template
+from commonplace.config.settings import MEMORIES, MODELS, PROJECT, USER, load, parse_flat, template, with_switch
 from commonplace.model.errors import ConfigError
 from stands import rows
 
@@ -95,6 +94,7 @@ DOCUMENTED = {
     "stage1Concurrency": 8, "stage1LeaseSeconds": 120, "stage1RetryDelaySeconds": 120, "phase2LeaseSeconds": 180,
     "phase2RetryDelaySeconds": 180, "phase2HeartbeatSeconds": 30, "rolloutPayloadPercent": 0.7,
     "fallbackTokenLimit": 16_000, "phase1InputTokenLimit": 4000, "mode": "rules", "maxRecordsPerSession": 20,
+    "askAgent": False,
     "maxLossPercent": 25,
 }  # fmt: skip
 
@@ -227,9 +227,9 @@ SWITCHED = {
 @rows("before, after", SWITCHED.values())
 def test_turning_a_switch_leaves_the_rest_alone(loaded, before, after):
     """Comments, order and other keys stay as their writer left them."""
-    assert with_settings(before, {"enabled": False}, file="it") == after
-    assert loaded(with_settings(before, {"enabled": False}, file="it"))["enabled"] is False
-    assert loaded(with_settings(after, {"enabled": True}, file="it"))["enabled"] is True
+    assert with_switch(before, "enabled", value=False) == after
+    assert loaded(with_switch(before, "enabled", value=False))["enabled"] is False
+    assert loaded(with_switch(after, "enabled", value=True))["enabled"] is True
 
 
 def test_every_setting_explains_itself():
@@ -266,32 +266,3 @@ def test_one_level_of_nesting_needs_no_parser(text, said):
 def test_what_is_odd_is_left_to_the_parser(text):
     """Deeper or uneven nesting, and numbers that could be text, are not guessed at."""
     assert parse_flat(text) is None
-
-
-EDITED = {
-    "in its group": (
-        "memories:\n  enabled: false # not yet\n  mode: rules\nmodels:\n  default: x\n", {"memories.enabled": True},
-        "memories:\n  enabled: true # not yet\n  mode: rules\nmodels:\n  default: x\n",
-    ),
-    "not yet in its group": (
-        "memories:\n    mode: rules\n", {"memories.enabled": True}, "memories:\n    enabled: true\n    mode: rules\n",
-    ),
-    "without its group": ("a: 1 # ours\n", {"memories.mode": "model"}, "a: 1 # ours\n\nmemories:\n  mode: model\n"),
-    "a text in quotes": ('user: "a # b" # me\n', {"user": "c: d"}, 'user: "c: d" # me\n'),
-    "to its default": ("recall_limit: 12 # few\n", {"recall_limit": None}, "recall_limit: # few\n"),
-    "several": ("a: 1\nb: 2\n", {"b": 3, "c": 4}, "a: 1\nb: 3\nc: 4\n"),
-    "not in a comment": ("# a: 1\nx: 2\n", {"a": 5}, "# a: 1\nx: 2\na: 5\n"),
-}  # fmt: skip
-
-
-@rows("before, changes, after", EDITED.values())
-def test_settings_are_changed_in_their_lines(before, changes, after):
-    """Comments, order and other lines stay, in groups too."""
-    assert with_settings(before, changes, file="it") == after
-
-
-@rows("text", ["memories: {enabled: false}\n", "recall_limit: >\n  12\n"])
-def test_what_one_line_cannot_change_is_left_to_its_writer(text):
-    """A value in another form is not guessed at."""
-    with pytest.raises(ConfigError, match="only you can change; edit the file"):
-        with_settings(text, {"memories.enabled": True, "recall_limit": 3}, file="it")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commonplace.config.editing import with_settings
-from commonplace.config.settings import PROJECT, check, parse_flat, template
+from commonplace.config.settings import PROJECT, check, parse_flat, template, with_switch
 from commonplace.model.scopes import Scope
 from commonplace.text import strict_yaml
 
@@ -156,11 +155,10 @@ def test_a_template_can_be_read_back(name, enabled, limit, budget):
 def test_a_switch_turned_and_turned_back_leaves_the_file(lines, value):
     """Turning a switch changes its own line and no other."""
     text = "".join(f"{line}\n" for line in lines)
-    after = with_settings(text, {"enabled": value}, file="it")
+    after = with_switch(text, "enabled", value=value)
 
     assert (strict_yaml.load(after, file="it") or {})["enabled"] is value
     assert [line for line in after.split("\n") if "enabled" not in line][: len(lines)] == [
         line for line in text.split("\n") if "enabled" not in line
     ][: len(lines)] or not text.strip()
-    turned = with_settings(after, {"enabled": not value}, file="it")
-    assert with_settings(turned, {"enabled": value}, file="it") == after
+    assert with_switch(with_switch(after, "enabled", value=not value), "enabled", value=value) == after

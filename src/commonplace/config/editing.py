@@ -1,77 +1,146 @@
-"""Change single settings in the text of a file that people edit: comments, order and all other lines stay."""
+"""Change one setting in a settings file, and nothing else in it: comments, order and layout stay.
+
+A file is changed line by line and read again: if anything but the one setting would be different, it is left alone.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commonplace.config.settings import read_values, to_yaml
-from commonplace.model.errors import ConfigError
+from commonplace.config import settings
+from commonplace.config.settings import Schema, Setting, SettingGroup
+from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.text.suggest import suggestion
 
-_VALUE = r"""(?P<value>[ \t]*(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\n]*?))(?=[ \t]+#|[ \t\r]*$)"""
-
-
-def with_settings(text: str, changes: Mapping[str, Any], *, file: str) -> str:
-    """Return the text with these settings, each by its name or as ``group.name``; None takes the default again.
-
-    What comes out is read again: where a value is written in a way that one line cannot replace, this raises.
-    """
-    wanted = {name: value for name, value in read_values(text, file).items() if value is not None}
-    changed = text
-    for name, value in changes.items():
-        changed = _with_setting(changed, name, value)
-        wanted = _with_value(wanted, name, value)
-    if not _says(changed, _filled(wanted)):
-        names = ", ".join(changes)
-        raise ConfigError(f"{names} is written there in a form that only you can change; edit the file", file=file)
-    return changed
+SEPARATOR = "."  # between the name of a block and that of a setting in it
+_VALUE = r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\r]*?)"""
+_REST = rf"[ \t]*:(?P<gap>[ \t]*){_VALUE}(?P<space>[ \t]*)(?P<comment>(?<=[ \t])\#[^\r]*)?(?P<end>\r?)$"
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_UNSET = frozenset({"", "null"})
 
 
-def _says(text: str, wanted: Mapping[str, Any]) -> bool:
+def setting_named(name: str, schema: Schema) -> Setting:
+    """The setting of a name such as ``recall_limit`` or ``memories.enabled``; raises ``InvalidInput``."""
+    found = dict(named_settings(schema))
+    if name not in found:
+        near = suggestion(name, found) or f"; `commonplace config get` lists {len(found)}"
+        raise InvalidInput(f"{name!r} is not a setting{near}")
+    return found[name]
+
+
+def named_settings(schema: Schema) -> list[tuple[str, Setting]]:
+    """Every setting with its whole name, in the order of the file."""
+    found: list[tuple[str, Setting]] = []
+    for one in schema:
+        if isinstance(one, SettingGroup):
+            found += [(f"{one.name}{SEPARATOR}{inner.name}", inner) for inner in one.settings]
+        else:
+            found.append((one.name, one))
+    return found
+
+
+def value_of(text: str, setting: Setting, name: str) -> Any:
+    """A value as somebody types it; None for the default.  Raises ``InvalidInput`` if it is none of the setting."""
+    plain = text.strip()
+    if plain in _UNSET:
+        return None
+    value: Any = plain
+    if setting.kind is bool:
+        value = _WORDS.get(plain.lower(), plain)
+    elif setting.kind in (int, float):
+        value = _number(plain, setting.kind)
     try:
-        return _filled(read_values(text, "")) == wanted
+        return settings.check({setting.name: value}, (setting,), "")[setting.name]
+    except ConfigError as error:
+        raise InvalidInput(f"{name} {error.reason}") from None
+
+
+def _number(text: str, kind: type) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
+def get_value(loaded: Mapping[str, Any], name: str) -> Any:
+    """The value of a setting among loaded ones."""
+    block, _, leaf = name.rpartition(SEPARATOR)
+    return (loaded[block] if block else loaded)[leaf]
+
+
+def with_value(text: str, name: str, value: Any, *, file: str) -> str:
+    """Return the text of a settings file with one setting changed.  None means its default.
+
+    Raises ``ConfigError`` if the file cannot be read, or is laid out so that more than that would change.
+    """
+    block, _, leaf = name.rpartition(SEPARATOR)
+    before = settings.parse(text, file)
+    after = _set_line(text, block, leaf, settings.to_yaml(value))
+    try:
+        is_right = settings.parse(after, file) == _expected(before, block, leaf, value)
     except ConfigError:
-        return False
+        is_right = False
+    if not is_right:
+        raise ConfigError(
+            "is laid out in a way that cannot be changed here; `commonplace config edit` opens it", file=file, path=name
+        )
+    return after
 
 
-def _with_setting(text: str, name: str, value: Any) -> str:
-    group, _, key = name.rpartition(".")
+def _expected(before: Mapping[str, Any], block: str, leaf: str, value: Any) -> dict[str, Any]:
+    if not block:
+        return {**before, leaf: value}
+    inside = before.get(block)
+    return {**before, block: {**(inside if isinstance(inside, Mapping) else {}), leaf: value}}
+
+
+def _set_line(text: str, block: str, leaf: str, value: str) -> str:
     lines = text.split("\n")
-    if not group:
-        return "\n".join(_with_line(lines, range(len(lines)), "", key, value))
-    start = next((n for n, line in enumerate(lines) if re.match(rf"([\"']?){group}\1[ \t]*:", line)), None)
+    if not block:
+        place = _find(lines, leaf, indented=False)
+        return (
+            _at_the_end(lines, [f"{leaf}: {value}".rstrip()]) if place is None else _changed(lines, place, leaf, value)
+        )
+    start = _find(lines, block, indented=False)
     if start is None:
-        return text if value is None else f"{text.rstrip()}\n\n{group}:\n  {key}: {to_yaml(value)}\n".lstrip("\n")
-    end = next((n for n, line in enumerate(lines[start + 1 :], start + 1) if re.match(r"[^\s#]", line)), len(lines))
-    inside = next((line for line in lines[start + 1 : end] if re.match(r"[ ]+[^\s#]", line)), "  ")
-    indent = inside[: len(inside) - len(inside.lstrip(" "))]
-    return "\n".join(_with_line(lines, range(start + 1, end), indent, key, value))
+        return _at_the_end(lines, [f"{block}:", f"  {leaf}: {value}".rstrip()])
+    end = _end_of_block(lines, start)
+    place = _find(lines[:end], leaf, indented=True, start=start + 1)
+    if place is not None:
+        return _changed(lines, place, leaf, value)
+    last = max(number for number in range(start, end) if lines[number].strip())
+    line = f"{_indent(lines[start + 1 : end])}{leaf}: {value}".rstrip()
+    return "\n".join([*lines[: last + 1], line, *lines[last + 1 :]])
 
 
-def _with_line(lines: list[str], within: range, indent: str, key: str, value: Any) -> list[str]:
-    """Change the line of a key within a range; without one, add it: below its group, or at the end of the file."""
-    pattern = re.compile(rf"^{indent}([\"']?){key}\1[ \t]*:{_VALUE}")
-    line = f"{indent}{key}: {to_yaml(value)}".rstrip()
-    for number in within:
-        if pattern.match(lines[number]):
-            return [*lines[:number], pattern.sub(lambda _: line, lines[number], count=1), *lines[number + 1 :]]
-    if value is None:
-        return lines
-    if indent:
-        return [*lines[: within.start], line, *lines[within.start :]]
-    above = "\n".join(lines).rstrip()
-    return [*above.split("\n"), line, ""] if above else [line, ""]
+def _find(lines: Sequence[str], name: str, *, indented: bool, start: int = 0) -> int | None:
+    key = re.compile(rf"{'[ ]+' if indented else ''}([\"']?){re.escape(name)}\1{_REST}")
+    return next((number for number in range(start, len(lines)) if key.match(lines[number])), None)
 
 
-def _with_value(values: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
-    group, _, key = name.rpartition(".")
-    if not group:
-        return {**values, key: value}
-    return {**values, group: {**(values.get(group) or {}), key: value}}
+def _end_of_block(lines: Sequence[str], start: int) -> int:
+    inside = range(start + 1, len(lines))
+    return next((number for number in inside if lines[number].strip() and lines[number][0] not in " #"), len(lines))
 
 
-def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said, without what is said to be empty."""
-    inner = {name: _filled(value) if isinstance(value, dict) else value for name, value in values.items()}
-    return {name: value for name, value in inner.items() if value not in (None, {})}
+def _indent(lines: Sequence[str]) -> str:
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "  ")
+    return first[: len(first) - len(first.lstrip(" "))] or "  "
+
+
+def _changed(lines: Sequence[str], place: int, name: str, value: str) -> str:
+    """The text with another value in a line; a comment behind it stays, in its column if there is room."""
+    found = re.match(rf"(?P<head>[ ]*([\"']?){re.escape(name)}\2){_REST}", lines[place])
+    if found is None:
+        return "\n".join(lines)
+    line = f"{found['head']}: {value}".rstrip()
+    if found["comment"]:
+        line = f"{line:<{found.start('comment') - 1}} {found['comment']}"
+    return "\n".join([*lines[:place], f"{line}{found['end']}", *lines[place + 1 :]])
+
+
+def _at_the_end(lines: Sequence[str], added: Sequence[str]) -> str:
+    text = "\n".join(lines).rstrip()
+    return "\n".join([*([text, ""] if text else []), *added, ""])

@@ -38,7 +38,7 @@ class Setting(Value):
     most: float | None = None
     choices: tuple[str, ...] = ()  #: of a text; empty: any
     advanced: bool = False  #: not written to new files
-    by_hand: bool = False  #: it says who, where or what is trusted, so it is changed in the file and nowhere else
+    by_hand: bool = False  #: it says who is trusted or where data goes: no page and no program changes it
 
 
 class SettingGroup(Value):
@@ -60,6 +60,10 @@ MEMORIES = SettingGroup(
         Setting(
             name="mode", default="rules", kind=str, choices=("rules", "model", "host"),
             help="how records are extracted: rules, model (one of `models`) or host (your coding agent)",
+        ),
+        Setting(
+            name="askAgent", default=False, kind=bool,
+            help="asks the running agent, once in a session, to save what was settled",
         ),
         Setting(
             name="maxRolloutAgeDays", default=30, kind=int, least=1, most=36_500,
@@ -232,13 +236,13 @@ def load(path: str, schema: Schema, *, named: str | None = None) -> dict[str, An
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {disk.reason(error)}", file=named) from error
-    return check(read_values(text, named), schema, named)
+    return check(parse(text, named), schema, named)
 
 
-def read_values(text: str, path: str) -> Mapping[str, Any]:
-    """Return what the text of a settings file says, unchecked."""
+def parse(text: str, file: str) -> Mapping[str, Any]:
+    """Read the text of a settings file, whatever its keys are; raises ``ConfigError`` if it is none."""
     data = parse_flat(text)
-    return _parse(text, path) if data is None else data
+    return _parse(text, file) if data is None else data
 
 
 def parse_flat(text: str) -> dict[str, Any] | None:
@@ -369,8 +373,17 @@ def _block_lines(block: SettingGroup) -> list[str]:
     return [f"{f'  {one.name}: {to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
 
 
+def with_switch(text: str, name: str, value: bool) -> str:
+    """Return a settings file with one switch changed and all else, comments too, as it was."""
+    line = f"{name}: {to_yaml(value)}"
+    pattern = re.compile(rf"(?m)^([\"']?){name}\1[ \t]*:[^\n#]*?(?=[ \t]*#|[ \t\r]*$)")
+    if pattern.search(text):
+        return pattern.sub(line, text, count=1)
+    return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"
+
+
 def to_yaml(value: Any) -> str:
-    """Return a value as it is written after the name of its setting."""
+    """Return a value as a settings file has it; empty for None, which is the default."""
     if value is None:
         return ""
     if isinstance(value, bool):

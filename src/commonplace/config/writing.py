@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from commonplace.config import settings
-from commonplace.config.editing import with_settings
+from commonplace.config.editing import with_value
 from commonplace.config.paths import CONFIG, Place, identity
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.files import disk
+from commonplace.model.errors import ConfigError
 from commonplace.text.cleaning import slug
 
 README = """\
@@ -45,21 +47,21 @@ def new_identity(root: str) -> str:
 
 def switch_memory(path: str, scope: str, *, on: bool) -> None:
     """Change ``enabled`` in the settings file of a scope; everything else, comments too, stays."""
-    text = with_settings(settings_text(path, scope), {"enabled": on}, file=path)
-    disk.replace(os.path.dirname(path), os.path.basename(path), text.encode())
+    text = settings_text(path, scope=scope)
+    disk.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
 
 
-def settings_text(path: str, scope: str) -> str:
-    """Return the text of the settings file of a scope; of a missing one, that of a new file."""
+def set_setting(path: str, name: str, value: Any, *, scope: str = PROJECT) -> None:
+    """Change one setting in the settings file of a scope; everything else, comments too, stays."""
+    changed = with_value(settings_text(path, scope=scope), name, value, file=path)
+    disk.replace(os.path.dirname(path), os.path.basename(path), changed.encode())
+
+
+def settings_text(path: str, *, scope: str) -> str:
+    """The text of the settings file of a scope; where there is none yet, a commented one with every default."""
     try:
         return disk.read_text(path, limit=settings.FILE_BYTES)
     except FileNotFoundError:
         return settings.template(SCHEMAS[scope], {}, title=_TITLES[scope])
-
-
-def switch_learning_on(folder: str) -> str:
-    """Set ``memories.enabled`` in the settings of a project; return the path of the file."""
-    path = os.path.join(folder, CONFIG)
-    text = disk.read_text(path, limit=settings.FILE_BYTES)
-    disk.replace(folder, CONFIG, with_settings(text, {"memories.enabled": True}, file=path).encode())
-    return path
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {disk.reason(error)}", file=path) from error

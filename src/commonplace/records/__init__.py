@@ -55,7 +55,6 @@ COMMANDS = {
     "why": ("commands.why:why", "Show where a record comes from, back to the turn, file or call.", "History"),
     "rollback": ("commands.rollback:rollback", "Undo what came from one origin, or since a time.", "History"),
     "audit": ("commands.audit:audit", "List the audit log, and verify that nothing in it was altered.", "History"),
-    "config": ("commands.config:config", "List and change settings; comments in the files stay.", "Project"),
     "index": ("commands.index:index", "Make session transcripts and tickets searchable.", "Learning"),
 }  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)
 

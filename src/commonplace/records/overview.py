@@ -161,7 +161,7 @@ def _last_sessions(app: App) -> dict[str, datetime]:
 def read_record_file(app: App, id: str) -> RecordFile:
     """Return the file of a record."""
     record = app.memory.get(record_id(id))
-    path = app.store.references([record.id]).get(record.id)
+    path = app.store.references([record]).get(record.id)
     if path is None:
         raise NotFound(f"record {record.short} has no file here")
     try:
