@@ -39,7 +39,7 @@ from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
 if TYPE_CHECKING:  # with the first call, see above
-    from commonplace.engine.memory import WriteResult
+    from commonplace.engine.results import WriteResult
     from commonplace.engine.review import WaitingRecord
     from commonplace.records.access import MemoryAccess
 
