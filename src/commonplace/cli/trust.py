@@ -117,6 +117,8 @@ def _describe(place: Place, claim: Claim, known: FolderTrust, meant: str | None)
     if claim.is_doubtful and meant == claim.claimed:
         found = f"Git says {claim.found}" if claim.found else "Git does not say so"
         lines[-1] += f"  (claimed by config.yaml; {found})"
+    if known.former:
+        lines.append(f"  another repository than the one that you trusted here, of {known.former.identity}")
     lines += [f"  shares its memory with {root}" for root in claim.sharing(meant)]
     if known.is_trusted:
         return [*lines, *(f"  {line}" for line in settings_diff(place.folder, known))]
@@ -179,6 +181,8 @@ def _row(root: str, identity: str, data: str) -> dict[str, Any]:
         state = "missing"
     elif known.root != root:
         state = "its .commonplace is gone"
+    elif known.former:
+        state = "another repository"
     else:
         state = f"{plural(len(known.changed), 'changed file')}" if known.changed else "unchanged"
     return {"root": root, "project": identity, "state": state}
