@@ -160,14 +160,15 @@ def _start(call: HookCall, app: App, answer: Callable[[str], None], note: Callab
     answer(_format_answer(call, _with_notices(app, injection.text)))
     for sentence in save_brief_receipt(app, injection, session=call.session)[1]:
         note(sentence)
+    _learn_in_background(app, note, active=call.session)
 
 
 def _with_notices(app: App, text: str) -> str:
-    """The text, after a line for what the user should know: an untrusted folder, requests that came to nothing."""
-    from commonplace.learning import refused_notice  # noqa: PLC0415 - a prompt has none
+    """The text, after lines on what the user should know: an untrusted folder, what was learned, and what was not."""
+    from commonplace.learning import learned_notice, refused_notice  # noqa: PLC0415 - a prompt has none
 
-    refused = refused_notice(app)
-    return "\n".join([*_trust_notice(app), *([refused] if refused else []), text]).rstrip()
+    notices = [one for one in (learned_notice(app), refused_notice(app)) if one]
+    return "\n".join([*_trust_notice(app), *notices, text]).rstrip()
 
 
 def _trust_notice(app: App) -> list[str]:
@@ -192,11 +193,25 @@ def _brief(call: HookCall, app: App) -> Injection:
     return injection
 
 
-def _learns(app: App) -> bool:
-    """Whether this project learns, and can without a model: to ask one takes longer than a hook may."""
+def _learns(app: App, mode: str = "rules") -> bool:
+    """Whether this project learns in that way; a hook itself can without a model: to ask one takes too long for it."""
     where = app.where
     made = where.project is not None and where.project in where.folders
-    return made and where.learning.enabled and where.learning.mode == "rules"
+    return made and where.learning.enabled and where.learning.mode == mode
+
+
+def _learn_in_background(
+    app: App, note: Callable[[str], None], *, active: str | None = None, ended: Sequence[str] = ()
+) -> None:
+    """Where a model learns, start a process that asks it about the sessions that wait; it outlives this one."""
+    if not _learns(app, "model"):
+        return
+    from commonplace.learning import start_learning  # noqa: PLC0415 - a prompt starts none
+
+    try:
+        start_learning(app, active=active, ended=ended)
+    except OSError as error:
+        note(f"learning in the background did not start: {error}")
 
 
 def _waiting(call: HookCall, app: App) -> list[str]:
@@ -305,3 +320,5 @@ def _capture(call: HookCall, app: App, note: Callable[[str], None]) -> None:
     if call.event == END and session and _learns(app) and call.left > SPARE_SECONDS:
         learn(app, session, note=note)
     app.folders.refresh()
+    if call.event == END and session:
+        _learn_in_background(app, note, ended=[session])
