@@ -350,3 +350,11 @@ def test_the_authors_of_a_folder_do_not_vouch_for_another_repository(own):
     assert own.ok("trust", "--json").json["authors"] == []
     [record] = own.ok("record", "list", "--json").json["records"]
     assert record["trust"] == "external"
+
+
+def test_the_question_names_whose_commits_would_count(own, monkeypatch):
+    """A stranger can commit under the user's address: the person who says yes is told what the yes means."""
+    (own.folder / ".gitconfig").write_text("[user]\n\temail = ada@example.org\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own.folder / ".gitconfig"))
+    replace_by(own, stranger(own))
+    assert "your word: notes committed as ada@example.org in its default branch" in own("trust", "--yes").out

@@ -44,7 +44,7 @@ def read_index(path: str, wanted: Collection[str], *, id_bytes: int = 20) -> dic
     lands in ``decisions/a.md``.
     """
     try:
-        if os.path.getsize(path) > INDEX_BYTES:
+        if os.path.getsize(path) > INDEX_BYTES or not os.path.isfile(path):
             raise Unreadable
         with open(path, "rb") as file:
             data = file.read()

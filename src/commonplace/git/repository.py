@@ -76,7 +76,7 @@ def canonical(address: str) -> str:
 def read_config(path: str) -> Settings:
     """Return the settings of a file in Git's format, without what it includes; none if it cannot be read."""
     try:
-        if os.path.getsize(path) > CONFIG_BYTES:
+        if not os.path.isfile(path) or os.path.getsize(path) > CONFIG_BYTES:  # a pipe would be waited for
             return []
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().replace("\\\n", "").split("\n")

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from commonplace.app import open_app
+from commonplace.cli.agreement import agree
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.person import current_speaker
 from commonplace.cli.session import confirm, json_option, table_lines
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
-from commonplace.cli.trust import agree
 from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
 from commonplace.config.project import Context, context
 from commonplace.config.trust import trust_of
