@@ -103,3 +103,20 @@ def test_connecting_in_a_folder_that_came_by_git_asks_for_the_yes(machines):
     said, asked = two.says("connect", "claude-code", answer="n")
     assert ("run `commonplace trust`" in " ".join(said.split()), asked) == (True, ["Trust this folder"])
     assert two.asks("connect", "claude-code") == ["Trust this folder"]
+
+
+@pytest.mark.slow
+def test_settings_that_change_under_the_question_are_not_agreed_to(machines):
+    """An agent could write others while a person reads."""
+    one, _ = machines
+    assert one.asks("init") == []
+    config = one.folder / ".commonplace" / "config.yaml"
+    text = config.read_text()
+    config.write_text(text.replace("recall_limit: 10", "recall_limit: 9"))
+    child = pexpect.spawn(COMMAND, ["trust"], cwd=str(one.folder), env=one.env, encoding="utf-8", timeout=60)
+    child.expect(QUESTION)
+    config.write_text(text.replace("recall_limit: 10", "recall_limit: 8"))
+    child.sendline("y")
+    child.expect(pexpect.EOF)
+    assert "changed while you were asked" in child.before
+    assert "config.yaml changed since you trusted this folder" in " ".join(one.says("recall", "x")[0].split())

@@ -9,13 +9,13 @@ from commonplace.cli.person import require_person
 from commonplace.cli.session import confirm
 from commonplace.cli.terminal import print_text, short_path
 from commonplace.config.paths import Place, find
-from commonplace.config.trust import FolderTrust, trust_of
+from commonplace.config.trust import FolderTrust, read_settings, trust_of
 from commonplace.config.trust_registry import Claim, chosen_settings, read_claim, settings_diff, trust_folder
 from commonplace.config.writing import new_identity
 from commonplace.files import disk
 from commonplace.git.repository import remote_address
 from commonplace.git.user import GitUser
-from commonplace.model.errors import InvalidInput
+from commonplace.model.errors import Conflict, InvalidInput
 
 
 def find_project(path: str) -> Place:
@@ -31,9 +31,12 @@ def agree(place: Place, data: str, *, identity: str | None = None, yes: bool = F
     claim, known = read_claim(place, data), trust_of(place, data)
     meant = identity or (known.agreed.identity if known.agreed else None) or claim.identity
     doubtful = claim.is_doubtful and meant == claim.claimed and known.agreed is None
+    shown = read_settings(place.folder) if place.folder else {}
     print_text("\n".join(_describe(place, claim, known, meant)))
     if not (yes and (identity or not doubtful)) and not confirm(_question(known), otherwise=_otherwise(doubtful)):
         return None
+    if place.folder and read_settings(place.folder) != shown:
+        raise Conflict(f"the settings in {known.root} changed while you were asked; run the command again")
     trusted = trust_folder(place, data, meant or new_identity(known.root))
     if known.agreed is None:
         with open_app(known.root) as app:
