@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         StoreBusy,
         StoreDamaged,
         StoreError,
+        StoreReadOnly,
+        StoreReplaced,
     )
     from commonplace.model.queries import Hit
     from commonplace.model.records import Kind, Record
@@ -48,7 +50,8 @@ __getattr__ = lazy_names(
         "model.errors": """
             CapacityExceeded CommonplaceError ConfigError Conflict DimensionMismatch EmbeddingModelChanged
             ErasedBefore Forbidden
-            InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError""",
+            InvalidInput LeaseLost NotFound ProviderError SchemaTooNew StoreBusy StoreDamaged StoreError
+            StoreReadOnly StoreReplaced""",
         "model.queries": "Hit",
         "model.records": "Kind Record",
         "model.scopes": "Scope",
@@ -81,6 +84,8 @@ __all__ = [
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
+    "StoreReadOnly",
+    "StoreReplaced",
     "__version__",
     "open",
     "open_app",

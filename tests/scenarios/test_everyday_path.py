@@ -11,7 +11,9 @@ import pexpect
 import pytest
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
-QUESTION = r"\? \[y/N\]: "
+QUESTION = r"[?.] \[y/N\]: "
+APPLY, TRUST = "Apply these changes", "Trust this folder"
+ASK = "May the agent be asked, once in a session, to save what was settled? It costs one more message of its model"
 
 
 class Machine:
@@ -67,14 +69,14 @@ def test_the_everyday_path_asks_once_on_each_machine(machines):
         ["init"], ["add", "Releases are approved by Ada", "--category", "decisions"], ["recall", "releases"], ["sync"],
     ):  # fmt: skip
         assert one.asks(*arguments) == []
-    assert one.asks("connect", "claude-code") == ["Apply these changes"]  # of the host's own settings
+    assert one.asks("connect", "claude-code") == [APPLY, ASK]  # of the host's own settings, and what it may cost
     note = next((one.folder / ".commonplace" / "decisions").glob("*.md"))
     note.write_text(note.read_text().replace("by Ada", "by Ada and Grace"))
     assert "by Ada and Grace" in one.says("recall", "releases")[0]
     one.pushes()
 
     two.git("pull", "-q")
-    assert two.asks("connect", "claude-code") == ["Apply these changes", "Trust this folder"]
+    assert two.asks("connect", "claude-code") == [APPLY, TRUST]
     said, asked = two.says("recall", "who approves releases?", "--format", "prompt")
     assert ("trust user" in said, asked) == (True, [])
     assert two.asks("add", "The harbor database is Postgres 16", "--category", "decisions") == []
@@ -97,12 +99,12 @@ def test_connecting_in_a_folder_that_came_by_git_asks_for_the_yes(machines):
     assert one.asks("init") == []
     one.pushes()
     two.git("pull", "-q")
-    assert two.says("connect", "claude-code", answer="n")[1] == ["Apply these changes"]
+    assert two.says("connect", "claude-code", answer="n")[1] == [APPLY]
     said, asked = two.says("connect", "claude-code", "--yes")
     assert ("run `commonplace trust`" in " ".join(said.split()), asked) == (True, [])
     said, asked = two.says("connect", "claude-code", answer="n")
-    assert ("run `commonplace trust`" in " ".join(said.split()), asked) == (True, ["Trust this folder"])
-    assert two.asks("connect", "claude-code") == ["Trust this folder"]
+    assert ("run `commonplace trust`" in " ".join(said.split()), asked) == (True, [TRUST])
+    assert two.asks("connect", "claude-code") == [TRUST]
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -21,7 +21,7 @@ from commonplace.engine.export_format import export_lines, open_export, sealed_l
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files.user_files import STDIN, read_lines, replacing
 from commonplace.model.changes import Audit
-from commonplace.model.errors import Conflict, InvalidInput, StoreError
+from commonplace.model.errors import Conflict, InvalidInput, StoreError, StoreReadOnly
 from commonplace.model.records import CATEGORIES
 from commonplace.text.cleaning import plural
 from commonplace.wire import encode
@@ -79,7 +79,9 @@ def export(file: str | None, to: str, scope: str | None, *, with_assistant: bool
             _write(sys.stdout.buffer, lines)
         else:
             print_note(f"Exported {plural(_write_file(file, lines), 'record')} to {short_path(os.path.abspath(file))}.")
-        session.app.store.apply([Audit(verb="export")])
+        with suppress(StoreReadOnly):  # the store's own notice says so
+            session.app.store.apply([Audit(verb="export")])
+        session.answer("", {})
 
 
 def _write_file(file: str, lines: Iterable[str]) -> int:

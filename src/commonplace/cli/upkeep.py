@@ -13,6 +13,7 @@ import click
 from commonplace.app import BACKUPS, App, open_app, salvage_database
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.person import require_person
 from commonplace.cli.session import (
     Session,
     confirm,
@@ -137,21 +138,27 @@ def _size(count: float) -> str:
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair it.  Nothing that can be read is lost; a damaged database is kept.")
+@click.option("--accept-loss", is_flag=True, help="Stop reporting writes that are missing since a crash.")
 @json_option
-def doctor(fix: bool, as_json: bool) -> int:
+def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
     """Check the database, its full-text index, every row, the files against the rows, and who may read them.
 
-    The exit code is 1 if there is a problem, or if a repair could not read everything that was stored.
+    The exit code is 1 if there is a problem, or if a repair could not read everything that was stored.  Writes that a
+    crash or another program took away are reported until you accept it.
 
     Examples:
       commonplace doctor
       commonplace doctor --fix
+      commonplace doctor --accept-loss
     """
     damage = _damage()
     if damage and not fix:
         return _print_report({_STORE: [_problem_of(damage)]}, Repair(), as_json=as_json)
     repair = salvage_database(context(os.getcwd(), os.environ)) if damage else Repair()
     with open_app() as app:
+        if accept_loss:
+            require_person("accepts that writes are missing", app.where.user_settings)
+            app.maintenance.accept_loss()
         checks = _checks(app)
         if fix and any(checks.values()):
             more = _repair(app)
