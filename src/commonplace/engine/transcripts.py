@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from commonplace.engine.rendering import is_sealed, poses_as_memory, remove_fenced
 from commonplace.model.documents import Chunk, DocumentKind
@@ -20,6 +20,9 @@ TOOL = "tool"  # the speaker of what a tool brought in, from wherever
 LABEL_CHARS = 12
 USER = "user"
 POSED = "(left out: it posed as memory)"  # stands for a tool's output of which nothing is left, and for what was pasted
+
+
+Message: TypeAlias = "Mapping[str, Any] | tuple[str, str] | Turn"  #: a role and its words
 
 
 class Turn(Value):
