@@ -22,7 +22,7 @@ FACES = {"cli", "mcp", "server", "page"}
 OUTER = ROOMS | FACES | {"adapters", "evaluation"}
 #: What modules of commands may import of cli.
 TOOLKIT = {
-    *("terminal", "session", "person", "exits", "dates", "commands", "screen", "completion", "progress"),
+    *("terminal", "session", "person", "exits", "dates", "commands", "screen", "completion", "progress", "agreement"),
 }
 #: What each folder or module of the core may import besides itself, the standard library and what is shared.
 ALLOWED = {

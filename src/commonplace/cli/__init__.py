@@ -4,6 +4,7 @@ COMMANDS = {
     "init": ("project:init", "Make this repository or folder a project with its own memory.", "Project"),
     "trust": ("trust:trust", "Trust a folder, list trusted folders, or take a yes back.", "Project"),
     "sync": ("project:sync", "Sync the Markdown files and the records.", "Project"),
+    "merge-file": ("merge_file:merge_file", "Merge two versions of a record's file, for Git.", "Project"),
     "status": ("upkeep:status", "Show what is stored where, and problems.", "Project"),
     "doctor": ("upkeep:doctor", "Check the database, its index and the files; --fix repairs.", "Store"),
     "backup": ("upkeep:backup", "Copy the store to a file.", "Store"),

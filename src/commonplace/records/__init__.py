@@ -9,6 +9,16 @@ if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
     from commonplace.records.activity import latest_change
     from commonplace.records.commands.foreign import PlainImport, export_foreign, import_foreign, import_plain
+    from commonplace.records.health import (
+        FILES_CHECK,
+        STORE_CHECK,
+        back_up,
+        backup_path,
+        check_health,
+        problem_of,
+        repair_health,
+    )
+    from commonplace.records.health_verbs import AgentConnection
     from commonplace.records.index import (
         LINE_BYTES,
         Indexed,
@@ -55,6 +65,8 @@ __getattr__ = lazy_names(
         "activity": "latest_change",
         "access": "AccessTable AppAccess MemoryAccess",
         "commands.foreign": "PlainImport export_foreign import_foreign import_plain",
+        "health": "FILES_CHECK STORE_CHECK back_up backup_path check_health problem_of repair_health",
+        "health_verbs": "AgentConnection",
         "plain": "detect_format",
         "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
         "session_lines": "asks_memory",
@@ -64,9 +76,12 @@ __getattr__ = lazy_names(
 )
 
 __all__ = [
+    "FILES_CHECK",
     "LINE_BYTES",
+    "STORE_CHECK",
     "VERBS",
     "AccessTable",
+    "AgentConnection",
     "AppAccess",
     "IndexProblem",
     "IndexReport",
@@ -75,6 +90,9 @@ __all__ = [
     "MemoryAccess",
     "PlainImport",
     "asks_memory",
+    "back_up",
+    "backup_path",
+    "check_health",
     "detect_format",
     "export_foreign",
     "file_stamp",
@@ -82,6 +100,8 @@ __all__ = [
     "import_plain",
     "index_logs",
     "latest_change",
+    "problem_of",
     "record_tools",
     "records_surface",
+    "repair_health",
 ]
