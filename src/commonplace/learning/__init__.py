@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
+    from commonplace.learning.learn import ENQUEUED, clear_learned, enqueue_consolidation
     from commonplace.learning.learned import learned_notice
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
         open_workspace,
+        quoted_page,
         rules_of,
         session_brief,
     )
@@ -69,8 +71,9 @@ __getattr__ = lazy_names(
         "extract_host": "extraction_prompt forget_prepared",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
+        "learn": "ENQUEUED clear_learned enqueue_consolidation",
         "learned": "learned_notice",
-        "opening": "rules_of addresses_of open_learning_workspace open_workspace session_brief",
+        "opening": "quoted_page rules_of addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "session_use list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
         "refused": "refused_notice refused_requests",
         "status": "learning_notes learning_status learning_status_text",
@@ -80,6 +83,7 @@ __getattr__ = lazy_names(
 )
 
 __all__ = [
+    "ENQUEUED",
     "EXTRACT_JOB",
     "ITEM_CHARS",
     "ROOT",
@@ -90,7 +94,9 @@ __all__ = [
     "Injection",
     "Workspace",
     "addresses_of",
+    "clear_learned",
     "consolidate_memory",
+    "enqueue_consolidation",
     "extract_sessions",
     "extraction_prompt",
     "find_quote",
@@ -108,6 +114,7 @@ __all__ = [
     "note_compaction",
     "open_learning_workspace",
     "open_workspace",
+    "quoted_page",
     "read_page",
     "rebuild_block",
     "record_uses",
