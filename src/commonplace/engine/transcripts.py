@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from commonplace.engine.rendering import is_sealed, remove_fenced
 from commonplace.model.documents import Chunk, DocumentKind
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 TOOL = "tool"  # the speaker of what a tool brought in, from wherever
 LABEL_CHARS = 12
 POSED = "(left out: it posed as memory)"  # stands for a tool's output of which nothing is left
+
+
+Message: TypeAlias = "Mapping[str, Any] | tuple[str, str] | Turn"  #: a role and its words
 
 
 class Turn(Value):

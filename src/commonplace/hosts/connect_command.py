@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +19,14 @@ from commonplace.config.project import Context, context
 from commonplace.config.trust import trust_of
 from commonplace.config.trust_registry import keep_trust, read_claim, trust_new_project
 from commonplace.config.writing import make_project, set_setting
+from commonplace.hosts.connections import PROJECT, USER, list_connections, our_command
 from commonplace.hosts.plugin import write_plugin
-from commonplace.hosts.registry import HOSTS, Host, SettingsPart, SettingsPlace, get_host, user_home
+from commonplace.hosts.registry import Host, SettingsPlace, get_host, user_home
 from commonplace.hosts.settings import FileChange, SettingsEditor
-from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.model.errors import InvalidInput
+from commonplace.records import AgentConnection
 from commonplace.text.cleaning import plural
 
-SCRIPT = "commonplace"
-USER, PROJECT = "user", "project"
 _ASK_SETTING = "memories.askAgent"
 _ASK = "May the agent be asked, once in a session, to save what was settled? It costs one more message of its model."
 _OFFER = "`commonplace config set memories.askAgent true` has the agent save what a session settles, once in a session"
@@ -89,7 +88,7 @@ def connect(
     if plugin is not None:
         return _plugin(host, plugin, as_json=as_json)
     places = _places(level or USER)
-    parts = found.parts(_script(), places)
+    parts = found.parts(our_command(), places)
     if not parts:
         raise InvalidInput(f"{found.TITLE} cannot be connected; `commonplace index --host {host}` reads its sessions")
     editor = SettingsEditor(home(os.environ))
@@ -129,7 +128,7 @@ def disconnect(*, host: str, level: str | None, yes: bool, dry_run: bool, as_jso
     changes: list[FileChange] = []
     for one in [level] if level else _levels():
         places = _places(one)
-        changes += editor.plan_disconnect(host, places.project, found.parts(_script(), places))
+        changes += editor.plan_disconnect(host, places.project, found.parts(our_command(), places))
     if not _confirm(changes, None, yes=yes, dry_run=dry_run, as_json=as_json):
         return OK if dry_run or not changes else ATTENTION
     editor.apply(changes)
@@ -149,15 +148,6 @@ def _places(level: str) -> SettingsPlace:
 
 def _levels() -> list[str]:
     return [USER, PROJECT] if find(os.getcwd()) else [USER]
-
-
-def _script() -> str:
-    """Our own command, wherever it is installed: agents do not start with a person's path."""
-    own = os.path.join(os.path.dirname(sys.executable), SCRIPT)
-    found = own if os.access(own, os.X_OK) else shutil.which(SCRIPT)
-    if not found:
-        raise ConfigError("the command `commonplace` was not found; install it so that agents can run it", file=own)
-    return os.path.abspath(found)
 
 
 # Confirm and report
@@ -190,36 +180,28 @@ def _print_result(what: str, changes: Sequence[FileChange], notes: Sequence[str]
 
 
 def _list(*, as_json: bool) -> int:
-    rows = [_row(name) for name in HOSTS]
+    place = find(os.getcwd())
+    found = list(list_connections(os.environ, project=place.root if place else None))
+    for one in found:
+        if one.trouble:
+            print_note(one.trouble)
     if as_json:
-        print_json({"hosts": rows})
+        print_json({"hosts": [_row(one) for one in found]})
         return OK
-    print_text("\n".join(table_lines([_cells(row) for row in rows])))
+    print_text("\n".join(table_lines([_cells(_row(one)) for one in found])))
     return OK
 
 
-def _row(name: str) -> dict[str, Any]:
-    host, editor = get_host(name), SettingsEditor(home(os.environ))
-    levels = [(level, _places(level)) for level in _levels()]
-    script = _script()
-    connected = [level for level, places in levels if _is_connected(editor, host.parts(script, places))]
-    detected = os.path.isdir(host.root(os.environ)) or shutil.which(host.PROGRAM) is not None
+def _row(one: AgentConnection) -> dict[str, Any]:
+    host = get_host(one.name)
     return {
-        "host": name,
-        "title": host.TITLE,
-        "detected": detected,
-        "connected": connected,
+        "host": one.name,
+        "title": one.title,
+        "detected": one.found,
+        "connected": list(one.connected),
         "hooks": bool(host.EVENTS),
         "history": host.KEEPS_LOGS,
     }
-
-
-def _is_connected(editor: SettingsEditor, parts: Sequence[SettingsPart]) -> bool:
-    try:
-        return editor.is_connected(parts)
-    except ConfigError as error:  # settings that cannot be read: the others are listed all the same
-        print_note(str(error))
-        return False
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -232,7 +214,7 @@ def _plugin(host: str, folder: str, *, as_json: bool) -> int:
     if host not in ("claude-code", "codex"):
         raise InvalidInput(f"{host!r} takes no plugin of this format; claude-code and codex do")
     where = os.path.abspath(os.path.expanduser(folder))
-    written = write_plugin(where, _script())
+    written = write_plugin(where, our_command())
     if as_json:
         print_json({"result": "Wrote the plugin", "folder": where, "files": written})
     else:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
     from commonplace.learning.learn import ENQUEUED, clear_learned, enqueue_consolidation
     from commonplace.learning.learned import learned_notice
+    from commonplace.learning.messages import learn_from_messages
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
@@ -69,6 +70,7 @@ __getattr__ = lazy_names(
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
         "extract_host": "extraction_prompt forget_prepared",
+        "messages": "learn_from_messages",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
         "learn": "ENQUEUED clear_learned enqueue_consolidation",
@@ -103,6 +105,7 @@ __all__ = [
     "forget_prepared",
     "inject",
     "injection_json",
+    "learn_from_messages",
     "learned_notice",
     "learning_notes",
     "learning_status",
