@@ -10,7 +10,7 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.learning.addresses import ROOT, SCHEME, AddressedText, Addresses, read_page
-    from commonplace.learning.asking import find_quote, message_to_save, note_compaction
+    from commonplace.learning.asking import find_quote, hold_unquoted, message_to_save, note_compaction
     from commonplace.learning.background import start_learning
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
@@ -62,7 +62,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "addresses": "ROOT SCHEME Addresses AddressedText read_page",
-        "asking": "find_quote message_to_save note_compaction",
+        "asking": "find_quote hold_unquoted message_to_save note_compaction",
         "background": "start_learning",
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS limit_external shown_items",
@@ -103,6 +103,7 @@ __all__ = [
     "extraction_prompt",
     "find_quote",
     "forget_prepared",
+    "hold_unquoted",
     "inject",
     "injection_json",
     "learn_from_messages",
