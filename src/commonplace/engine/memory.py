@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from commonplace.engine.ranking import distinct, within
 from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Archive, Change, Outcome, Restore, Supersede
+from commonplace.model.changes import Archive, Change, Outcome, Restore
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
 from commonplace.model.ids import is_prefix
@@ -131,7 +131,7 @@ class Memory:
             return self._supersede(self.get(supersedes), admitted)
         if key is not None:
             return self._remember_key(admitted)
-        return self._put(admitted, dedupe=True)
+        return self._put_in_time(admitted)
 
     def update(
         self,
@@ -417,6 +417,26 @@ class Memory:
         written = self.writer.apply(self._puts(admitted, expect=expect, dedupe=dedupe))
         return _result(written.outcomes[0], admitted, written.notes)
 
+    def _put_in_time(self, admitted: Admitted) -> WriteResult:
+        """Store a record, and close what it contradicts; one that is older than what contradicts it joins the past."""
+        from commonplace.engine import replacing  # noqa: PLC0415 - see above
+
+        now = admitted.record.created_at
+        rivals = replacing.find_rivals(self.store, admitted.record, now=now)
+        if rivals == replacing.Rivals() or rivals.same:
+            return self._put(admitted, dedupe=True)
+        new = replacing.naming(admitted.record, rivals)
+        put = self._puts(admitted.replace(record=new), expect=0)
+        before = [replacing.closing(old, new, now=now) for old in rivals.closes]
+        after = [replacing.closing(new, rivals.closed_by, now=now)] if rivals.closed_by else []
+        written = self.writer.apply([*before, *put, *after])
+        result = _result(written.outcomes[len(before)], admitted, written.notes)
+        return result.replace(
+            record=written.outcomes[-1].records[0] if after else result.record,
+            superseded=written.outcomes[0].records[0] if before else None,
+            notes=(*result.notes, *replacing.notes_of(new, rivals)),
+        )
+
     def _puts(self, admitted: Admitted, *, expect: int, dedupe: bool = False) -> Sequence[Change]:
         from commonplace.engine.writer import trims  # noqa: PLC0415 - see above
 
@@ -512,11 +532,21 @@ class Memory:
             change = HeldChange(action=SUPERSEDE, target=old.id, version=old.version)
             held = new.replace(held=True, metadata=change.metadata(new.metadata))
             return self._put(admitted.replace(record=held, notes=(*admitted.notes, note)))
-        close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=new.created_at)
-        changes = [close, *self._puts(admitted, expect=0)]  # closed first: the new one may take over its key
+        from commonplace.engine.replacing import closing, find_rivals  # noqa: PLC0415 - see above
+
+        there = find_rivals(self.store, new, now=new.created_at).same
+        if there and there.id != old.id and there.authority >= old.authority:  # it was stored, and asked about
+            from commonplace.engine.review import settle  # noqa: PLC0415 - see above
+
+            closed = settle(self, there, old)
+            return WriteResult(record=self.get(there.id), deduped=True, superseded=closed)
+        changes = [
+            closing(old, new, now=new.created_at),
+            *self._puts(admitted, expect=0),
+        ]  # closed first: the new one may take over its key
         written = self.writer.apply(changes)
-        closed, put, *_ = written.outcomes
-        return _result(put, admitted, written.notes).replace(superseded=closed.records[0])
+        ended, put, *_ = written.outcomes
+        return _result(put, admitted, written.notes).replace(superseded=ended.records[0])
 
     def _writable(self, id: str) -> Record:
         record = self.get(id)
