@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.engine.ranking import distinct, within
-from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search
+from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, mark_replaced, newest, search
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Archive, Change, Outcome, Restore
 from commonplace.model.documents import Document, DocumentKind
@@ -335,6 +335,8 @@ class Memory:
             limit=2 * limit, candidates=max(CANDIDATES, 2 * limit),
         )  # fmt: skip
         hits = newest(self.store, where, limit=limit) if found is None else distinct(found.hits)[:limit]
+        if as_of is None:
+            hits = mark_replaced(self.store, where, hits)
         chosen, notes = within(hits, budget), () if found is None else found.notes
         used = [hit.record.id for hit in chosen if hit.record] if count and as_of is None else []
         return Recall(

@@ -303,8 +303,8 @@ def _lines(
     stale = {one.id: one.source.parents for one in left if one.source.parents and set(one.source.parents) <= ended}
     lines = group_lines(left, stale=stale, disputed=disputed)
     struck = inputs.memory.edits.struck
-    recorded = {record.id for record in records}
-    prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & recorded]
+    # What a session came to stands in its records: where those were replaced or are a person's own, so is what it says.
+    prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one)]
     left_in = [line for line in lines if content_digest(line_text(line)) not in struck] if struck else lines
     return left_in, prose, replaced, disputed
 

@@ -149,6 +149,7 @@ class Hit(Value):
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
     alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
+    replaced_by: str | None = None  #: of a turn: the id of the record that replaced what was learned from it
 
     @property
     def id(self) -> str:

@@ -31,7 +31,10 @@ NOTHING_TO_SHOW = "There is nothing to show: no summary, no procedures, and no n
 
 def render_recall(caller: MemoryAccess, result: Recalled) -> str:
     """Render hits, one line each."""
-    hits = [(hit, Hit(score=hit.score, record=hit.record, chunk=hit.chunk)) for hit in result.hits]
+    hits = [
+        (hit, Hit(score=hit.score, record=hit.record, chunk=hit.chunk, replaced_by=hit.replaced_by))
+        for hit in result.hits
+    ]
     lines = [hit_line(found, {found.id: hit.uri}) for hit, found in hits]
     return _block(caller, lines, result.notes, NOTHING_FOUND)
 

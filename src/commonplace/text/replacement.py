@@ -103,6 +103,7 @@ _ADDS = re.compile(
     r"\b(?:also|too|as well|in addition|additionally|another|besides|as an alternative|both)\b", re.IGNORECASE
 )
 _ONLY = re.compile(r"\b(?:only|just|exclusively)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:\b(?:number|nr|no)\.?\s*|#)\d+$", re.IGNORECASE)  # one of a series: there are others
 _ADJECTIVE = re.compile(r"(?:able|ible|less|ful|ive|ous|al|ic|ary|ant|ent|ish|ed|ing|ly|free|safe|only)$")
 
 
@@ -248,7 +249,8 @@ def _first(rules: Rules, pair: _Pair) -> int:
 def _judge(old: Claim, new: Claim, *, cue: bool) -> int:
     """How far one claim replaces another one."""
     past = (old.frame.past and not old.changes) or (new.frame.past and not new.changes)
-    if old.words == new.words or old.frame.negated != new.frame.negated or past:
+    series = _NUMBERED.search(old.value) and _NUMBERED.search(new.value)
+    if old.words == new.words or old.frame.negated != new.frame.negated or past or series:
         return _NOTHING
     alike = old.sort[0] == new.sort[0] or {old.sort[0], new.sort[0]} == {"name", "text"}
     if cue and alike and _is_narrowed(old, new):
