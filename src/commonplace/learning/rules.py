@@ -27,6 +27,7 @@ from commonplace.learning.worth import worthless_reason
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
+from commonplace.text.tools import exclusive_groups
 
 PROPOSALS_AT_MOST = 20  # a session does not state more durable facts; a list that long was pasted
 _WORDS_AT_LEAST = 2
@@ -239,10 +240,16 @@ def _to_proposal(
     refs = (turn.ref, confirmed) if confirmed else (turn.ref,)
     proposal = Proposal(
         content=with_dates(content, turn.occurred_at), category=stated.category, scope=stated.scope, quote=quote,
-        refs=refs, subject=None, occurred_at=turn.occurred_at, trust=trust,
+        refs=refs, subject=_subject(stated, quote), occurred_at=turn.occurred_at, trust=trust,
         by_user=turn.speaker == "user" or confirmed is not None,
     )  # fmt: skip
     yield _Found(turn=number, user_turn=user_turn, proposal=proposal)
+
+
+def _subject(stated: Statement, quote: str) -> str | None:
+    """What a decision is about, where it chooses a tool of which a project has one: it is found by that too."""
+    groups = exclusive_groups(quote) if stated.category == "decisions" else frozenset()
+    return next(iter(groups)) if len(groups) == 1 else None
 
 
 def _sentence(quote: str) -> str:

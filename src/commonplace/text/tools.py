@@ -46,3 +46,9 @@ def same_exclusive(one: str, other: str) -> bool:
     """Whether two tools are of one group of which a project has one at a time."""
     group = tool_group(one)
     return group in EXCLUSIVE and group == tool_group(other)
+
+
+def exclusive_groups(text: str) -> frozenset[str]:
+    """Return what the tools that a text names are for, where a project has one of them at a time."""
+    groups = (tool_group(word.strip(",.;:!?()")) for word in text.split())
+    return frozenset(group for group in groups if group in EXCLUSIVE)
