@@ -55,9 +55,12 @@ class World:
 
     def run(self, *words, check=False, **options):
         """Run the command; return what became of it."""
-        command = [os.path.join(os.path.dirname(sys.executable), "commonplace"), *words]
         options = {"capture_output": True, "timeout": 300} | options
-        return subprocess.run(command, cwd=self.project, env=self.env, check=check, **options)
+        return subprocess.run(self.command(*words), cwd=self.project, env=self.env, check=check, **options)
+
+    def command(self, *words):
+        """The command with these words."""
+        return [os.path.join(os.path.dirname(sys.executable), "commonplace"), *words]
 
     def ok(self, *words, **options):
         """Run a command that has to succeed; return what it printed."""

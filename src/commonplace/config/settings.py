@@ -38,6 +38,7 @@ class Setting(Value):
     most: float | None = None
     choices: tuple[str, ...] = ()  #: of a text; empty: any
     advanced: bool = False  #: not written to new files
+    by_hand: bool = False  #: it says who is trusted or where data goes: no page and no program changes it
 
 
 class SettingGroup(Value):
@@ -59,6 +60,10 @@ MEMORIES = SettingGroup(
         Setting(
             name="mode", default="rules", kind=str, choices=("rules", "model", "host"),
             help="how records are extracted: rules, model (one of `models`) or host (your coding agent)",
+        ),
+        Setting(
+            name="askAgent", default=False, kind=bool,
+            help="asks the running agent, once in a session, to save what was settled",
         ),
         Setting(
             name="maxRolloutAgeDays", default=30, kind=int, least=1, most=36_500,
@@ -138,11 +143,11 @@ MODELS = SettingGroup(
         Setting(name="default", default=None, kind=str, help="the model that extracts"),
         Setting(name="smol", default=None, kind=str, help="the model that consolidates; if empty, `default`"),
         Setting(
-            name="base_url", default=None, kind=str, advanced=True,
+            name="base_url", by_hand=True, default=None, kind=str, advanced=True,
             help="address of an OpenAI-compatible endpoint; if empty, the provider's own",
         ),
         Setting(
-            name="api_key_env", default=None, kind=str, advanced=True,
+            name="api_key_env", by_hand=True, default=None, kind=str, advanced=True,
             help="environment variable that holds the key; if empty, the provider's own",
         ),
         Setting(
@@ -158,7 +163,7 @@ PERSONAL_DATA = Setting(
 )  # fmt: skip
 PROJECT: Schema = (
     Setting(
-        name="project", default=None, kind=str,
+        name="project", by_hand=True, default=None, kind=str,
         help="the project's identity; clones and worktrees with the same one share memory",
     ),
     Setting(
@@ -179,13 +184,16 @@ PROJECT: Schema = (
     MODELS,
 )  # fmt: skip
 USER: Schema = (
-    Setting(name="user", default=None, kind=str, help="the owner of the assistant memory; if empty, your login name"),
+    Setting(
+        name="user", by_hand=True, default=None, kind=str,
+        help="the owner of the assistant memory; if empty, your login name",
+    ),
     Setting(
         name="enabled", default=True, kind=bool,
         help="false stops saving to and recalling from the assistant memory",
     ),
     Setting(
-        name="store", default=None, kind=str,
+        name="store", by_hand=True, default=None, kind=str,
         help="a file, or the address of a PostgreSQL database; if empty, commonplace.db in the data folder",
     ),
     Setting(
@@ -193,11 +201,11 @@ USER: Schema = (
         help="local, onnx:/PATH/model.onnx, openai:NAME, google:NAME or ollama:NAME; none searches by words only",
     ),
     Setting(
-        name="embedder_base_url", default=None, kind=str,
+        name="embedder_base_url", by_hand=True, default=None, kind=str,
         help="address of an OpenAI-compatible endpoint for it; if empty, the provider's own",
     ),
     Setting(
-        name="embedder_api_key_env", default=None, kind=str,
+        name="embedder_api_key_env", by_hand=True, default=None, kind=str,
         help="environment variable that holds its key; if empty, the provider's own",
     ),
     Setting(
@@ -206,11 +214,11 @@ USER: Schema = (
     ),
     PERSONAL_DATA,
     Setting(
-        name="key_hosts", default=None, kind=str,
+        name="key_hosts", by_hand=True, default=None, kind=str,
         help="hosts that may get a key besides its own provider's, such as OPENAI_API_KEY@llm.example.org",
     ),
     Setting(
-        name="scripts_speak_as", default="agent", kind=str, choices=("agent", "user"),
+        name="scripts_speak_as", by_hand=True, default="agent", kind=str, choices=("agent", "user"),
         help="whose word a command without a terminal is: agent, or user if only your own scripts run such commands",
     ),
 )  # fmt: skip
@@ -228,8 +236,13 @@ def load(path: str, schema: Schema, *, named: str | None = None) -> dict[str, An
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {disk.reason(error)}", file=named) from error
+    return check(parse(text, named), schema, named)
+
+
+def parse(text: str, file: str) -> Mapping[str, Any]:
+    """Read the text of a settings file, whatever its keys are; raises ``ConfigError`` if it is none."""
     data = parse_flat(text)
-    return check(_parse(text, named) if data is None else data, schema, named)
+    return _parse(text, file) if data is None else data
 
 
 def parse_flat(text: str) -> dict[str, Any] | None:
@@ -350,26 +363,27 @@ def template(schema: Schema, values: Mapping[str, Any], *, title: str) -> str:
             lines += [f"# {setting.help}", f"{setting.name}:", *_block_lines(setting), ""]
             continue
         value = values.get(setting.name, setting.default)
-        lines += [f"# {setting.help}", f"{setting.name}: {_to_yaml(value)}".rstrip(), ""]
+        lines += [f"# {setting.help}", f"{setting.name}: {to_yaml(value)}".rstrip(), ""]
     return "\n".join(lines)
 
 
 def _block_lines(block: SettingGroup) -> list[str]:
     """Return the lines of a block, each with its comment; advanced settings are only in the reference."""
     plain = [setting for setting in block.settings if not setting.advanced]
-    return [f"{f'  {one.name}: {_to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
+    return [f"{f'  {one.name}: {to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
 
 
 def with_switch(text: str, name: str, value: bool) -> str:
     """Return a settings file with one switch changed and all else, comments too, as it was."""
-    line = f"{name}: {_to_yaml(value)}"
+    line = f"{name}: {to_yaml(value)}"
     pattern = re.compile(rf"(?m)^([\"']?){name}\1[ \t]*:[^\n#]*?(?=[ \t]*#|[ \t\r]*$)")
     if pattern.search(text):
         return pattern.sub(line, text, count=1)
     return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"
 
 
-def _to_yaml(value: Any) -> str:
+def to_yaml(value: Any) -> str:
+    """Return a value as a settings file has it; empty for None, which is the default."""
     if value is None:
         return ""
     if isinstance(value, bool):

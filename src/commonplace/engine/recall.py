@@ -11,13 +11,13 @@ from datetime import datetime
 from commonplace.engine.embedding import query_vector
 from commonplace.engine.ranking import rank
 from commonplace.model.changes import Touch
-from commonplace.model.errors import StoreError
+from commonplace.model.errors import StoreBusy, StoreError, StoreReadOnly
 from commonplace.model.ports import Embedder, Store
 from commonplace.model.queries import Filter, Hit, Order, State
 from commonplace.model.records import PROPOSAL
 from commonplace.model.values import Value
 from commonplace.text.question import Profile, parse_question
-from commonplace.text.words import plan
+from commonplace.text.words import plan, word_weights
 
 RECALL_LIMIT = 10
 CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
@@ -62,7 +62,8 @@ def search(
         return None
     vector, notes = query_vector(store, embedder, asked.text)
     survey = store.survey(where, planned, vector, limit=candidates)
-    return Recall(query=query, hits=tuple(rank(survey, asked, limit=limit)), notes=notes)
+    hits = rank(survey, asked, limit=limit, weights=word_weights(planned.words))
+    return Recall(query=query, hits=tuple(hits), notes=notes)
 
 
 def mark_replaced(store: Store, where: Filter, hits: Sequence[Hit]) -> list[Hit]:
@@ -95,10 +96,22 @@ def newest(store: Store, where: Filter, *, limit: int) -> list[Hit]:
 
 
 def count_use(store: Store, ids: Sequence[str], now: datetime) -> tuple[str, ...]:
-    """Count a recall of each record; a store that can only be read is a note, since it has answered."""
+    """Count a recall of each record, without waiting for a writer; return notes, since it has answered all the same."""
     try:
         if ids:
-            store.apply([Touch(ids=tuple(ids), at=now)])
+            with store.without_waiting():
+                store.apply([Touch(ids=tuple(ids), at=now)])
+    except (StoreBusy, StoreReadOnly):  # a count less; of a store that can only be read its own notice says so
+        pass
     except StoreError as error:
-        return (f"the use of these records was not counted: {error}",)
-    return ()
+        return (f"the use of these records was not counted: {error}", *store.take_notices())
+    return store.take_notices()
+
+
+def searches_chunks(where: Filter) -> bool:
+    """Return whether a filter can match chunks, which have no kind, category, tag, trust, state or past."""
+    of_records = (
+        where.kinds, where.categories, where.tags or None, where.as_of, where.trusts, where.metadata or None,
+        where.since, where.until,
+    )  # fmt: skip
+    return where.states == frozenset({State.LIVE}) and all(one is None for one in of_records)

@@ -39,6 +39,10 @@ _BEHEADED = rf"\A.*(</memory {_SEAL})"
 _JOINER = "\u200d"  # makes one character of what stands on both sides
 _FORGED = r"<(?=\s*/?\s*memory\b)"
 
+#: Around a message of ours that an agent is to act on: it is nobody's word, and no memory.
+MESSAGE_BEGIN, MESSAGE_END = "[commonplace: before you stop]", "[/commonplace]"
+INTRODUCTION_WORDS = 6  # at most, of a host before a message of ours
+
 
 def fence(lines: Iterable[str], secret: bytes) -> str:
     """Put lines between the two marks, which they cannot contain; "" if they are empty.
@@ -54,16 +58,28 @@ def fence(lines: Iterable[str], secret: bytes) -> str:
 
 
 def remove_fenced(text: str) -> str:
-    """The text without what stands between marks, and without the marks.
+    """The text without what stands between marks, without the marks, and without our messages to an agent.
 
     Where one of the two was cut off, everything on its side goes: of a block that begins the rest of the text, of one
     that only ends what comes before.  That end stays as a sign that the text had a beginning: it may have said that
     the rest is quoted.
     """
+    text = _without_message(text)
     if _MARK not in text:
         return text
     left = re.sub(_FENCED, "", text, flags=re.DOTALL)
     return re.sub(_BEHEADED, r"\1", left, flags=re.DOTALL)
+
+
+def _without_message(text: str) -> str:
+    """The text without a message of ours, and without the few words by which a host introduces it."""
+    start = text.find(MESSAGE_BEGIN)
+    end = text.find(MESSAGE_END, start)
+    if start < 0 or end < 0:
+        return text
+    before = text[:start] if len(text[:start].split()) > INTRODUCTION_WORDS else ""
+    after = re.sub(r"^\s*</\w+>", "", text[end + len(MESSAGE_END) :])
+    return f"{before}{after}".strip()
 
 
 def is_sealed(text: str, secret: bytes) -> bool:
@@ -71,6 +87,16 @@ def is_sealed(text: str, secret: bytes) -> bool:
     found = list(re.finditer(_FENCED_WHOLE, text, flags=re.DOTALL))
     rest = re.sub(_FENCED_WHOLE, "", text, flags=re.DOTALL)
     return bool(found) and not rest.strip() and all(_is_seal_of(one[1], one[2], secret) for one in found)
+
+
+def poses_as_memory(text: str, secret: bytes) -> bool:
+    """Whether something stands between marks, or behind one, that this store has not put there."""
+    if _MARK not in text:
+        return False
+    rest = re.sub(
+        _FENCED_WHOLE, lambda one: "" if _is_seal_of(one[1], one[2], secret) else one[0], text, flags=re.DOTALL
+    )
+    return remove_fenced(rest) != rest
 
 
 def _is_seal_of(seal: str, inner: str, secret: bytes) -> bool:
@@ -84,10 +110,10 @@ def keyed_digest(text: str, secret: bytes, *, size: int = 8) -> str:
     return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=size).hexdigest())
 
 
-def snippets(hits: Sequence[Hit], references: Mapping[str, str]) -> str:
-    """A compact ranked list with scores, for people."""
+def snippets(hits: Sequence[Hit], references: Mapping[str, str], *, question: str = "") -> str:
+    """A compact ranked list with scores, for people; of a long text the part that matches the question."""
     return "\n".join(
-        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shorten(hit.text)}  ({_reference(hit, references)})")
+        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shorten(hit.text, question)}  ({_reference(hit, references)})")
         for hit in hits
     )
 
@@ -103,17 +129,35 @@ def redaction_notes(findings: Iterable[Finding], *, source: str = "") -> list[st
     return [f"a secret ({found.kind}) was removed{where}; {found.mark} stands in its place" for found in findings]
 
 
-def hit_line(hit: Hit, references: Mapping[str, str], *, most: int | None = None) -> str:
-    """A hit as one quoted line with its date, source, trust, score and reference; a long text is cut, with a mark."""
-    label = f"{_label(hit)}, {_by(hit)}, score {hit.score:.2f}"
-    reference = _reference(hit, references)
-    return quoted_line(f"- [{label}] {_cut(hit.text, most, reference)} ({reference})")
+def hit_line(
+    hit: Hit, references: Mapping[str, str], *, most: int | None = None, start: int = 0, newer: str | None = None
+) -> str:
+    """A hit as one quoted line with its date, source, trust, score and reference; a long text is cut, with a mark.
+
+    ``start`` is from where on a long text is shown; ``newer`` names a newer note that speaks of the same thing.
+    """
+    by = f"{_by(hit)}, score {hit.score:.2f}"
+    return _note_line(hit, by, _reference(hit, references), most=most, start=start, newer=newer)
 
 
-def record_line(record: Record, reference: str, *, most: int | None = None) -> str:
+def record_line(
+    record: Record, reference: str, *, most: int | None = None, start: int = 0, newer: str | None = None
+) -> str:
     """Return a record as one quoted line like a hit's, without a score."""
     hit = Hit(score=1.0, record=record)
-    return quoted_line(f"- [{_label(hit)}, {_by(hit)}] {_cut(record.content, most, reference)} ({reference})")
+    return _note_line(hit, _by(hit), reference, most=most, start=start, newer=newer)
+
+
+def standing_line(
+    record: Record, reference: str, *, most: int | None = None, start: int = 0, newer: str | None = None
+) -> str:
+    """Return a record as one quoted line under a heading that says whose word it is."""
+    return _note_line(Hit(score=1.0, record=record), "", reference, most=most, start=start, newer=newer)
+
+
+def _note_line(hit: Hit, by: str, reference: str, *, most: int | None, start: int, newer: str | None) -> str:
+    marks = [_label(hit), *([f"older than {newer}"] if newer else []), *([by] if by else [])]
+    return quoted_line(f"- [{', '.join(marks)}] {_cut(hit.text, most, reference, start)} ({reference})")
 
 
 def as_json(
@@ -123,9 +167,11 @@ def as_json(
     *,
     explain: bool = False,
     notes: Sequence[str] = (),
+    records: Mapping[str, Json] | None = None,
 ) -> str:
-    """The same hits in the same order, for programs."""
+    """The same hits in the same order, for programs; ``records`` are those of them that are records, whole."""
     found = [_hit_json(hit, references, explain=explain) | {"rank": rank} for rank, hit in enumerate(hits, start=1)]
+    found = [one | {"record": records[str(one["id"])]} if records and one["id"] in records else one for one in found]
     asked = query.encode("utf-8", "replace").decode()  # half a character can be asked but not written
     from json import dumps  # noqa: PLC0415 - the one form that needs it; the others start without
 
@@ -195,15 +241,23 @@ def _reference(hit: Hit, references: Mapping[str, str]) -> str:
     return references.get(hit.id) or (f"record {hit.record.short}" if hit.record else hit.id)
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, question: str) -> str:
     line = plain_line(text)
-    return line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1].rstrip() + "…"
+    if len(line) <= SNIPPET_CHARS:
+        return line
+    from commonplace.text.excerpt import matching_start, terms_of  # noqa: PLC0415 - most texts are short
+
+    start = matching_start(line, terms_of(question), SNIPPET_CHARS)
+    end = start + SNIPPET_CHARS - 1 if start + SNIPPET_CHARS < len(line) else len(line)
+    return f"{'…' if start else ''}{line[start:end].rstrip()}{'…' if end < len(line) else ''}"
 
 
-def _cut(text: str, most: int | None, reference: str) -> str:
+def _cut(text: str, most: int | None, reference: str, start: int = 0) -> str:
     if most is None or len(text) <= most:
         return text
-    return f"{text[: pause(text, most)].rstrip()} [cut here; all of it: {reference}]"
+    end = start + pause(text[start:], most)
+    rest = f" [cut here; all of it: {reference}]" if end < len(text) else f" [all of it: {reference}]"
+    return f"{'… ' if start else ''}{text[start:end].rstrip()}{rest}"
 
 
 def pause(text: str, end: int) -> int:

@@ -31,7 +31,9 @@ WINDOW_LEAST = 2048  # tokens: no model has fewer
 ANSWER_SHARE, ANSWER_LEAST, ANSWER_MOST = 0.2, 1024, 4096  # of the window, in tokens
 QUOTE_WORDS = 2  # fewer are in every session, and prove nothing
 SHARED = 0.5  # of a fact's words that the user must have written, if the quote is to vouch for it
+_MARKS = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 KEYS = frozenset({"rollout_summary", "rollout_slug", "raw_memory"})
+LEFT_OUT = "left_out"  # of a checked reply: why records of it are not in it; no answer may have that key
 RECORD_KEYS = frozenset({"content", "category", "scope", "quote", "turns", "subject"})
 
 
@@ -55,6 +57,7 @@ class Extraction(Value):
     raw: str = ""  #: the raw memory, in Markdown
     proposals: tuple[Proposal, ...] = ()
     refused: tuple[RefusedRequest, ...] = ()  #: what the user asked to have remembered, and is not kept
+    left_out: tuple[str, ...] = ()  #: why, for each record of an answer that was not as agreed
     mode: str
     model: str | None = None
     tokens_in: int = 0
@@ -72,16 +75,20 @@ class Extraction(Value):
 def by_rules(transcript: Transcript, *, most: int) -> Extraction:
     """What the rules find: every fact with its quote."""
     findings = rules.read_session(transcript.turns, most=most)
-    found = findings.proposals
-    lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(transcript, one)})" for one in found]
+    raw, summary = texts_of(transcript.name, findings.proposals)
     return Extraction(
-        mode="rules", proposals=found, refused=findings.refused, raw="\n".join(lines), slug=None,
-        summary="; ".join(one_line(one.content).rstrip(".") for one in found[:3]),
+        mode="rules", proposals=findings.proposals, refused=findings.refused, raw=raw, summary=summary
     )  # fmt: skip
 
 
-def _evidence(transcript: Transcript, proposal: Proposal) -> str:
-    return ", ".join(f"{DocumentKind.SESSION}:{transcript.name}#{ref}" for ref in proposal.refs)
+def texts_of(session: str, found: Sequence[Proposal]) -> tuple[str, str]:
+    """The raw memory and the summary that some facts of a session come to."""
+    lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(session, one)})" for one in found]
+    return "\n".join(lines), "; ".join(one_line(one.content).rstrip(".") for one in found[:3])
+
+
+def _evidence(session: str, proposal: Proposal) -> str:
+    return ", ".join(f"{DocumentKind.SESSION}:{session}#{ref}" for ref in proposal.refs)
 
 
 # A model
@@ -156,7 +163,11 @@ def parse_reply(text: str) -> Mapping[str, Any]:
 
 
 def check_reply(reply: Any) -> Mapping[str, Any]:
-    """Refuse a reply with other keys or values than agreed: exactly three keys, and perhaps ``records``."""
+    """Refuse a reply with other keys or values than agreed: exactly three keys, and perhaps ``records``.
+
+    A record that is not as agreed is left out with its reason, and costs the others nothing; if none is, the reply is
+    refused.
+    """
     if not isinstance(reply, dict):
         raise BadReply(f"the answer is not an object but {type(reply).__name__}")
     if missing := KEYS - reply.keys():
@@ -171,10 +182,12 @@ def check_reply(reply: Any) -> Mapping[str, Any]:
     records = reply.get("records", [])
     if not isinstance(records, list):
         raise BadReply("records is not a list")
-    for number, record in enumerate(records, start=1):
-        if reason := _unfit(record):
-            raise BadReply(f"record {number} {reason}")
-    return reply
+    reasons = {number: _unfit(record) for number, record in enumerate(records, start=1)}
+    unfit = [f"record {number} {reason}" for number, reason in reasons.items() if reason]
+    if records and len(unfit) == len(records):
+        raise BadReply(unfit[0])
+    fit = [record for number, record in enumerate(records, start=1) if not reasons[number]]
+    return {**reply, "records": fit, LEFT_OUT: unfit}
 
 
 def _unfit(record: Any) -> str | None:
@@ -204,6 +217,7 @@ def to_extraction(reply: Mapping[str, Any], transcript: Transcript, *, mode: str
     return Extraction(
         mode=mode, summary=reply["rollout_summary"], slug=reply["rollout_slug"], raw=reply["raw_memory"],
         proposals=(*proposals, *(one for one in asked if not _is_among(one, proposals))), refused=tuple(refused),
+        left_out=tuple(reply.get(LEFT_OUT, ())),
     )  # fmt: skip
 
 
@@ -218,7 +232,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
     quote = record.get("quote") or ""
     named = {str(turn) for turn in record.get("turns", [])}
     cited = [turn for turn in transcript.turns if turn.ref in named]
-    source = _find_quoted_turn(quote, cited) or _find_quoted_turn(quote, transcript.turns)
+    source = find_quoted_turn(quote, cited) or find_quoted_turn(quote, transcript.turns)
     evidence = list(dict.fromkeys([*([source] if source else []), *cited]))
     outside = any(brings_in_text(turn) for turn in transcript.turns)
     vouched = source is not None and _is_own(quote, source) and _covers(quote, record["content"])
@@ -227,10 +241,11 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
         quote=quote if source else "", refs=tuple(turn.ref for turn in evidence), subject=record.get("subject"),
         occurred_at=max((t.occurred_at for t in evidence if t.occurred_at), default=transcript.last),
         trust=CEILING[Channel.EXTRACTION] if vouched or not outside else Trust.EXTERNAL, by_user=vouched,
+        founded=source is not None or bool(cited and not quote.strip()),
     )  # fmt: skip
 
 
-def _find_quoted_turn(quote: str, turns: Sequence[Turn]) -> Turn | None:
+def find_quoted_turn(quote: str, turns: Sequence[Turn]) -> Turn | None:
     """The turn with these words; one in which the user wrote them before others."""
     if len(quote.split()) < QUOTE_WORDS:
         return None
@@ -244,7 +259,12 @@ def _is_own(quote: str, turn: Turn) -> bool:
 
 
 def _has_words(text: str, quote: str) -> bool:
-    return " ".join(quote.split()) in " ".join(text.split())
+    return _plain_words(quote) in _plain_words(text)
+
+
+def _plain_words(text: str) -> str:
+    """A text without what models change when they copy: blanks, capitals, the form of quotation marks."""
+    return " ".join(text.translate(_MARKS).casefold().split())
 
 
 def _covers(quote: str, content: str) -> bool:

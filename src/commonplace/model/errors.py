@@ -14,6 +14,8 @@ CommonplaceError
 ├─ ProviderError                  a model or an embedder failed; the cause is kept
 └─ StoreError                     the database failed; the cause is kept
    ├─ StoreBusy                   worth retrying
+   ├─ StoreReadOnly               it can be read, and not written to
+   ├─ StoreReplaced               another file lies in the place of the database; worth retrying on that one
    ├─ StoreDamaged                refuses to write; `commonplace doctor` reports what is wrong
    └─ SchemaTooNew                written by a newer Commonplace; nothing was changed
 
@@ -125,6 +127,14 @@ class StoreError(CommonplaceError):
 
 class StoreBusy(StoreError):
     """The database was locked for too long; the write was not made and can be tried again."""
+
+
+class StoreReadOnly(StoreError):
+    """The database can be read, and not written to."""
+
+
+class StoreReplaced(StoreError):
+    """The file of the database was removed or replaced while it was open; nothing was written."""
 
 
 class StoreDamaged(StoreError):

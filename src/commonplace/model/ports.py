@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -90,6 +91,15 @@ class Tally(Value):
     bytes: int
 
 
+class Growth(Value):
+    """How much of one sort a scope held at some moments, the earliest first."""
+
+    scope: Scope
+    what: str  #: ``records``, for those that are not archived, or the name of a kind of document
+    counts: tuple[int, ...]
+    bytes: tuple[int, ...]  #: of the records' contents and of the documents' own texts
+
+
 class Measure(Value):
     """How much there is."""
 
@@ -140,6 +150,9 @@ class Store(Protocol):
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         """Count what is stored by scope, kind and state; what has expired by ``at`` is counted apart."""
+
+    def growth(self, scopes: Collection[Scope], *, until: datetime, step: timedelta, steps: int) -> list[Growth]:
+        """Count what these scopes held at ``until`` and at each step before it; what is erased was never there."""
 
     def measure(self, where: Filter) -> Measure:
         """Return the number of matching records and the size of their contents."""
@@ -204,6 +217,18 @@ class Store(Protocol):
     def apply(self, changes: Sequence[Change]) -> list[Outcome]:
         """Make every change, in order, in one transaction, or none of them.  Return one outcome per change."""
 
+    def without_waiting(self) -> AbstractContextManager[None]:
+        """Within it a write of this thread that would wait for another writer raises ``StoreBusy`` at once.
+
+        Recalls that cannot be counted then are counted with the next write, or not at all.
+        """
+
+    def take_notices(self) -> tuple[str, ...]:
+        """Return what the caller should know of the store, as sentences, each once: damage, or that it is read-only."""
+
+    def require_current(self) -> None:
+        """Raise ``StoreReplaced``, once, if something else lies where the store was opened; that is then opened."""
+
     def claim(self, job: Job, *, lease: timedelta, now: datetime) -> Claim | Skipped:
         """Claim a job, unless it is done for its newest watermark, running, waiting or out of tries.
 
@@ -239,6 +264,9 @@ class Maintenance(Protocol):
 
     def repair(self) -> Repair:
         """Fix what can be fixed; nothing that can be read is lost, and what cannot is counted."""
+
+    def accept_loss(self) -> int:
+        """Forget that writes are missing, because a person knows; returns how many notes of it there were."""
 
     def backup(self, path: str) -> int:
         """Copy the store to a new file while others use it; return the number of records in it."""

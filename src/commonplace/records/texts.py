@@ -14,6 +14,7 @@ from commonplace.records.verbs import (
     Erased,
     Listing,
     MemoryPage,
+    RankedHit,
     Recalled,
     Saved,
     SessionBrief,
@@ -26,17 +27,18 @@ from commonplace.records.verbs import (
 NOTHING_FOUND = "Nothing found. Memory has nothing on this; ask with other words, or go on without."
 NO_RECORDS = "No records."
 NO_SESSIONS = "No sessions are indexed."
-NOTHING_TO_SHOW = "There is nothing to show: no summary, no procedures, and no notes that bear on this."
+NOTHING_TO_SHOW = "There is nothing to show: no summary, and no notes."
 
 
 def render_recall(caller: MemoryAccess, result: Recalled) -> str:
     """Render hits, one line each."""
-    hits = [
-        (hit, Hit(score=hit.score, record=hit.record, chunk=hit.chunk, replaced_by=hit.replaced_by))
-        for hit in result.hits
-    ]
-    lines = [hit_line(found, {found.id: hit.uri}) for hit, found in hits]
+    lines = [hit_line(found, {found.id: hit.uri}) for hit in result.hits for found in [_to_hit(hit)]]
     return _block(caller, lines, result.notes, NOTHING_FOUND)
+
+
+def _to_hit(hit: RankedHit) -> Hit:
+    shown = Hit(score=hit.score, record=hit.record, chunk=hit.chunk)  # type: ignore[arg-type]  # as `Hit` says
+    return shown.replace(replaced_by=hit.replaced_by)
 
 
 def render_list(caller: MemoryAccess, result: Listing) -> str:

@@ -44,6 +44,7 @@ TABLE: tuple[tuple[type[CommonplaceError], int, str], ...] = (
     (domain.Forbidden, 403, "ACCESS_DENIED"),
     (domain.CapacityExceeded, 429, "CAPACITY_EXCEEDED"),
     (domain.StoreBusy, 503, "STORE_BUSY"),
+    (domain.StoreReplaced, 503, "STORE_REPLACED"),
     (domain.CommonplaceError, 500, "FAILED"),
 )
 

@@ -58,7 +58,7 @@ class Keys:
 
     def __init__(self, store: Store, *, clock: Clock = now_utc) -> None:
         binding = Binding(channel=Channel.USER, writes={Kind.SEMANTIC: SCOPE}, reads=(SCOPE,), content_bytes=4096)
-        self._store = store
+        self.store = store
         self._clock = clock
         self._memory = Memory(store, binding, clock=clock)
         self._uses: dict[str, datetime] = {}  # by key id: when its use was last written, by this process
@@ -82,7 +82,7 @@ class Keys:
         }  # fmt: skip
         draft = Draft(content="A key of the server", category="keys", key=row, value=value)
         record = admit(draft, binding=self._memory.binding, id=new_id(now), now=now).record
-        self._store.apply([Put(record=record, terms=())])  # not searchable
+        self.store.apply([Put(record=record, terms=())])  # not searchable
         return _key(record), token
 
     def list(self) -> Sequence[ServerKey]:
@@ -122,7 +122,7 @@ class Keys:
         """Write that a key was used now; a store that cannot be written keeps the earlier date."""
         record = self._row(key.id)
         if record is not None:
-            count_use(self._store, (record.id,), self._clock())
+            count_use(self.store, (record.id,), self._clock())
 
     def exist(self) -> bool:
         """Tell whether there is any key."""
@@ -132,7 +132,7 @@ class Keys:
         if not is_prefix(id):  # no key has such an id
             return None
         where = Filter(scopes=frozenset({SCOPE}), at=self._clock(), keys=frozenset({id}))
-        return next(iter(self._store.find(where, order=Order.NEWEST, limit=1)), None)
+        return next(iter(self.store.find(where, order=Order.NEWEST, limit=1)), None)
 
 
 def digest(token: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from commonplace.intents import EVENT_ROUTES, RFC_ROUTES, SDK_ROUTES, VERBS, Caller, IntentAccess, Intents
-from commonplace.model.errors import CommonplaceError
+from commonplace.model.errors import CommonplaceError, StoreReplaced
 from commonplace.model.values import Value
 from commonplace.records import VERBS as RECORD_VERBS
 from commonplace.records import MemoryAccess
@@ -56,7 +56,10 @@ def ready(services: Services, _call: Call) -> Health:
     if services.is_stopping():
         raise RequestRefused(503, "STOPPING", "the server is shutting down")
     try:
+        services.keys.store.require_current()
         services.keys.exist()
+    except StoreReplaced:
+        raise RequestRefused(503, "REPLACED", "the database was removed or replaced; it is opened anew") from None
     except CommonplaceError:  # callers without a key do not get the details
         raise RequestRefused(503, "NOT_READY", "the store cannot be read") from None
     return Health(status="ready", version=VERSION)

@@ -42,7 +42,7 @@ def classes(where: Filter) -> list[int]:
         wanted.append(RECORD)
         if where.as_of is not None or where.states != {State.LIVE}:
             wanted.append(CLOSED)
-        if where.as_of is not None or where.versions:
+        if where.as_of is not None or where.versions or where.views:
             wanted.append(VERSION)
     if where.chunks:
         wanted.append(CHUNK)
@@ -229,6 +229,7 @@ def build_survey(
     words: Sequence[Mapping[int, float]],
     rarities: Iterable[float],
     *,
+    texts: int,
     similar: Mapping[int, float],
     together: Mapping[int, float],
     records: Mapping[int, Record],
@@ -237,6 +238,7 @@ def build_survey(
     """Put together everything that was seen, weighed in every way."""
     return Survey(
         rarities=tuple(rarities),
+        texts=texts,
         candidates=tuple(
             Candidate(
                 record=records.get(entry),

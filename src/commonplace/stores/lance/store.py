@@ -103,8 +103,8 @@ class LanceStore(SqliteStore):
         super().reopen()
         self._install_triggers()
 
-    def _connect(self) -> SqliteDb:
-        return SqliteDb(self.path, vec=self._vec, near=self._near)
+    def _connect(self, path: str, *, reads_only: bool = False) -> SqliteDb:
+        return SqliteDb(path, vec=self._vec, near=self._near, reads_only=reads_only)
 
     # Writing
 

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from array import array
 from collections.abc import Iterator
 from struct import pack
@@ -35,6 +36,9 @@ except ImportError as error:
     raise StoreError(f"{hint('a PostgreSQL store needs the extra `postgres`', 'postgres')} ({error})") from error
 
 LOCK_MS = 10_000  # how long a statement waits for a lock
+IMPATIENT_MS = 20  # how long it does where nobody is to wait for it
+OPEN_SECONDS = 5.0  # how long opening is tried again while the server restarts or cuts connections
+OPEN_PAUSE = 0.1  # between two tries, at first
 IDLE_MS = 60_000  # a transaction in which nothing happens for so long belongs to a frozen process: others go on
 CONNECT_SECONDS = 10
 WAIT_SECONDS = 15.0  # how long a thread waits for a connection of the pool
@@ -123,13 +127,22 @@ class Connections:
     @contextlib.contextmanager
     def alone(self) -> Iterator[PostgresDb]:
         """One connection outside of the pool, not yet set up: for the first look at the database."""
-        try:
-            db = PostgresDb.connect(self._url, **_ALIKE)
-        except psycopg.OperationalError as error:
-            raise StoreError(f"the store {self.name!r} cannot be opened: {_first_line(error)}") from error
-        with translate_errors(self.name), db:
+        with translate_errors(self.name), self._connect() as db:
             db.run(_SEEING)
             yield db
+
+    def _connect(self) -> PostgresDb:
+        """Connect, and try again while the server is restarting or cuts connections."""
+        end, pause = time.monotonic() + OPEN_SECONDS, OPEN_PAUSE
+        while True:
+            try:
+                return PostgresDb.connect(self._url, **_ALIKE)
+            except psycopg.OperationalError as error:
+                what = _first_line(error)
+                if not any(sign in str(error) for sign in _PASSING) or time.monotonic() + pause > end:
+                    raise StoreError(f"the store {self.name!r} cannot be opened: {what}") from error
+            time.sleep(pause)
+            pause *= 2
 
     def apart(self) -> PostgresDb:
         """Open one connection outside of the pool, set up like those in it; the caller closes it."""
@@ -164,11 +177,16 @@ class Connections:
                     db.rollback()  # there is nothing to commit
 
     @contextlib.contextmanager
-    def writing(self, *, durable: bool) -> Iterator[PostgresDb]:
-        """Make all of it or none; when it returns it is on disk, unless it need not be durable."""
+    def writing(self, *, durable: bool, wait: bool = True) -> Iterator[PostgresDb]:
+        """Make all of it or none; when it returns it is on disk, unless it need not be durable.
+
+        Without ``wait`` it is given up as soon as another writer stands in its way.
+        """
         with self.using() as db:
             db.run("begin")
             try:
+                if not wait:
+                    db.run(f"set local lock_timeout = {IMPATIENT_MS}")
                 if not durable:
                     db.run("set local synchronous_commit = off")
                 yield db
@@ -246,6 +264,9 @@ class Connections:
         adapt(db)
 
 
+#: What a server says that will take connections in a moment; a wrong password, name or port is told at once.
+_PASSING = ("starting up", "shutting down", "in recovery mode", "terminating connection", "closed the connection",
+            "too many clients", "Connection reset")  # fmt: skip
 _inherited: list[ConnectionPool[PostgresDb] | None] = []  # pools of a parent process, which are not ours to close
 
 

@@ -92,6 +92,10 @@ class PostgresMaintenance:
         done += [what for what, has_file in altered if has_file]
         return Repair(done=tuple(done), lost=tuple(what for what, has_file in altered if not has_file))
 
+    def accept_loss(self) -> int:
+        """See ``Maintenance``; the server looks after its own log."""
+        return 0
+
     def backup(self, path: str) -> int:
         target = os.path.abspath(path)
         if os.path.exists(target):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents, versions_digest
 from commonplace.model.documents import Chunk, Document, FileState
 from commonplace.model.jobs import JobState
-from commonplace.model.ports import EmbedderIdentity, Measure, Tally, UnembeddedText
+from commonplace.model.ports import EmbedderIdentity, Growth, Measure, Tally, UnembeddedText
 from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
@@ -39,6 +40,29 @@ class SqlStore(ABC):
 
     path: str  #: where it is
     make_auditor: Callable[[], Auditor] | None = None  #: gives what its audit log is written with; None: it has no log
+    _patience = threading.local()  # of this thread: whether its writes wait for others
+
+    @property
+    def _is_impatient(self) -> bool:
+        return getattr(self._patience, "is_short", False)
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        before, self._patience.is_short = self._is_impatient, True
+        try:
+            yield
+        finally:
+            self._patience.is_short = before
+
+    def add_notice(self, sentence: str) -> None:
+        """Note what the caller should know, once for each store that is opened."""
+        self.__dict__.setdefault("_notices", {}).setdefault(sentence, True)
+
+    def take_notices(self) -> tuple[str, ...]:
+        notices: dict[str, bool] = self.__dict__.get("_notices", {})
+        new = tuple(sentence for sentence, is_new in notices.items() if is_new)
+        notices.update(dict.fromkeys(new, False))
+        return new
 
     @abstractmethod
     def using(self) -> AbstractContextManager[Db]:
@@ -62,6 +86,10 @@ class SqlStore(ABC):
     def scrub(self) -> bool:
         """Remove erased bytes from every file; False while a reader needs the old ones."""
         return True
+
+    def require_current(self) -> None:
+        """See ``Store``; a server's database is where it is."""
+        self._ask(lambda db: db.first("select 1"))
 
     @property
     def name(self) -> str:
@@ -89,16 +117,16 @@ class SqlStore(ABC):
         return self._ask(lambda db: changes.read(db, id))
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
-        return self._ask(lambda db: _find(db, where, order, limit))
+        return self._ask(lambda db: _find(db, self._here(where), order, limit))
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
-        return self._read(lambda db: search.match(db, where, query, limit=limit))
+        return self._read(lambda db: search.match(db, self._here(where), query, limit=limit))
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        return self._read(lambda db: search.nearest(db, where, vector, limit=limit))
+        return self._read(lambda db: search.nearest(db, self._here(where), vector, limit=limit))
 
     def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        return self._read(lambda db: search.survey(db, where, query, vector, limit=limit))
+        return self._read(lambda db: search.survey(db, self._here(where), query, vector, limit=limit))
 
     def speakers(self, scopes: Collection[Scope]) -> list[str]:
         return self._read(lambda db: search.speakers(db, scopes))
@@ -123,6 +151,11 @@ class SqlStore(ABC):
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         return self._ask(lambda db: _census(db, at))
+
+    def growth(self, scopes: Collection[Scope], *, until: datetime, step: timedelta, steps: int) -> list[Growth]:
+        from commonplace.stores.sql import growth  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(lambda db: growth.growth(db, scopes, until=until, step=step, steps=steps))
 
     def measure(self, where: Filter) -> Measure:
         return self._ask(lambda db: changes.measure(db, where))
@@ -204,6 +237,10 @@ class SqlStore(ABC):
     def _folder(self, folder: str) -> str:
         """Return the name under which the store knows a folder."""
         return folder
+
+    def _here(self, where: Filter) -> Filter:
+        """Return a filter with its checkouts under the names by which the store knows them."""
+        return where.replace(views=frozenset(map(self._folder, where.views))) if where.views else where
 
     def _time(self, now: datetime) -> datetime | None:
         """Return the time by which leases run; None: the database knows."""

@@ -10,29 +10,30 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from _weakrefset import WeakSet  # `weakref` costs a recall two milliseconds, and threading has loaded this already
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import apsw
 
-from commonplace.model.errors import CommonplaceError, InvalidInput, SchemaTooNew, StoreBusy, StoreDamaged, StoreError
+from commonplace.model.errors import (
+    CommonplaceError,
+    InvalidInput,
+    SchemaTooNew,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreReadOnly,
+)
 from commonplace.stores.sqlite.dialect import SqliteDb
-
-try:
-    import fcntl
-except ImportError:  # Windows: the database's own lock still serialises writers, only less evenly
-    fcntl = None  # type: ignore[assignment]
+from commonplace.stores.sqlite.lock import WAIT_SECONDS
 
 Fill: TypeAlias = Callable[[SqliteDb], None]
 Work: TypeAlias = Callable[[SqliteDb], Any]
 Writing: TypeAlias = Callable[..., contextlib.AbstractContextManager[SqliteDb]]
 
 APPLICATION_ID = 0x436F6D6D  # "Comm"
-WAIT_SECONDS = 30.0  # how long a writer waits for its turn
 MAX_SHARED_WRITES = 64  # writes in one transaction: other processes wait as long as it takes
-POLL_SECONDS = (0.0005, 0.004)  # between two looks at the lock file; random, so that no writer is always first
 FORK_SECONDS = 5.0  # how long a fork waits for other threads to give their connections back
 CHECKPOINT_SECONDS = 1.0  # how long an erasure waits for readers to let the log be emptied
 
@@ -53,12 +54,15 @@ class Pool:
         _pools.add(self)
 
     @contextlib.contextmanager
-    def lend(self, opened: Callable[[], SqliteDb]) -> Iterator[SqliteDb]:
-        """Lend a connection: an idle one, or a new one."""
+    def lend(self, opened: Callable[[], SqliteDb], is_current: Callable[[SqliteDb], bool]) -> Iterator[SqliteDb]:
+        """Lend a connection: an idle one, or a new one; one to a file that was replaced is closed."""
         with self._guard:
             if self._torn:
                 raise StoreError("this process was forked in the middle of a read or write and cannot use the store")
             connection = self._idle.pop() if self._idle else None
+            while connection is not None and not is_current(connection):
+                connection.close()
+                connection = self._idle.pop() if self._idle else None
             self._lent += 1
         try:
             connection = connection or opened()
@@ -114,90 +118,6 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=lambda: _after_fork(child=False),
         after_in_child=lambda: _after_fork(child=True),
     )
-
-
-class WriterLock:
-    """The file in which writers queue, and which holds the store's high-water mark.
-
-    The mark is the number of the last durable write.  It lies outside of the database, so that a store which reopens
-    below it is known to have lost its end.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._threads = threading.Lock()
-        self._descriptor: int | None = None
-        self._pid = os.getpid()
-
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Hold the lock for one transaction; never across a call to a model."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        self._own()
-        if not self._threads.acquire(timeout=WAIT_SECONDS):
-            raise StoreBusy(f"another thread has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s")
-        try:
-            descriptor = self._open()
-            self._lock(descriptor, deadline)
-            try:
-                yield
-            finally:
-                if fcntl:
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)
-        finally:
-            self._threads.release()
-
-    def mark(self, store: str, number: int) -> None:
-        """Note the number of the write that was just committed; call while the lock is held."""
-        with contextlib.suppress(OSError):  # the write is made: a mark that falls behind must not say otherwise
-            os.pwrite(self._open(), f"{store} {number:020d}\n".encode(), 0)
-
-    def read_mark(self) -> tuple[str, int] | None:
-        """Return the store and the number that were last noted."""
-        try:
-            text = os.pread(self._open(), 100, 0).decode("ascii", "replace").split()
-        except OSError:
-            return None
-        return (text[0], int(text[1])) if len(text) == 2 and text[1].isdecimal() else None  # noqa: PLR2004
-
-    def close(self) -> None:
-        """Close the file, unless a thread is writing just now."""
-        self._own()
-        if self._threads.acquire(blocking=False):
-            self._drop()
-            self._threads.release()
-
-    def _open(self) -> int:
-        self._own()
-        if self._descriptor is None:
-            with translate_errors(self.path):
-                self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return self._descriptor
-
-    def _drop(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-        self._descriptor = None
-
-    def _own(self) -> None:
-        """Start afresh in a forked child: the thread that held the lock is not here to release it."""
-        if self._pid != os.getpid():
-            self._drop()
-            self._threads, self._pid = threading.Lock(), os.getpid()
-
-    def _lock(self, descriptor: int, deadline: float) -> None:
-        while fcntl:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    message = f"another process has been writing to {self.path!r} for {WAIT_SECONDS:.0f} s"
-                    raise StoreBusy(message) from None
-                import random  # noqa: PLC0415 - loads hashlib and more, and only a writer that waits needs it
-
-                time.sleep(random.uniform(*POLL_SECONDS))  # noqa: S311 - a turn in a queue, not a secret
-            else:
-                return
 
 
 class SharedWrite:
@@ -313,7 +233,7 @@ _ERRORS: tuple[tuple[Any, type[CommonplaceError], str], ...] = (
     (UnicodeEncodeError, InvalidInput,
      "text with half a character in it, a lone surrogate, can be neither kept nor found"),
     (apsw.FullError, StoreError, "the disk of {0!r} is full; nothing was changed"),
-    (apsw.ReadOnlyError, StoreError, "the store {0!r} cannot be written to; nothing was changed"),
+    (apsw.ReadOnlyError, StoreReadOnly, "the store {0!r} cannot be written to; nothing was changed"),
     ((apsw.CantOpenError, PermissionError, FileNotFoundError, IsADirectoryError), StoreError,
      "the store {0!r} cannot be opened: {1}"),
     (apsw.Error, StoreError, "the store {0!r} failed: {1}"),

@@ -23,6 +23,7 @@ from commonplace.stores.scoring import asked_vector, best, classes, cosine, like
 from commonplace.stores.sql.filters import entry_sql
 from commonplace.stores.sql.search import Candidates, candidates_wanted, vectors_sql
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder, put
+from commonplace.stores.sqlite.place import file_id
 
 if TYPE_CHECKING:
     from commonplace.model.changes import Terms
@@ -47,6 +48,8 @@ pragma temp_store = memory;
 pragma journal_size_limit = 67108864;
 pragma recursive_triggers = off;
 """
+_WRITES = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+_READS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _COLUMNS = (*SHARED_COLUMNS, "terms", "length")
 _INSERT_RECORD = f"{insert_sql('record', _COLUMNS)} on conflict do nothing"
 _INSERT_CHUNK = f"{insert_sql('chunk', ('document', 'scope', *CHUNK_FIELDS, 'terms', 'length'))} returning row"
@@ -69,10 +72,17 @@ class SqliteDb(apsw.Connection):
     clock = "null"
     orphaned = "not exists (select 1 from parent p join record k on k.id = p.parent where p.record = r.row)"
 
-    def __init__(self, path: str, *, vec: str | None = None, near: Near | None = None) -> None:
-        """Open a file; ``vec`` is where sqlite-vec lies, ``near`` finds what is near in place of the codes."""
-        super().__init__(path)
+    def __init__(
+        self, path: str, *, vec: str | None = None, near: Near | None = None, reads_only: bool = False
+    ) -> None:
+        """Open a file; ``vec`` is where sqlite-vec lies, ``near`` finds what is near in place of the codes.
+
+        With ``reads_only`` the path is an address that SQLite opens for reading.
+        """
+        super().__init__(path, flags=_READS if reads_only else _WRITES)
         self.pid = os.getpid()
+        self.place: tuple[int, int] | None = None  #: which file it is, where that may become another one
+        self.is_replaced = False  #: whether it was noticed that it did
         self.has_vec = vec is not None
         self._near = near or by_codes
         self.set_busy_timeout(BUSY_MS)
@@ -126,8 +136,12 @@ class SqliteDb(apsw.Connection):
 
     def close(self, force: bool = False) -> None:
         """Close, unless the process that opened it is another one: what it holds is not ours to give back."""
-        if self.pid == os.getpid():
-            super().close(force)
+        if self.pid != os.getpid():
+            return
+        if self.place is not None and (self.is_replaced or file_id(self.filename) != self.place):
+            # The log that lies there by now is another file's: it is neither replayed nor removed.
+            self.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        super().close(force)
 
     # Asking
 
@@ -175,6 +189,12 @@ class SqliteDb(apsw.Connection):
         own = f"exists (select 1 from json_each({alias}.tags) where value = ?)"
         sql = own if past else f"{alias}.row in (select record from tag where tag = ?)"
         return " and ".join([sql] * len(tags)), sorted(tags)
+
+    def metadata_sql(self, alias: str, name: str, value: str | float | bool) -> Sql:
+        """See ``Db``; JSON's true is 1 in SQLite, so the sort of the value is compared as well."""
+        sorts = {bool: ("true", "false"), str: ("text", "text")}.get(type(value), ("integer", "real"))
+        sql = f"exists (select 1 from json_each({alias}.metadata) where key = ? and value = ? and type in (?, ?))"
+        return sql, [name, int(value) if isinstance(value, bool) else value, *sorts]
 
     def derived_sql(self, alias: str, parents: Collection[str], *, past: bool) -> Sql:
         """See ``Db``; an earlier version's parents are in its own row only."""

@@ -25,7 +25,7 @@ from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.items import EMBEDDERS, EVENT, JOB, SCOPE, SqlItemCopier
 from commonplace.stores.sql.tombstones import TOMBSTONE
 from commonplace.stores.sqlite.connection import translate_errors
-from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.store import LOST, SqliteStore
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -66,10 +66,11 @@ def carry(path: str, fresh: SqliteStore) -> list[Carried]:
         for start in range(0, len(items), WINDOW):
             for item in _refused(copier, items[start : start + WINDOW]):
                 refused[item.sort] = refused.get(item.sort, 0) + 1
+        fresh.forget_mark()  # it is given the name of the damaged one
         with fresh.writing() as own:
-            for key in ("store", "sequence"):
-                if key in reader.notes:
-                    own.note(key, reader.notes[key])
+            for key, value in reader.notes.items():
+                if key in ("store", "sequence") or key.startswith(LOST):
+                    own.note(key, value)
     return [
         Carried(table=table, read=reader.read.get(table, 0) - refused[table], lost=lost + refused[table])
         for table in NAMES

@@ -20,13 +20,14 @@ from commonplace.model.ports import Repair, StoreProblem
 from commonplace.stores.codes import code_for_entry
 from commonplace.stores.sql.hashes import accept_altered, hash_problems
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
-from commonplace.stores.sqlite.connection import APPLICATION_ID, WriterLock, translate_errors
+from commonplace.stores.sqlite.connection import APPLICATION_ID, translate_errors
 from commonplace.stores.sqlite.dialect import FLOAT_BYTES, SqliteDb
+from commonplace.stores.sqlite.lock import NETWORKED, WriterLock, file_system
+from commonplace.stores.sqlite.place import file_id, free_path, inode_of
 from commonplace.stores.sqlite.salvage import carry, remove_files
-from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.store import LOST, SqliteStore, remember_loss
 
 SAFE_SQLITE = (3, 51, 3)  # earlier ones can damage a database that several processes write to
-NETWORKED = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afpfs", "davfs")  # no shared memory there
 
 _MADE_ANEW = ("vector", "usage")  # tables whose loss loses nothing that anybody has written
 
@@ -150,16 +151,32 @@ class SqliteMaintenance:
         if mark and mark[0] == held.get("store") and mark[1] > int(held.get("sequence", 0)):
             lost = mark[1] - int(held.get("sequence", 0))
             yield StoreProblem(what=f"the last {lost} writes are missing: the end of the log was lost", fixable=False)
+        yield from self._remembered(db)
         if db.first("select 1 from meta where key = 'erasing'"):
             yield StoreProblem(
                 what="an erasure waits for a reader to finish; old bytes are still in the log", fixable=True
             )
 
+    def _remembered(self, db: SqliteDb) -> Iterator[StoreProblem]:
+        """Losses that no person has accepted yet."""
+        accept = "`commonplace doctor --accept-loss` accepts that"
+        for key, count in db.every("select key, value from meta where key = ? or key glob ?", (LOST, f"{LOST} *")):
+            what = f"{count} writes are missing: the end of the log was lost; {accept}"
+            if key != LOST:
+                what = f"another database, with {count} writes, was here before this one; {accept}"
+            yield StoreProblem(what=what, fixable=False)
+
+    def accept_loss(self) -> int:
+        with self.store.writing(durable=True):
+            pass  # what is missing now is noted with it
+        with self.store.writing(durable=True) as db:
+            return db.run("delete from meta where key = ? or key glob ?", (LOST, f"{LOST} *"))
+
     def _surroundings(self) -> Iterator[StoreProblem]:
         for path in self._files():
             if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
                 yield StoreProblem(what=f"others may read {path!r}", fixable=True)
-        kind = _file_system(self.store.path)
+        kind = file_system(self.store.path)
         if kind in NETWORKED:
             yield StoreProblem(
                 what=f"{self.store.path!r} is on a network file system ({kind}): not safe", fixable=False
@@ -194,14 +211,16 @@ def salvage(path: str) -> Repair:
         lock.close()
 
 
-def _salvage_locked(path: str, mark: tuple[str, int] | None) -> Repair:
+def _salvage_locked(path: str, mark: tuple[str, int, int] | tuple[str, int] | None) -> Repair:
     """Copy what can be read into a new file; the damaged one stays beside it."""
-    aside = _free(f"{path}.damaged")
-    fresh = SqliteStore(_free(f"{path}.salvaged"))
+    aside = free_path(f"{path}.damaged")
+    fresh = SqliteStore(free_path(f"{path}.salvaged"))
     carried = carry(path, fresh)
     with fresh.writing() as db:  # the numbers of writes go on from the last one that was acknowledged
-        if mark and db.first("select 1 from meta where key = 'store' and value = ?", [mark[0]]):
-            db.run("update meta set value = max(value, ?) where key = 'sequence'", [mark[1]])
+        held = dict(db.every("select key, value from meta where key in ('store', 'sequence')"))
+        if mark and mark[0] == held["store"] and mark[1] > int(held["sequence"]):
+            remember_loss(db, mark[0], mark[1] - int(held["sequence"]), own=True)
+            db.note("sequence", mark[1])
         held = dict(db.every("select key, value from meta where key in ('store', 'sequence')"))
     fresh.scrub()
     fresh.close()
@@ -211,7 +230,7 @@ def _salvage_locked(path: str, mark: tuple[str, int] | None) -> Repair:
     os.rename(fresh.path, path)
     remove_files(fresh.path)
     settle(os.path.dirname(path))
-    WriterLock(path + ".lock").mark(str(held["store"]), int(held["sequence"]) + 1)
+    WriterLock(path + ".lock").mark(str(held["store"]), int(held["sequence"]), inode_of(file_id(path)))
     done = [f"what could be read was carried over to a new database; the damaged one is {aside!r}"]
     if not any(one.read for one in carried):
         return Repair(done=tuple(done), lost=("no row could be read; what has files comes back from them",))
@@ -304,6 +323,8 @@ def _copy(db: apsw.Connection, path: str) -> int:
             with target.backup("main", db, "main") as copying:
                 copying.step(-1)
             target.execute("pragma journal_mode = delete")  # one file, nothing beside it
+            name = os.urandom(8).hex()  # its own: no log of the store it was made of may be replayed over it
+            target.execute("update meta set value = ? where key = 'store'", [name])
             if list(target.execute("pragma integrity_check(1)")) != [("ok",)]:
                 raise StoreDamaged(f"the copy {path!r} is damaged; run `commonplace doctor`")
             count = _count_records(target)
@@ -356,28 +377,8 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-def _free(path: str) -> str:
-    """Return the path, or the first numbered one that nothing stands at."""
-    number, free = 0, path
-    while os.path.exists(free):
-        number += 1
-        free = f"{path}-{number}"
-    return free
-
-
 def settle(path: str) -> None:
     """Flush a file, or the list of a folder's files, to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     os.fsync(descriptor)
     os.close(descriptor)
-
-
-def _file_system(path: str) -> str | None:
-    """Return the kind of file system a path is on, where that can be read."""
-    try:
-        with open("/proc/mounts", encoding="utf-8") as file:
-            mounts = [line.split()[1:3] for line in file]
-    except OSError:
-        return None
-    around = [(point, kind) for point, kind in mounts if os.path.commonpath([path, point]) == point]
-    return max(around, key=lambda mount: len(mount[0]), default=(None, None))[1]
