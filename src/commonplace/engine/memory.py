@@ -130,12 +130,14 @@ class Memory:
         return self._remember(to_draft(given, self.binding), supersedes)
 
     def _remember(self, draft: Draft, supersedes: str | None = None) -> WriteResult:
+        from commonplace.engine import superseding  # noqa: PLC0415 - no recall writes
+
         admitted = self._admit(draft)
         if supersedes is not None:
-            return self._supersede(self.get(supersedes), admitted)
+            return superseding.supersede(self, self.get(supersedes), admitted)
         if draft.key is not None:
             return self._remember_key(admitted)
-        return self._put_in_time(admitted)
+        return superseding.put_in_time(self, admitted)
 
     def remember_many(self, records: Iterable[NewRecord], *, skip_invalid: bool = False) -> BulkResult:
         """Store many records: texts, or the arguments of ``remember`` by name.
@@ -474,26 +476,6 @@ class Memory:
         written = self.writer.apply(self._puts(admitted, expect=expect, dedupe=dedupe))
         return _result(written.outcomes[0], admitted, written.notes)
 
-    def _put_in_time(self, admitted: Admitted) -> WriteResult:
-        """Store a record, and close what it contradicts; one that is older than what contradicts it joins the past."""
-        from commonplace.engine import replacing  # noqa: PLC0415 - see above
-
-        now = admitted.record.created_at
-        rivals = replacing.find_rivals(self.store, admitted.record, now=now)
-        if rivals == replacing.Rivals() or rivals.same:
-            return self._put(admitted, dedupe=True)
-        new = replacing.naming(admitted.record, rivals)
-        put = self._puts(admitted.replace(record=new), expect=0)
-        before = [replacing.closing(old, new, now=now) for old in rivals.closes]
-        after = [replacing.closing(new, rivals.closed_by, now=now)] if rivals.closed_by else []
-        written = self.writer.apply([*before, *put, *after])
-        result = _result(written.outcomes[len(before)], admitted, written.notes)
-        return result.replace(
-            record=written.outcomes[-1].records[0] if after else result.record,
-            superseded=written.outcomes[0].records[0] if before else None,
-            notes=(*result.notes, *replacing.notes_of(new, rivals)),
-        )
-
     def _puts(self, admitted: Admitted, *, expect: int, dedupe: bool = False) -> Sequence[Change]:
         from commonplace.engine.writer import trims  # noqa: PLC0415 - see above
 
@@ -579,34 +561,6 @@ class Memory:
         )
         admitted = Admitted(record=after, terms=search_terms(after))
         return self._put(admitted, expect=record.version).record
-
-    def _supersede(self, old: Record, admitted: Admitted) -> WriteResult:
-        """Replace a fact, unless the new one is trusted less: then it is held for review and the old one stays."""
-        self._may_write(old.scope)
-        new = admitted.record
-        if new.held or new.authority < old.authority:
-            from commonplace.engine.review import SUPERSEDE, HeldChange  # noqa: PLC0415 - see above
-
-            why = "" if new.held else f"it is trusted less than {old.short}, so "
-            note = f"{why}it is held for review and replaces nothing yet"
-            change = HeldChange(action=SUPERSEDE, target=old.id, version=old.version)
-            held = new.replace(held=True, metadata=change.metadata(new.metadata))
-            return self._put(admitted.replace(record=held, notes=(*admitted.notes, note)))
-        from commonplace.engine.replacing import closing, find_rivals  # noqa: PLC0415 - see above
-
-        there = find_rivals(self.store, new, now=new.created_at).same
-        if there and there.id != old.id and there.authority >= old.authority:  # it was stored, and asked about
-            from commonplace.engine.review import settle  # noqa: PLC0415 - see above
-
-            closed = settle(self, there, old)
-            return WriteResult(record=self.get(there.id), deduped=True, superseded=closed)
-        changes = [
-            closing(old, new, now=new.created_at),
-            *self._puts(admitted, expect=0),
-        ]  # closed first: the new one may take over its key
-        written = self.writer.apply(changes)
-        ended, put, *_ = written.outcomes
-        return _result(put, admitted, written.notes).replace(superseded=ended.records[0])
 
     def _writable(self, id: str) -> Record:
         record = self.get(id)
