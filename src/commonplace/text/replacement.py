@@ -249,7 +249,7 @@ def _first(rules: Rules, pair: _Pair) -> int:
 def _judge(old: Claim, new: Claim, *, cue: bool) -> int:
     """How far one claim replaces another one."""
     past = (old.frame.past and not old.changes) or (new.frame.past and not new.changes)
-    series = _NUMBERED.search(old.value) and _NUMBERED.search(new.value)
+    series = _NUMBERED.search(old.frame.value) and _NUMBERED.search(new.frame.value)
     if old.words == new.words or old.frame.negated != new.frame.negated or past or series:
         return _NOTHING
     alike = old.sort[0] == new.sort[0] or {old.sort[0], new.sort[0]} == {"name", "text"}
