@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 
 from commonplace.app import App
-from commonplace.engine.rendering import MESSAGE_BEGIN, MESSAGE_END, keyed_digest
+from commonplace.engine.rendering import MESSAGE, keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn
 from commonplace.files import disk
 from commonplace.learning import rules
@@ -30,14 +30,6 @@ from commonplace.model.records import INSTRUCTIVE
 
 FOLDER = "asked"  # in the data folder: which sessions were asked about, and up to which turn
 RULES_MOST = 20
-#: What a host shows the agent.  No word of a session is in it; the marks let it be removed from the transcript again.
-MESSAGE = (
-    f"{MESSAGE_BEGIN} This session may have settled things that later sessions need. Save each with the `remember` tool of"
-    " commonplace: content (one sentence that makes sense alone), category, scope, quote (the exact words it rests on,"
-    ' copied from this session), session: "%s", and supersedes (an id) if it replaces a record. Decisions with their'
-    " reason, rules, preferences, steps that worked, a problem with its cause and fix, lasting facts; no task state,"
-    " guesses or secrets. If nothing is worth keeping, save nothing. Then stop without further words. " + MESSAGE_END
-)
 _CUE = re.compile(
     r"""\b(?:always|never|from\ now\ on|going\ forward|in\ (?:the\ )?future|every\ time|whenever|by\ default|prefer\w*|convention
       |remember|don'?t\ forget|keep\ in\ mind|note\ that|for\ the\ record|decid\w+|agreed|settled|we(?:'ll|\ will)?\ (?:use|go\ with|keep|stick)
