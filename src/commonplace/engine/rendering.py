@@ -45,9 +45,10 @@ INTRODUCTION_WORDS = 6  # at most, of a host before a message of ours
 MESSAGE = (
     f"{MESSAGE_BEGIN} This session may have settled things that later sessions need. Save each with the `remember`"
     " tool of commonplace: content (one sentence that makes sense alone), category, scope, quote (the exact words it"
-    ' rests on, copied from this session), session: "%s", and supersedes (an id) if it replaces a record. Decisions with their'
-    " reason, rules, preferences, steps that worked, a problem with its cause and fix, lasting facts; no task state,"
-    " guesses or secrets. If nothing is worth keeping, save nothing. Then stop without further words. " + MESSAGE_END
+    ' rests on, copied from this session), session: "%s", and supersedes (an id) if it replaces a record.'
+    " Decisions with their reason, rules, preferences, steps that worked, a problem with its cause and fix, lasting"
+    " facts; no task state, guesses or secrets. If nothing is worth keeping, save nothing. Then stop without further words. "
+    + MESSAGE_END
 )
 SESSION = r'[^"\n]{1,200}'  # whose name stands in it
 
