@@ -47,8 +47,8 @@ MESSAGE = (
     " tool of commonplace: content (one sentence that makes sense alone), category, scope, quote (the exact words it"
     ' rests on, copied from this session), session: "%s", and supersedes (an id) if it replaces a record.'
     " Decisions with their reason, rules, preferences, steps that worked, a problem with its cause and fix, lasting"
-    " facts; no task state, guesses or secrets. If nothing is worth keeping, save nothing. Then stop without further words. "
-    + MESSAGE_END
+    " facts; no task state, guesses or secrets. If nothing is worth keeping, save nothing. Then stop"
+    f" without further words. {MESSAGE_END}"
 )
 SESSION = r'[^"\n]{1,200}'  # whose name stands in it
 
