@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from commonplace.model.ids import SHORT
 from commonplace.model.queries import Hit
 from commonplace.model.records import Json, Record
 from commonplace.text.cleaning import plain_line
@@ -217,7 +218,7 @@ def _hit_json(hit: Hit, references: Mapping[str, str], *, explain: bool) -> dict
         seen |= {"scope": str(record.scope), "category": record.category, "tags": list[Json](sorted(record.tags))}
         seen |= {"source": record.source.channel.value, "version": record.version}
     elif chunk:
-        seen |= {"scope": str(chunk.scope)}
+        seen |= {"scope": str(chunk.scope)} | ({"replaced_by": hit.replaced_by} if hit.replaced_by else {})
     if explain:
         seen["parts"] = dict(hit.parts)
     return seen
@@ -234,7 +235,8 @@ def _label(hit: Hit) -> str:
     when = f"{date:%Y-%m-%d}" if date else "undated"
     if hit.record:
         return f"{hit.record.category}, {_place(hit.record.scope.kind)}, {when}"
-    return f"{hit.chunk.kind if hit.chunk else ''}, {when}"
+    ended = f", replaced since by record {hit.replaced_by[:SHORT]}" if hit.replaced_by else ""
+    return f"{hit.chunk.kind if hit.chunk else ''}, {when}{ended}"
 
 
 def _place(kind: str) -> str:
