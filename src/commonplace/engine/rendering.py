@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from commonplace.model.ids import SHORT
 from commonplace.model.queries import Hit
 from commonplace.model.records import Json, Record
 from commonplace.text.cleaning import plain_line
@@ -88,6 +89,16 @@ def is_sealed(text: str, secret: bytes) -> bool:
     return bool(found) and not rest.strip() and all(_is_seal_of(one[1], one[2], secret) for one in found)
 
 
+def poses_as_memory(text: str, secret: bytes) -> bool:
+    """Whether something stands between marks, or behind one, that this store has not put there."""
+    if _MARK not in text:
+        return False
+    rest = re.sub(
+        _FENCED_WHOLE, lambda one: "" if _is_seal_of(one[1], one[2], secret) else one[0], text, flags=re.DOTALL
+    )
+    return remove_fenced(rest) != rest
+
+
 def _is_seal_of(seal: str, inner: str, secret: bytes) -> bool:
     return seal in {keyed_digest(one, secret) for one in (inner, inner.replace("&lt;", "<"))}
 
@@ -156,9 +167,11 @@ def as_json(
     *,
     explain: bool = False,
     notes: Sequence[str] = (),
+    records: Mapping[str, Json] | None = None,
 ) -> str:
-    """The same hits in the same order, for programs."""
+    """The same hits in the same order, for programs; ``records`` are those of them that are records, whole."""
     found = [_hit_json(hit, references, explain=explain) | {"rank": rank} for rank, hit in enumerate(hits, start=1)]
+    found = [one | {"record": records[str(one["id"])]} if records and one["id"] in records else one for one in found]
     asked = query.encode("utf-8", "replace").decode()  # half a character can be asked but not written
     from json import dumps  # noqa: PLC0415 - the one form that needs it; the others start without
 
@@ -193,7 +206,7 @@ def _hit_json(hit: Hit, references: Mapping[str, str], *, explain: bool) -> dict
         seen |= {"scope": str(record.scope), "category": record.category, "tags": list[Json](sorted(record.tags))}
         seen |= {"source": record.source.channel.value, "version": record.version}
     elif chunk:
-        seen |= {"scope": str(chunk.scope)}
+        seen |= {"scope": str(chunk.scope)} | ({"replaced_by": hit.replaced_by} if hit.replaced_by else {})
     if explain:
         seen["parts"] = dict(hit.parts)
     return seen
@@ -210,7 +223,8 @@ def _label(hit: Hit) -> str:
     when = f"{date:%Y-%m-%d}" if date else "undated"
     if hit.record:
         return f"{hit.record.category}, {_place(hit.record.scope.kind)}, {when}"
-    return f"{hit.chunk.kind if hit.chunk else ''}, {when}"
+    ended = f", replaced since by record {hit.replaced_by[:SHORT]}" if hit.replaced_by else ""
+    return f"{hit.chunk.kind if hit.chunk else ''}, {when}{ended}"
 
 
 def _place(kind: str) -> str:

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from commonplace.app import open_app
+from commonplace.cli.agreement import agree
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.person import current_speaker
 from commonplace.cli.session import confirm, json_option, table_lines
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
@@ -69,7 +71,8 @@ def connect(
 
     HOST is claude-code, codex, gemini, cursor, opencode or vscode.  Adds hooks and the MCP server to the settings of
     the agent, after showing the difference.  Nothing else in them changes, and `commonplace disconnect` restores them.
-    In a repository it also creates the project's memory and switches learning on, unless --no-learn is given.
+    In a repository it also creates the project's memory and switches learning on, unless --no-learn is given.  If the
+    project came with a memory, for example to your second machine, it asks whether you trust the folder.
 
     --ask-agent lets the agent learn for you without a key: at the end of a turn in which something was settled, it is
     asked once in a session to save it, with a quote that is checked.  Without the option you are asked.
@@ -94,15 +97,19 @@ def connect(
     editor = SettingsEditor(home(os.environ))
     changes = editor.plan_connect(host, places.project, parts)
     learns = None if no_learn else _project_without_learning()
+    asks = not (yes or dry_run or as_json)
+    if not changes and learns is None:
+        hints = _hints(no_learn=no_learn, asks=asks)
+        asking = _set_asking(found, ask_agent, yes=True) if ask_agent is not None and not dry_run else []
+        return _print_result("Nothing to change", [], [*asking, *hints], as_json=as_json)
     if not _confirm(changes, learns, yes=yes, dry_run=dry_run, as_json=as_json):
-        if not dry_run and not changes and learns is None and ask_agent is not None:
-            print_note("; ".join(_set_asking(found, ask_agent, yes=True)))
-        return OK if dry_run or (not changes and learns is None) else ATTENTION
+        return OK if dry_run else ATTENTION
     backups = editor.apply(changes)
     learned = [_switch_learning_on(learns)] if learns else []
     kept = [f"the file before is saved in {short_path(path)}" for path in backups]
+    hints = _hints(no_learn=no_learn, asks=asks)
     asking = _set_asking(found, ask_agent, yes=yes)
-    notes = [*kept, *learned, *asking, *found.NOTES, *_hints(no_learn=no_learn)]
+    notes = [*kept, *learned, *asking, *found.NOTES, *hints]
     return _print_result(f"Connected {found.TITLE}", changes, notes, as_json=as_json)
 
 
@@ -129,8 +136,10 @@ def disconnect(*, host: str, level: str | None, yes: bool, dry_run: bool, as_jso
     for one in [level] if level else _levels():
         places = _places(one)
         changes += editor.plan_disconnect(host, places.project, found.parts(our_command(), places))
+    if not changes:
+        return _print_result("Nothing to change", [], [], as_json=as_json)
     if not _confirm(changes, None, yes=yes, dry_run=dry_run, as_json=as_json):
-        return OK if dry_run or not changes else ATTENTION
+        return OK if dry_run else ATTENTION
     editor.apply(changes)
     return _print_result(f"Disconnected {found.TITLE}", changes, [], as_json=as_json)
 
@@ -154,10 +163,7 @@ def _levels() -> list[str]:
 
 
 def _confirm(changes: Sequence[FileChange], learns: Place | None, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
-    """Show what would change, and ask; False if nothing is to be done."""
-    if not changes and learns is None:
-        _print_result("Nothing to change", [], [], as_json=as_json)
-        return False
+    """Show what would change, and ask; False if the answer is no, or if nothing is to be changed."""
     if not as_json:
         print_text("\n".join(change.diff.rstrip("\n") for change in changes))
         sys.stdout.flush()  # before the question or a note
@@ -245,6 +251,11 @@ def _waits_for_trust(where: Context) -> bool:
     return not where.trust.is_trusted or bool(where.trust.changed)
 
 
+def _is_person(where: Context) -> bool:
+    """Whether a person at a terminal types this, who can be asked."""
+    return sys.stdin.isatty() and current_speaker(where.user_settings).is_person
+
+
 def _switch_learning_on(place: Place) -> str:
     """Create the project's memory, if there is none, and switch its learning on: the yes to both was one."""
     folder, data = place.folder or os.path.join(place.root, FOLDER), home(os.environ)
@@ -276,11 +287,17 @@ def _set_asking(host: Host, wanted: bool | None, *, yes: bool) -> list[str]:
     return [f"the agent is asked once in a session to save what was settled ({_ASK_SETTING})" if wanted else _ASK_OFF]
 
 
-def _hints(*, no_learn: bool) -> list[str]:
-    """Return advice for a user outside a project, or in one that is not trusted or does not learn."""
+def _hints(*, no_learn: bool, asks: bool) -> list[str]:
+    """Return advice for a user outside a project, or in one that is not trusted or does not learn.
+
+    Where a person is there to be asked, a folder that waits for a yes gets its question now, not with the next recall.
+    """
     if find(os.getcwd()) is None:
         return ["there is no project here; run `commonplace connect` in each project that should learn"]
     where = context(os.getcwd(), os.environ)
+    if asks and where.place and where.place.folder and _waits_for_trust(where) and _is_person(where):
+        agree(where.place, where.home)
+        where = context(os.getcwd(), os.environ)
     if _waits_for_trust(where):
         return where.trust_notes or ["other folders share this project's memory; run `commonplace init` to join them"]
     return (
