@@ -13,6 +13,7 @@ import pytest
 from commonplace.cli.merge_file import merge_file
 from commonplace.config.writing import GIT_ATTRIBUTES, GIT_IGNORE
 from commonplace.files.codec import decode
+from commonplace.git.branches import AheadOfMain
 from commonplace.git.driver import COMMAND, install_driver
 from commonplace.model.queries import State
 
@@ -308,6 +309,26 @@ def test_old_files_lose_their_bookkeeping_with_the_next_write(shop):
     assert "# mine\n" in text
 
 
+def test_status_shows_what_this_branch_knows_and_main_does_not(shop):
+    """New and changed records, committed or not; on main itself there are none."""
+    kept, changed = shop.add("Use pnpm", "decisions"), shop.add("Deploy on Fridays")
+    shop.commit()
+    with shop.app as app:
+        names = [Path(one).name for one in app.ahead_of_main().new]
+    assert names == [shop.file_of(kept).name, shop.file_of(changed).name]
+    shop.git("push", "-q")
+    with shop.app as app:
+        assert app.ahead_of_main() == AheadOfMain()
+    shop.git("checkout", "-qb", "feature")
+    shop.update(changed, content="Deploy on Mondays")
+    shop.commit()
+    added = shop.add("Ship with make ship")
+    with shop.app as app:
+        ahead = app.ahead_of_main()
+    assert ahead.new == (f"procedures/{shop.file_of(added).name}",)
+    assert ahead.changed == (f"procedures/{shop.file_of(changed).name}",)
+
+
 # Anything that people do with Git
 
 
@@ -383,7 +404,7 @@ def test_an_erased_record_that_an_old_commit_brings_is_reported_and_not_revived(
     assert path.exists()
 
 
-def test_a_fortnight_of_two_people(shop, bob):
+def test_a_fortnight_of_two_people(shop, bob):  # noqa: PLR0915 - a day after the other
     """Branches, worktrees, rebase, stash, conflict, revert, force-push, clean and a moved folder, day by day."""
     ada = shop.person
     ada.trust("bob@example.com"), bob.trust("ada@example.com")
