@@ -16,8 +16,10 @@ COMMANDS = {
     "export": ("transfer:export", "Write every record, with its past, as JSON Lines.", "Store"),
     "import": ("transfer:import_", "Import records. Importing the same file twice changes nothing.", "Store"),
     "config": ("config:config", "Read and change settings.", "Project"),
+    "where": ("where:where", "Print where the data folder, the store or the project is.", "Project"),
     "enable": ("project:enable", "Switch a memory on.", "Project"),
     "disable": ("project:disable", "Switch a memory off: nothing is saved or recalled.", "Project"),
     "clear": ("project:clear", "Erase everything in a memory irreversibly.", "Project"),
+    "completion": ("completion:completion", "Print the completion script of your shell.", "Store"),
     "demo": ("demo:demo", "Show what Commonplace does, in a temporary folder.", "Everyday"),
 }  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)

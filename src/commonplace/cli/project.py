@@ -13,7 +13,8 @@ from commonplace.app import open_app
 from commonplace.cli.agreement import agree, find_project
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import FOLDER, Place, find, home
 from commonplace.config.project import ASSISTANT, PROJECT, context
