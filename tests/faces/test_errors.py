@@ -33,7 +33,7 @@ BAD = [
     (["recall", "x", "--limit", "0"], 2),
     (["recall", "x", "--limit", "-3"], 2),
     (["recall", "x", "--limit", "²"], 2),
-    (["recall", "x", "--as-of", "yesterday"], 2),
+    (["recall", "x", "--as-of", "yesteryear"], 2),
     (["recall", "x", "--as-of", "99999999999999d"], 2),
     (["recall", "x", "--as-of", "0001-01-01T00:00+14:00"], 2),
     (["recall", "x", "--category", "news"], 2),
@@ -191,7 +191,9 @@ def test_an_interrupt_is_130_and_leaves_nothing_half_done(cli):
 
 def terminal(*arguments):
     """Start the command on a terminal."""
-    return pexpect.spawn(COMMAND, [*arguments], encoding="utf-8", timeout=60, env={**os.environ, "TERM": "dumb"})
+    return pexpect.spawn(
+        COMMAND, [*arguments], encoding="utf-8", timeout=60, use_poll=True, env={**os.environ, "TERM": "dumb"}
+    )
 
 
 def interrupt(child):

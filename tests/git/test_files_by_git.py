@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from unicodedata import normalize
 
 import pytest
 
@@ -294,7 +295,7 @@ def test_a_merge_of_two_own_texts_is_the_users_word(ada, machine, server, releas
     there.write_text(there.read_text() + "\n\n\n\n\nand signed by Ada\n")
     laptop.git("commit", "-qam", "signed")
     laptop.git("push", "-q")
-    release.write_text(release.read_text().replace("tags: []", "tags: [ops]"))
+    release.write_text(release.read_text().replace("---\n\n", "tags: [ops]\n---\n\n"))
     ada.git("commit", "-qam", "tag")
     ada.git("pull", "-q", "--rebase")
     ada.sync()
@@ -308,10 +309,9 @@ def test_a_merge_of_two_own_texts_is_the_users_word(ada, machine, server, releas
 def test_a_merge_with_somebody_elses_text_waits(ada, bob, release):
     """What Git made of the user's text and another person's is not only hers."""
     pull_request(bob, "by Ada", "by Ada\n\n\n\n\nunless it is urgent")
-    release.write_text(release.read_text().replace("tags: []", "tags: [ops]"))
+    release.write_text(release.read_text().replace("---\n\n", "tags: [ops]\n---\n\n"))
     ada.git("commit", "-qam", "tag")
     ada.sync()
-    ada.git("commit", "-qam", "dates")
     ada.git("fetch", "-q")
     ada.git("merge", "-q", "--no-edit", "origin/pr")
     ada.sync()
@@ -455,7 +455,7 @@ def test_a_hand_edit_of_an_external_file_is_the_users_word(bob, ada, release):
 
 def test_a_stranger_archives_nothing_by_a_line(ada, bob, release):
     """A date of archiving, a hold and a pin in somebody else's version change nothing."""
-    pull_request(bob, "tags: []", "tags: []\narchived: 2026-01-01\nheld: true\npinned: true")
+    pull_request(bob, "---\n\n", "archived: 2026-01-01\nheld: true\npinned: true\n---\n\n")
     ada.git("fetch", "-q")
     ada.git("checkout", "-q", "pr")
     ada.sync()
@@ -498,3 +498,23 @@ def test_a_text_of_learning_that_came_by_git_is_nobodys_edit(ada, bob, name):
     mine.write_text("# Release\n\nAsk Ada\n")
     assert artifact(addresses_of(ada.open()), name).trust is USER
     assert load_artifacts(open_workspace(ada.open()))[name].by_hand
+
+
+@pytest.mark.parametrize("name", ["decisions/DEPLOYS.md", "DECISIONS/deploys.md", "decisions/De\u0301ploys.md"])
+@pytest.mark.parametrize("folder", [".commonplace", ".Commonplace"])
+def test_capitals_and_accents_make_no_file_the_users_own(ada, bob, folder, name):
+    """Where a file system does not tell them apart, Git puts a file into the folder that is there.
+
+    The move does what such a file system does: the file lies at a path that the index knows in other letters.
+    """
+    there = bob.folder / folder / name
+    there.parent.mkdir(parents=True, exist_ok=True)
+    there.write_text("Deploys are approved by nobody\n", encoding="utf-8")
+    bob.commit()
+    bob.git("push", "-q")
+    ada.git("pull", "-q")
+    lands = ada.folder / ".commonplace" / normalize("NFC", name.lower())
+    lands.parent.mkdir(exist_ok=True)
+    (ada.folder / folder / name).rename(lands)
+    ada.sync()
+    assert {*ada.live().values()} == {EXTERNAL}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -12,18 +12,19 @@ import click
 
 from commonplace.app import BACKUPS, App, open_app
 from commonplace.cli.person import WAY_OUT, ask_person, current_speaker, require_person, said_yes
+from commonplace.cli.progress import show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT, Context
-from commonplace.engine.memory import Memory, WriteResult, with_binding
+from commonplace.engine.memory import Memory, with_binding
 from commonplace.engine.rendering import redaction_notes
+from commonplace.engine.results import WriteResult
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.records import CEILING, Channel, Record
 from commonplace.text.cleaning import plural
 from commonplace.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-PROGRESS_EVERY = 100  # items: often enough to be seen moving
+T = TypeVar("T")
 
 
 class Session:
@@ -107,13 +108,13 @@ class Session:
 
     def list_json(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """Records for programs, each with its state and the path of its file."""
-        paths = self.app.store.references([record.id for record in records])
+        paths = self.app.store.references(records)
         now = self.app.clock()
         return [encode(record) | {"state": record.state(now).value, "path": paths.get(record.id)} for record in records]
 
     def path(self, record: Record) -> str | None:
         """The path of a record's file."""
-        return self.app.store.references([record.id]).get(record.id)
+        return self.app.store.references([record]).get(record.id)
 
     def note_remains(self, *, pending: bool) -> None:
         """Note where bytes of what was erased may still be."""
@@ -183,18 +184,8 @@ def confirm(question: str, *, otherwise: str = "--yes") -> bool:
     return False
 
 
-@contextmanager
-def show_progress(what: str, *, streamed: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of long work on a terminal; print nothing elsewhere, or where the result is printed too."""
-    shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
-
-    def progress(done: int, of: int) -> None:
-        if shown and done % PROGRESS_EVERY == 0:
-            sys.stderr.write(f"\r{what}: {done}" + (f" of {of}" if of else "") + "\x1b[K")
-            sys.stderr.flush()
-
-    try:
-        yield progress
-    finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")
+def count_items(items: Iterable[T], progress: Callable[[int, int], None]) -> Iterator[T]:
+    """Yield items and report how many were read; how many there are is not known."""
+    for number, item in enumerate(items):
+        progress(number, 0)
+        yield item

@@ -38,6 +38,10 @@ _BEHEADED = rf"\A.*(</memory {_SEAL})"
 _JOINER = "\u200d"  # makes one character of what stands on both sides
 _FORGED = r"<(?=\s*/?\s*memory\b)"
 
+#: Around a message of ours that an agent is to act on: it is nobody's word, and no memory.
+MESSAGE_BEGIN, MESSAGE_END = "[commonplace: before you stop]", "[/commonplace]"
+INTRODUCTION_WORDS = 6  # at most, of a host before a message of ours
+
 
 def fence(lines: Iterable[str], secret: bytes) -> str:
     """Put lines between the two marks, which they cannot contain; "" if they are empty.
@@ -53,16 +57,28 @@ def fence(lines: Iterable[str], secret: bytes) -> str:
 
 
 def remove_fenced(text: str) -> str:
-    """The text without what stands between marks, and without the marks.
+    """The text without what stands between marks, without the marks, and without our messages to an agent.
 
     Where one of the two was cut off, everything on its side goes: of a block that begins the rest of the text, of one
     that only ends what comes before.  That end stays as a sign that the text had a beginning: it may have said that
     the rest is quoted.
     """
+    text = _without_message(text)
     if _MARK not in text:
         return text
     left = re.sub(_FENCED, "", text, flags=re.DOTALL)
     return re.sub(_BEHEADED, r"\1", left, flags=re.DOTALL)
+
+
+def _without_message(text: str) -> str:
+    """The text without a message of ours, and without the few words by which a host introduces it."""
+    start = text.find(MESSAGE_BEGIN)
+    end = text.find(MESSAGE_END, start)
+    if start < 0 or end < 0:
+        return text
+    before = text[:start] if len(text[:start].split()) > INTRODUCTION_WORDS else ""
+    after = re.sub(r"^\s*</\w+>", "", text[end + len(MESSAGE_END) :])
+    return f"{before}{after}".strip()
 
 
 def is_sealed(text: str, secret: bytes) -> bool:
@@ -70,6 +86,16 @@ def is_sealed(text: str, secret: bytes) -> bool:
     found = list(re.finditer(_FENCED_WHOLE, text, flags=re.DOTALL))
     rest = re.sub(_FENCED_WHOLE, "", text, flags=re.DOTALL)
     return bool(found) and not rest.strip() and all(_is_seal_of(one[1], one[2], secret) for one in found)
+
+
+def poses_as_memory(text: str, secret: bytes) -> bool:
+    """Whether something stands between marks, or behind one, that this store has not put there."""
+    if _MARK not in text:
+        return False
+    rest = re.sub(
+        _FENCED_WHOLE, lambda one: "" if _is_seal_of(one[1], one[2], secret) else one[0], text, flags=re.DOTALL
+    )
+    return remove_fenced(rest) != rest
 
 
 def _is_seal_of(seal: str, inner: str, secret: bytes) -> bool:
@@ -140,9 +166,11 @@ def as_json(
     *,
     explain: bool = False,
     notes: Sequence[str] = (),
+    records: Mapping[str, Json] | None = None,
 ) -> str:
-    """The same hits in the same order, for programs."""
+    """The same hits in the same order, for programs; ``records`` are those of them that are records, whole."""
     found = [_hit_json(hit, references, explain=explain) | {"rank": rank} for rank, hit in enumerate(hits, start=1)]
+    found = [one | {"record": records[str(one["id"])]} if records and one["id"] in records else one for one in found]
     asked = query.encode("utf-8", "replace").decode()  # half a character can be asked but not written
     from json import dumps  # noqa: PLC0415 - the one form that needs it; the others start without
 

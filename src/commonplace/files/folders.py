@@ -24,7 +24,7 @@ from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
 from commonplace.model.errors import StoreError, StoreReadOnly
 from commonplace.model.ports import Clock, ProgressCallback, no_progress
-from commonplace.model.queries import Hit
+from commonplace.model.queries import Filter, Hit, Order, State
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.text.cleaning import plural
@@ -79,6 +79,9 @@ class Folders:
         self._label = label
         self._on_change = on_change
         self._judge_of = judge_of
+        self.reports: dict[
+            Scope, SyncReport
+        ] = {}  #: of the last sync of each scope; a file that cannot be read is in each
 
     @property
     def scopes(self) -> list[Scope]:
@@ -99,18 +102,34 @@ class Folders:
         if edited := [scope for scope in fresh if self.is_edited(scope, _ids(recall))]:
             notes += [note for scope in edited for note in self._sync_quietly(scope)]
             recall = memory.recall(query, **options)
-        references = self.store.references(_ids(recall))
+        references = self.store.references([hit.record for hit in recall.hits if hit.record])
+        for parent in self._proposed_for(references) if references else ():
+            references.pop(parent, None)  # its file may say what waits for review
         for folder in foreign:
             references |= folder.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
-    def refresh(self, *, progress: ProgressCallback = no_progress) -> list[str]:
-        """Sync what people have edited, before their files are written to; returns what they should know."""
+    def _proposed_for(self, ids: Collection[str]) -> Iterator[str]:
+        """Those of these records for which a change that a file made waits for review."""
+        where = Filter(
+            scopes=frozenset(self.scopes), at=self._clock(), states=frozenset({State.HELD}), parents=frozenset(ids)
+        )
+        for one in self.store.store.find(where, order=Order.ID, limit=len(ids)):
+            yield from one.source.parents if one.is_file_proposal else ()
+
+    def refresh(
+        self, scopes: Collection[Scope] | None = None, *, progress: ProgressCallback = no_progress
+    ) -> list[str]:
+        """Take in what people have edited; no file that Git tracks is written.  Returns what they should know.
+
+        Of the scopes that have files here all are looked at, unless some are named.
+        """
         foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
         notes = [note for folder in foreign for note in self._read_foreign(folder)]
-        for scope in [scope for scope in self.scopes if self.is_changed(scope)]:
+        looked_at = self.scopes if scopes is None else scopes
+        for scope in [scope for scope in looked_at if self.is_changed(scope)]:
             with suppress(StoreReadOnly):  # what is stored can be read all the same, and the store's own notice says so
-                notes += self.sync_notes(scope, self.sync(scope, progress=progress))
+                notes += self.sync_notes(scope, self.sync(scope, progress=progress, writes=False))
         return notes
 
     def _open_foreign(self, scope: Scope) -> Iterator[ForeignFolder]:
@@ -135,10 +154,19 @@ class Folders:
         accept_missing: bool = False,
         progress: ProgressCallback = no_progress,
         wait: float = SYNC_WAIT_SECONDS,
+        writes: bool = True,
+        restores: bool = False,
     ) -> SyncReport:
-        """Sync the files and records of one scope; ``progress`` is called with the progress."""
+        """Sync the files and records of one scope; ``progress`` is called with the progress.
+
+        Before a read ``writes`` is false: then no file is written that Git tracks.  ``restores`` writes a file for each
+        live record that has none here.
+        """
         began = time.time_ns()
-        report = self._syncer(scope).run(accept_missing=accept_missing, progress=progress, wait=wait)
+        report = self._syncer(scope, writes=writes, restores=restores).run(
+            accept_missing=accept_missing, progress=progress, wait=wait
+        )
+        self.reports[scope] = report
         self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
         if report.added or report.changed or report.restored:
             self._on_change()
@@ -154,10 +182,20 @@ class Folders:
         for trouble in report.troubles:
             yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
         if report.missing:
-            where = "in this further clone or worktree" if scope in self._further else "at once"
             yield (
-                f"{len(report.missing)} files of the {self._label(scope)} memory are missing {where}; "
-                "their records were not archived. `commonplace sync --accept-missing` archives them"
+                f"{len(report.missing)} files of the {self._label(scope)} memory are missing at once; "
+                "their records were not archived. `commonplace sync --accept-missing` archives them, "
+                "`commonplace sync --write` writes the files back"
+            )
+        if report.vanished:
+            gone = f"{_named(report.vanished)} is gone, so it was archived"
+            yield f"{gone}; `commonplace record restore {report.archived[0]}` brings it back"
+        if report.hidden:
+            absent = f"{_named(report.hidden)} is not in this checkout, so it is not recalled here"
+            yield f"{absent}; `commonplace sync --write` writes it back"
+        for path, other, ids in report.alike:
+            yield (
+                f"{path} says the same as {other}; `commonplace record merge {' '.join(ids)}` makes one record of them"
             )
         if report.erased:
             shown = ", ".join(os.path.join(folder, path) for path in report.erased[:SHOWN_ERASED])
@@ -174,19 +212,19 @@ class Folders:
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
         try:
             with self.store.without_waiting():
-                report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+                report = self.sync(scope, wait=RECALL_WAIT_SECONDS, writes=False)
         except StoreReadOnly:  # the store's own notice says so
             return []
         except StoreError as error:  # what is stored can be recalled all the same
             return [f"the files of the {self._label(scope)} memory were not synced: {error}"]
         return self.sync_notes(scope, report)
 
-    def _syncer(self, scope: Scope) -> Syncer:
+    def _syncer(self, scope: Scope, *, writes: bool = True, restores: bool = False) -> Syncer:
         from commonplace.files.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
         return Syncer(
             self.store, scope, self.binding, clock=self._clock, secret=self._secret, judge=self._judge_of(scope),
-            archives=scope not in self._further,
+            archives=scope not in self._further, writes=writes, restores=restores,
         )  # fmt: skip
 
     # Checks
@@ -203,6 +241,7 @@ class Folders:
         if not os.path.isdir(folder) or seen != known:
             return True
         self.mark(scope, began, len(seen))
+        self.reports.pop(scope, None)
         return False
 
     def is_edited(self, scope: Scope, ids: Collection[str]) -> bool:
@@ -230,6 +269,14 @@ class Folders:
             return os.stat(self._mark_path(scope)).st_mtime
         except OSError:
             return None
+
+    def count(self, scope: Scope) -> int:
+        """Return how many files of the scope there were at the last whole check."""
+        try:
+            with open(self._mark_path(scope), encoding="utf-8") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return len(self.store.files(self.store.folders[scope]))
 
     def mark(self, scope: Scope, began: int, count: int) -> None:
         """Note a whole check after which files and records agree; without its mark the next recall is only slower."""

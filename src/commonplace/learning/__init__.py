@@ -10,6 +10,7 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.learning.addresses import ROOT, SCHEME, AddressedText, Addresses, read_page
+    from commonplace.learning.asking import find_quote, message_to_save, note_compaction
     from commonplace.learning.background import start_learning
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
     from commonplace.learning.learned import learned_notice
+    from commonplace.learning.messages import learn_from_messages
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
@@ -58,6 +60,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "addresses": "ROOT SCHEME Addresses AddressedText read_page",
+        "asking": "find_quote message_to_save note_compaction",
         "background": "start_learning",
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS limit_external shown_items",
@@ -65,6 +68,7 @@ __getattr__ = lazy_names(
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
         "extract_host": "extraction_prompt forget_prepared",
+        "messages": "learn_from_messages",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
         "learned": "learned_notice",
@@ -91,9 +95,11 @@ __all__ = [
     "consolidate_memory",
     "extract_sessions",
     "extraction_prompt",
+    "find_quote",
     "forget_prepared",
     "inject",
     "injection_json",
+    "learn_from_messages",
     "learned_notice",
     "learning_notes",
     "learning_status",
@@ -101,6 +107,8 @@ __all__ = [
     "limit_external",
     "list_receipts",
     "list_shown",
+    "message_to_save",
+    "note_compaction",
     "open_learning_workspace",
     "open_workspace",
     "read_page",

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: nothing to misread
 LENGTH = 20
-SHORT = 10  # what people see and type
+SHORT = 10  # a beginning that no other record of the same process has
+PART_LEAST = 4  # characters of any part of an id that name a record, if no other has them
+SHOWN = 5  # random ones from the end of an id: what people see and type
 
 _guard = threading.Lock()
 _last_ms = 0
@@ -35,6 +37,14 @@ def is_id(text: str) -> bool:
 def is_prefix(text: str) -> bool:
     """Whether the text could be the beginning of an id."""
     return 0 < len(text) <= LENGTH and not text.strip(ALPHABET)
+
+
+def moment_of(id: str) -> datetime:
+    """Return when an id was made, to the millisecond."""
+    number = 0
+    for letter in id[:9]:
+        number = number << 5 | ALPHABET.index(letter)
+    return datetime.fromtimestamp(number // 1000, UTC).replace(microsecond=number % 1000 * 1000)
 
 
 def _base32(number: int, length: int) -> str:

@@ -6,13 +6,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents, versions_digest
 from commonplace.model.documents import Chunk, Document, FileState
 from commonplace.model.jobs import JobState
-from commonplace.model.ports import EmbedderIdentity, Measure, Tally, UnembeddedText
+from commonplace.model.ports import EmbedderIdentity, Growth, Measure, Tally, UnembeddedText
 from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
@@ -117,16 +117,16 @@ class SqlStore(ABC):
         return self._ask(lambda db: changes.read(db, id))
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
-        return self._ask(lambda db: _find(db, where, order, limit))
+        return self._ask(lambda db: _find(db, self._here(where), order, limit))
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
-        return self._read(lambda db: search.match(db, where, query, limit=limit))
+        return self._read(lambda db: search.match(db, self._here(where), query, limit=limit))
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        return self._read(lambda db: search.nearest(db, where, vector, limit=limit))
+        return self._read(lambda db: search.nearest(db, self._here(where), vector, limit=limit))
 
     def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        return self._read(lambda db: search.survey(db, where, query, vector, limit=limit))
+        return self._read(lambda db: search.survey(db, self._here(where), query, vector, limit=limit))
 
     def speakers(self, scopes: Collection[Scope]) -> list[str]:
         return self._read(lambda db: search.speakers(db, scopes))
@@ -151,6 +151,11 @@ class SqlStore(ABC):
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         return self._ask(lambda db: _census(db, at))
+
+    def growth(self, scopes: Collection[Scope], *, until: datetime, step: timedelta, steps: int) -> list[Growth]:
+        from commonplace.stores.sql import growth  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(lambda db: growth.growth(db, scopes, until=until, step=step, steps=steps))
 
     def measure(self, where: Filter) -> Measure:
         return self._ask(lambda db: changes.measure(db, where))
@@ -232,6 +237,10 @@ class SqlStore(ABC):
     def _folder(self, folder: str) -> str:
         """Return the name under which the store knows a folder."""
         return folder
+
+    def _here(self, where: Filter) -> Filter:
+        """Return a filter with its checkouts under the names by which the store knows them."""
+        return where.replace(views=frozenset(map(self._folder, where.views))) if where.views else where
 
     def _time(self, now: datetime) -> datetime | None:
         """Return the time by which leases run; None: the database knows."""
