@@ -32,7 +32,7 @@ WHO = 0.10  # spoken by whom the question names, or a record that names them too
 WHEN = 0.20  # from the time that the question means
 DAY = 0.30  # more, if that is a day
 MENTIONED = 0.07  # or its text mentions that time
-PHRASE = 0.40  # has what the question quotes, or a number beside its word ("note 77"), as it is
+PHRASE = 0.40  # has a number beside its word ("note 77"), as the question has it
 INSTRUCTS = 0.08  # a person's standing instruction, where its topic fits: "always ...", "from now on ..."
 EVERY = 1.00  # in a working context: it has every word itself; no boost lifts a record with half of them above one
 

@@ -87,7 +87,8 @@ QUESTION = "question"
 HELP = """Search memory with a question in plain words; the best hits come first.
 
 Searches the memory of the project and your own together.  Files that were edited by hand are synced first.  `-` reads
-the question from standard input; a question without words returns the newest records.
+the question from standard input; a question without words returns the newest records.  What is between quotation marks
+is found word for word.
 
 On a terminal, results are wrapped and matching words stand out.  Piped, each hit is one line with tabs between score,
 id, category, scope, date, tags, words and file; --json prints objects.

@@ -113,7 +113,7 @@ class ParsedQuestion(Value):
     periods: tuple[Period, ...] = ()  #: a match in any of them counts
     when: bool = False  #: it asks for a time
     of_assistant: bool = False  #: it asks for what an assistant said
-    phrases: tuple[str, ...] = ()  #: what it quotes, and numbers beside their words, in lower case
+    phrases: tuple[str, ...] = ()  #: numbers with the words before them, in lower case
 
 
 def parse_question(
@@ -162,10 +162,7 @@ def phrase_words(text: str) -> list[str]:
 
 
 def _phrases(text: str) -> Iterator[str]:
-    """What a question quotes, and each number that follows a word that says something."""
-    if '"' in text or "\u201c" in text:
-        for quoted in text.replace("\u201c", '"').replace("\u201d", '"').split('"')[1::2]:
-            yield from [" ".join(words)] if (words := phrase_words(quoted)) else []
+    """Each number that follows a word that says something, with that word."""
     words = phrase_words(text)
     for word, number in pairwise(words):
         if number.isdecimal() and word.isalpha() and says_something(word):
