@@ -31,7 +31,7 @@ from commonplace.files.permissions import Exposed, exposed, protect
 from commonplace.hosts import hook_notes
 from commonplace.learning import learning_notes, learning_status, learning_status_text
 from commonplace.model.errors import ADVICE, CommonplaceError, InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import EmbedderIdentity, Repair, StoreProblem, Tally
+from commonplace.model.ports import EmbedderIdentity, ProgressCallback, Repair, StoreProblem, Tally, no_progress
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import plural
 from commonplace.version import PRODUCT
@@ -64,9 +64,8 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
             return session.answer(learning_status_text(seen), seen)
         census = app.store.census(at=app.clock())
         tallies = [tally for tally in census if every or tally.scope in app.binding.reads]
-        checks = _checks(app)
-        scopes = [_scope_json(app, name, checks) for name in (PROJECT, ASSISTANT)]
-        problems = [problem for found in checks.values() for problem in found]
+        scopes = [_scope_json(app, name) for name in (PROJECT, ASSISTANT)]
+        problems = _try(lambda: app.maintenance.check(quick=True))
         session.add_notes(*app.where.hints, *learning_notes(app), *hook_notes(app.where.home))
         data = {
             "version": PRODUCT,
@@ -78,7 +77,7 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
         return session.answer(_status_text(data), data)
 
 
-def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[StoreProblem]]) -> dict[str, Any] | None:
+def _scope_json(app: App, name: str) -> dict[str, Any] | None:
     scope = app.where.project if name == PROJECT else app.where.assistant
     if scope is None:
         return None
@@ -90,9 +89,16 @@ def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[StoreProblem]
         described["foreign"] = app.where.foreign.get(scope)
     if folder:
         last = app.folders.checked_at(scope)
-        described |= {"files": len(app.store.files(folder)), "in_sync": not checks[_FILES.format(name)]}
+        described |= {"files": len(app.store.files(folder)), "in_sync": _is_in_sync(app, scope)}
         described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
     return described
+
+
+def _is_in_sync(app: App, scope: Scope) -> bool:
+    """Whether a sync would change anything; the files are read only if one of them seems to have changed."""
+    if app.folders.is_fresh(scope) or not app.folders.is_changed(scope):
+        return True
+    return not _try(partial(_apart, app, scope))
 
 
 def _tally_json(app: App, tally: Tally) -> dict[str, Any]:
@@ -111,7 +117,8 @@ def _status_text(data: Mapping[str, Any]) -> str:
     rows = [[row["scope"], row["kind"], row["state"], str(row["count"]), _size(row["bytes"])] for row in data["stored"]]
     table = table_lines([["scope", "kind", "state", "count", "size"], *rows], numbers=2)
     lines += ["", *(table if rows else ["Nothing is stored yet."])]
-    lines += ["", *([f"problem: {what}" for what in data["problems"]] or ["No problems found."])]
+    well = ["No problems seen; `commonplace doctor` checks everything."]
+    lines += ["", *([f"problem: {what}" for what in data["problems"]] or well)]
     return "\n".join(lines)
 
 
@@ -138,9 +145,10 @@ def _size(count: float) -> str:
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair it.  Nothing that can be read is lost; a damaged database is kept.")
+@click.option("--quick", is_flag=True, help="Check the newest rows only: instant, however large the store is.")
 @click.option("--accept-loss", is_flag=True, help="Stop reporting writes that are missing since a crash.")
 @json_option
-def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
+def doctor(fix: bool, quick: bool, accept_loss: bool, as_json: bool) -> int:
     """Check the database, its full-text index, every row, the files against the rows, and who may read them.
 
     The exit code is 1 if there is a problem, or if a repair could not read everything that was stored.  Writes that a
@@ -148,9 +156,12 @@ def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
 
     Examples:
       commonplace doctor
+      commonplace doctor --quick
       commonplace doctor --fix
       commonplace doctor --accept-loss
     """
+    if fix and quick:
+        raise InvalidInput("--fix checks everything; leave out --quick")
     damage = _damage()
     if damage and not fix:
         return _print_report({_STORE: [_problem_of(damage)]}, Repair(), as_json=as_json)
@@ -159,11 +170,12 @@ def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
         if accept_loss:
             require_person("accepts that writes are missing", app.where.user_settings)
             app.maintenance.accept_loss()
-        checks = _checks(app)
-        if fix and any(checks.values()):
-            more = _repair(app)
-            repair = Repair(done=(*repair.done, *more.done), lost=(*repair.lost, *more.lost))
-            checks = _checks(app)
+        with show_progress("Checking rows") as progress:
+            checks = _checks(app, quick=quick, progress=progress)
+            if fix and any(checks.values()):
+                more = _repair(app)
+                repair = Repair(done=(*repair.done, *more.done), lost=(*repair.lost, *more.lost))
+                checks = _checks(app, progress=progress)
     return _print_report(checks, repair, as_json=as_json)
 
 
@@ -193,8 +205,13 @@ def _try(check: Callable[[], Iterable[StoreProblem]]) -> list[StoreProblem]:
         return [_problem_of(error)]
 
 
-def _checks(app: App) -> dict[str, list[StoreProblem]]:
-    checks = {_STORE: _try(app.maintenance.check), _RIGHTS: _try(lambda: _find_exposed(app))}
+def _checks(
+    app: App, *, quick: bool = False, progress: ProgressCallback = no_progress
+) -> dict[str, list[StoreProblem]]:
+    checks = {_STORE: _try(lambda: app.maintenance.check(quick=quick, progress=progress))}
+    if quick:
+        return checks
+    checks[_RIGHTS] = _try(lambda: _find_exposed(app))
     for scope in app.folders.scopes:
         checks[_FILES.format(app.where.label(scope))] = _try(partial(_apart, app, scope))
     if app.embedder:
