@@ -72,7 +72,7 @@ def test_a_row_that_makes_sense_and_is_not_what_was_written_is_named_too():
     with pytest.raises(StoreDamaged, match="version 7 of record '1kjq6psg32g4k2gtkqns' is damaged"):
         row_records([whole, damaged])
     named = []
-    assert row_records([whole, damaged, whole], damaged=named) == [FULL, FULL]
+    assert [record.content for record in row_records([whole, damaged, whole], damaged=named)] == ["run it", "run it"]
     assert len(named) == 1
 
 
