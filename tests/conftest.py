@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -35,7 +36,9 @@ ABOUT_VECTORS = {
 
 
 def pytest_configure(config):
-    """Name the markers."""
+    """Name the markers; a shell that ignores Ctrl-C must not hide it from the programs that tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in {name for _, marks in AGENTS for name in marks} - {"HOME", "USER", "PAGER", "TERM_PROGRAM"}:
         os.environ.pop(name, None)  # a coding agent may run the tests, but is not the person in them
     config.addinivalue_line("markers", "postgres: needs a PostgreSQL server with pgvector (scripts/postgres)")

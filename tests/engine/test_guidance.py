@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.learning.brief_layout import (
-    NEWEST_HEAD,
-    RECALLED_HEAD,
     BriefMaterial,
+    Note,
+    Part,
     ShownText,
+    allocate,
     cut_to_tokens,
     limit_external,
     render_brief,
@@ -43,47 +45,49 @@ def text(content="- We use pnpm.", url="memory://root"):
     return ShownText(url=url, text=content, updated_at=DAY, by="consolidation", trust=Trust.AGENT)
 
 
-def build(*, budget=None, summary_budget=5000, **parts):
+def note(part, content="Use pnpm, not npm", score=1.0, **fields):
+    """A record in one part of a brief."""
+    return Note(hit=Hit(score=score, record=record(content)), part=part, **fields)
+
+
+def build(*notes, budget=None, summary_budget=5000, **parts):
     """Build the block of these parts."""
-    records = [*parts.get("procedures", ()), *(hit.record for hit in parts.get("hits", ()) if hit.record)]
-    references = {one.id: f"memory://{one.short}" for one in records}
-    material = BriefMaterial(**{"rules": RULES, "references": references} | parts)
+    references = {one.id: f"memory://{one.hit.record.short}" for one in notes}
+    material = BriefMaterial(**{"rules": RULES, "references": references, "notes": notes} | parts)
     return render_brief(material, secret=b"key", budget=budget, summary_budget=summary_budget)
 
 
 def test_the_block_has_its_parts_in_order():
-    """Rules, the summary and the lessons, procedures, and the notes that bear on the task."""
-    procedure, decision = record("Build, then tag"), record()
+    """Rules, the summary and the lessons, what holds always, what matches the task, what is new."""
+    rule, decision, fresh = (
+        note(Part.STANDING, "Ask first"),
+        note(Part.MATCHING, score=0.5),
+        note(Part.NEWEST, "Ada left"),
+    )
     block = build(
-        summary=text(), lessons=text("- Ask first.", "memory://root/learned.md"), procedures=(procedure,),
-        hits=(Hit(score=0.5, record=decision),),
+        rule, decision, note(Part.UNAPPROVED, "Be brief"), fresh, summary=text(),
+        lessons=text("- Test it.", "memory://root/learned.md"),
     )  # fmt: skip
 
-    assert block.text.split("\n")[1:-1] == [
+    lines = [re.sub(r"\(memory://\w+\)", "(memory://ID)", line) for line in block.text.split("\n")[1:-1]]
+    assert lines == [
         "# Memory Guidance", "", "Memory root: memory://root", "", "1. A rule.", "", "Memory summary:",
         "[memory://root, 2026-05-17, from consolidation, trust agent]", "> - We use pnpm.",
-        "Lessons:", "[memory://root/learned.md, 2026-05-17, from consolidation, trust agent]", "> - Ask first.", "",
-        "Procedures of this project and of its user, newest first:",
-        f"- [decisions, project, 2026-05-17, from user, trust user] Build, then tag (memory://{procedure.short})", "",
+        "Lessons:", "[memory://root/learned.md, 2026-05-17, from consolidation, trust agent]", "> - Test it.", "",
+        "What holds always, written or approved by the user, most important first:",
+        "- [decisions, project, 2026-05-17] Ask first (memory://ID)", "",
         "Notes that match the task, best first:",
-        (
-            "- [decisions, project, 2026-05-17, from user, trust user, score 0.50] Use pnpm, not npm"
-            f" (memory://{decision.short})"
-        ),
+        "- [decisions, project, 2026-05-17, from user, trust user, score 0.50] Use pnpm, not npm (memory://ID)", "",
+        "Preferences and rules that the user has not approved:",
+        "- [decisions, project, 2026-05-17, from user, trust user] Be brief (memory://ID)", "",
+        "New, by when it was said:",
+        "- [decisions, project, 2026-05-17, from user, trust user] Ada left (memory://ID)",
     ]  # fmt: skip
 
 
 def test_the_block_is_absent_when_there_is_nothing():
     """Rules alone are not worth a word."""
     assert build().text == ""
-
-
-def test_newest_notes_are_called_so():
-    """What was not asked for does not pretend to bear on a task."""
-    hits = (Hit(score=1, record=record()),)
-
-    assert NEWEST_HEAD in build(hits=hits, asked=False).text
-    assert RECALLED_HEAD not in build(hits=hits, asked=False).text
 
 
 def test_the_summary_is_not_searched_for_places():
@@ -117,17 +121,79 @@ def test_the_lessons_share_the_budget_of_the_summary():
     assert 0 < block.text.count("> - lesson") < 100
 
 
-@given(st.integers(120, 3000), st.text(min_size=1, max_size=400), st.integers(1, 40))
+@given(st.integers(150, 3000), st.text(min_size=1, max_size=400), st.integers(1, 40))
 def test_a_budget_is_never_exceeded(budget, content, count):
     """Whatever there is to say, the whole block is within its tokens, and so within four times as many characters."""
-    hits = tuple(Hit(score=0.5, record=record(f"{content}x")) for _ in range(count))
-    block = build(
-        budget=budget, summary=text(content * 20), lessons=text(content), hits=hits,
-        procedures=tuple(record(f"{content}y") for _ in range(20)),
-    )  # fmt: skip
+    notes = [note(part, f"{content} {part} {n}") for part in Part for n in range(count)]
+    block = build(*notes, budget=budget, summary=text(content * 20), lessons=text(content))
 
     assert block.tokens <= budget
     assert len(block.text) <= 4 * budget
+
+
+def test_what_one_part_does_not_need_goes_to_the_others():
+    """Forty notes that match fill a budget that nothing else asks for, and forty rules likewise."""
+    for part in (Part.MATCHING, Part.STANDING):
+        block = build(*(note(part, f"Note number {n} about the release") for n in range(200)), budget=4000)
+        assert 3850 < block.tokens <= 4000
+
+
+def test_what_holds_always_has_tokens_of_its_own():
+    """A long summary and a hundred matching notes leave a thousand tokens for it."""
+    rules = [note(Part.STANDING, f"Rule number {n} of this project") for n in range(25)]
+    notes = [note(Part.MATCHING, f"Note number {n} about the release") for n in range(100)]
+    block = build(*rules, *notes, budget=2500, summary=text("- one more fact\n" * 2000))
+
+    assert len(block.of(Part.STANDING)) == 25
+    assert len(block.of(Part.MATCHING)) > 10
+    assert block.text.count("> - one more fact") > 50
+
+
+@pytest.mark.parametrize(
+    ("room", "shares"), [(None, (30, 60, 9)), (99, (30, 60, 9)), (60, (25, 25, 9)), (30, (12, 12, 6)), (0, (0, 0, 0))]
+)
+def test_tokens_are_shared_out_by_what_is_wanted(room, shares):
+    """Who wants less than their share leaves the rest to the others."""
+    granted = allocate(room, {"a": 30, "b": 60, "c": 9}, {"a": 0.4, "b": 0.4, "c": 0.2})
+
+    assert tuple(granted[name] for name in "abc") == shares
+
+
+def test_what_stands_above_is_not_said_again_in_the_summary():
+    """A line of the summary with the same words, or with the id, goes; so does a heading that has nothing left."""
+    rule = note(Part.STANDING, "Never push to main")
+    summary = f"# Memory\n\n## Rules\n\n- principles: Never push to main. (record {rule.hit.record.short}; trust user)"
+    block = build(rule, summary=text(f"{summary}\n\n## Facts\n\n- Ada owns billing."))
+
+    assert block.text.count("Never push") == 1
+    assert "## Rules" not in block.text
+    assert "> ## Facts" in block.text
+
+
+def test_a_note_that_the_summary_has_is_not_shown_twice():
+    """What is new and what matches is left out where the summary says it."""
+    notes = (note(Part.NEWEST, "Ada owns billing"), note(Part.MATCHING, "Ada owns the API"))
+    block = build(*notes, summary=text("- decisions: Ada owns billing. (record 00000000; trust user)"))
+
+    assert block.text.count("Ada owns billing") == 1
+    assert "Ada owns the API" in block.text
+    assert block.notes == ()
+
+
+def test_an_older_note_is_marked():
+    """Whoever reads it sees that there is a newer one, and where."""
+    block = build(note(Part.MATCHING, score=0.5, newer="memory://abcdefgh"))
+
+    assert "[decisions, project, 2026-05-17, older than memory://abcdefgh, from user" in block.text
+
+
+def test_a_long_note_is_shown_from_its_matching_part():
+    """The sentence that matched is there, with marks where it was cut."""
+    content = f"{'Background. ' * 300}Start it with --numbat-mode. {'More of it. ' * 300}"
+    block = build(note(Part.MATCHING, content, start=content.index("Start it")))
+
+    assert "score 1.00] … Start it with --numbat-mode. More of it." in block.text
+    assert "[cut here; all of it: memory://" in block.text
 
 
 def test_a_budget_below_the_rules_is_refused():
@@ -138,7 +204,7 @@ def test_a_budget_below_the_rules_is_refused():
 
 def test_a_note_that_does_not_fit_is_told():
     """What is left out is counted."""
-    block = build(budget=300, hits=(Hit(score=1, record=record("word " * 300)), Hit(score=0.5, record=record())))
+    block = build(note(Part.MATCHING, "word " * 300), note(Part.MATCHING, score=0.5), budget=300)
 
     assert [hit.score for hit in block.hits] == [0.5]
     assert block.notes == ("1 of the notes did not fit into the budget",)
@@ -163,11 +229,10 @@ def test_only_what_comes_from_outside_is_nothing():
 
 def test_the_same_material_makes_the_same_bytes():
     """There is no clock and no chance in the block."""
-    one = record()
-    parts = {"summary": text(), "hits": (Hit(score=0.5, record=one),), "procedures": (one,)}
+    notes = (note(Part.STANDING), note(Part.MATCHING, "Ask first"))
 
-    assert build(**parts).text == build(**parts).text
-    assert build(**parts | {"summary": text().replace(updated_at=DAY + timedelta(days=1))}).text != build(**parts).text
+    assert build(*notes, summary=text()).text == build(*notes, summary=text()).text
+    assert build(*notes, summary=text().replace(updated_at=DAY + timedelta(days=1))).text != build(*notes).text
 
 
 @given(st.text(), st.integers(0, 50))

@@ -29,7 +29,7 @@ def test_nothing_to_say_is_nothing_and_a_note(cli):
     done = cli.ok("brief", "--task", "deploy")
 
     assert done.out == ""
-    assert done.err == "commonplace: memory is empty: no summary, no procedures, no records\n"
+    assert done.err == "commonplace: memory is empty: no summary and no records\n"
 
 
 @pytest.mark.usefixtures("pnpm")
@@ -52,7 +52,7 @@ def test_programs_get_every_item(cli, pnpm):
     """The block with its records, their versions, and the receipt."""
     answer = cli.ok("brief", "--task", "npm", "--session", "s1", "--json").json
 
-    assert [(one["id"], one["version"], one["part"]) for one in answer["records"]] == [(pnpm["id"], 1, "recalled")]
+    assert [(one["id"], one["version"], one["part"]) for one in answer["records"]] == [(pnpm["id"], 1, "matching")]
     assert answer["text"].startswith("<memory")
     assert answer["receipt"].startswith("injection/s1/")
 

@@ -75,7 +75,7 @@ def test_many_files_gone_at_once_are_asked_about(cli, folder):
 
 TROUBLES = {
     "broken YAML": ("---\ncategory: [decisions\n---\n\nkraken\n", 3),
-    "unknown category": ("---\ncategory: facts\n---\n\nkraken\n", 1),
+    "unknown category": ("---\ncategory: gossip\n---\n\nkraken\n", 1),
     "bad date": ("---\ncategory: decisions\noccurred: soon\n---\n\nkraken\n", 3),
     "conflict markers": ("<<<<<<< HEAD\nkraken\n=======\nleviathan\n>>>>>>> other\n", 1),
     "blank": ("---\ncategory: decisions\n---\n\n\n", 4),

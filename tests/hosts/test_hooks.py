@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.app import open_app
-from commonplace.hosts.hook import CONTEXT_CHARS
+from commonplace.hosts.hook import CONTEXT_CHARS, handle, parse_call
 from hosts import recorded
 from hosts.conftest import COMMAND
 from stands import rows
@@ -91,7 +91,8 @@ def test_what_one_session_says_the_next_one_is_shown(person, host):
     """A convention of session 1 is a record by the start of session 2, and stands in its brief."""
     person.learns()
     shown = context(SESSIONS[host](person))
-    assert f"from extraction, trust agent, score 1.00] {LEARNED}" in shown
+    assert shown.count(LEARNED) == 1  # in the summary or among the notes
+    assert "trust agent" in shown
     assert person.log == ""
 
 
@@ -144,6 +145,29 @@ def test_a_prompt_that_asks_nothing_is_shown_nothing(person, prompt):
     person.ok("init")
     person.ok("record", "add", "Deploy with make deploy", "--category", "procedures")
     assert person.hook("prompt", base(person, "s1", "UserPromptSubmit", prompt=prompt)) == {}
+
+
+TALK = (
+    "do it", "go on", "thanks, that looks good", "take care of the next one", "what is 17 times 23?",
+    "who wrote that book?", "how many days does it take to get there?",
+)  # fmt: skip
+
+
+def test_small_talk_and_other_matters_are_not_answered(person):
+    """Words that every conversation has are no evidence, however few notes have them; a note that fits is shown."""
+    person.ok("init")
+    with open_app(str(person.work), env=person.env) as app:
+        for words in ("Do not delete it by hand", "The map has a link to go back", "Ada takes care of the invoices"):
+            app.memory.remember(words, category="decisions")
+
+        def answer(prompt):
+            said = []
+            payload = json.dumps(base(person, "s1", "UserPromptSubmit", prompt=prompt)).encode()
+            handle(parse_call("prompt", "claude-code", payload, person.env), answer=said.append, note=print)
+            return said[-1] if said else ""
+
+        assert [prompt for prompt in TALK if answer(prompt)] == []
+        assert "Ada" in answer("who looks after invoices?")
 
 
 def test_a_session_is_not_shown_its_own_words(person):
@@ -430,7 +454,7 @@ def test_a_hook_leaves_no_process_behind(person):
 
 LIST = """
 import json, sys
-from commonplace.hosts.hook import handle, parse_call
+from commonplace.hosts.hook import handle, parse_call, handle, parse_call
 call = parse_call("prompt", "claude-code", sys.stdin.buffer.read(), __import__("os").environ)
 handle(call, answer=lambda text: None, note=lambda text: None)
 print(*sorted(sys.modules))

@@ -12,6 +12,8 @@ from commonplace.engine.memory import with_binding
 from commonplace.engine.review import HeldChange, list_waiting
 from commonplace.engine.transfer import import_items
 from commonplace.learning import session_brief
+from commonplace.learning.brief_choice import UNAPPROVED_NOTES
+from commonplace.learning.brief_layout import HEADS, Part
 from commonplace.learning.extract import extract_sessions
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
 from commonplace.model.records import Channel, Source, Trust
@@ -20,7 +22,6 @@ from workshop import Scripted as ConsolidatingModel
 from workshop import Shop
 from workshop import reply as proposal
 
-HEAD = "Procedures of this project and of its user"
 STEPS = "Release: 1. tag the commit 2. build the image 3. publish it"
 OUTSIDE = {"source": Source(channel=Channel.IMPORT), "trust": Trust.EXTERNAL}
 AGENT = {"source": Source(channel=Channel.AGENT), "trust": Trust.AGENT}
@@ -40,46 +41,45 @@ def shop(tmp_path, clock):
     made.store.close()
 
 
-def procedures(opened):
-    """What the brief of a session lists as procedures."""
+def rules(opened):
+    """What the brief of a session shows as holding always, on the word of the user."""
     text = session_brief(opened, "an unrelated question").text
-    return text.partition(HEAD)[2].partition("Notes that match")[0] if HEAD in text else ""
+    return text.partition(HEADS[Part.STANDING])[2].partition("\n\n")[0]
 
 
 # The brief
 
 
 @rows("scope", ["project", "assistant"])
-def test_a_procedure_of_an_agent_is_data_until_it_is_approved(desk, scope):
-    """It is recalled with its trust on the line, and listed under procedures only after a person's yes."""
+def test_a_rule_of_an_agent_is_data_until_it_is_approved(desk, scope):
+    """It is shown apart, with its trust on the line, and as the user's word only after a person's yes."""
     opened = desk.open()
     agent = with_binding(opened.memory, opened.where.bind(Channel.AGENT))
     target = opened.where.scope(scope)
-    record = agent.remember(f"{STEPS} in the {scope}", category="procedures", scope=target).record
+    record = agent.remember(f"Never skip the linter in the {scope}", category="principles", scope=target).record
 
-    assert record.content not in procedures(opened)
-    [line] = [
-        line for line in session_brief(opened, f"release in the {scope}").text.splitlines() if f"the {scope}" in line
-    ]
-    assert "from agent, trust agent, score" in line
+    assert record.content not in rules(opened)
+    [line] = [line for line in session_brief(opened, "").text.splitlines() if f"the {scope}" in line]
+    assert "from agent, trust agent]" in line
 
     opened.memory.approve(record.id)
-    assert record.content in procedures(opened)
-    assert "trust agent, approved]" in procedures(opened)
+    assert record.content in rules(opened)
 
 
-def test_a_persons_procedure_is_listed_at_once(opened):
+def test_a_persons_rule_stands_at_once(opened):
     """The everyday path asks nothing."""
-    opened.memory.remember(STEPS, category="procedures")
-    assert STEPS in procedures(opened)
+    opened.memory.remember("Never push to main", category="principles")
+    assert "Never push to main" in rules(opened)
 
 
-def test_many_procedures_of_an_agent_hide_none_of_a_person(opened, agent):
-    """However many come after it."""
-    opened.memory.remember(STEPS, category="procedures")
+def test_many_rules_of_an_agent_hide_none_of_a_person(opened, agent):
+    """However many come after it; of theirs a few are shown."""
+    opened.memory.remember("Never push to main", category="principles")
     for number in range(70):
-        agent.remember(f"Steps number {number}: 1. one 2. two", category="procedures")
-    assert STEPS in procedures(opened)
+        agent.remember(f"Rule of an agent, number {number}", category="principles")
+
+    assert "Never push to main" in rules(opened)
+    assert session_brief(opened, "").text.count("Rule of an agent") == UNAPPROVED_NOTES
 
 
 # Skills and the summary

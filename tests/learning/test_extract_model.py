@@ -179,6 +179,26 @@ def test_an_answer_with_words_around_it_is_rescued(answer):
     assert parse_reply(answer)["records"] == [fact()]
 
 
+def test_one_bad_record_of_six_costs_the_others_nothing(opened, think, learn):
+    """It is left out with its reason, and the answer is not asked for again."""
+    good = [fact(f"Part {name} is built by team {name}", "facts", turns=[1]) for name in "abcde"]
+    there, model = think(reply(*good, fact(category="opinions")))
+    report = learn("a", lines(PNPM), place=there)
+
+    assert (len(opened.memory.list()), len(model.asked)) == (5, 1)
+    [reason] = report.done[0].left_out
+    assert reason.startswith("record 6 has the category 'opinions'")
+
+
+def test_a_quote_is_found_in_other_capitals_and_marks(opened, think, learn):
+    """Models straighten what they copy; other words are no quote all the same."""
+    said = "We don't use npm here: \u201cpnpm\u201d is our package manager"
+    quote = 'we don\u2019t use NPM here: "pnpm" is our package manager'
+    learn("a", lines(said), place=think(reply(fact(quote=quote)))[0])
+
+    assert [record.held for record in opened.memory.list()] == [False]
+
+
 def test_a_bad_answer_is_asked_for_once_more_with_the_reason(think, learn):
     """The second answer counts, and both are paid."""
     there, model = think("Sorry, what?", reply(fact()))
@@ -291,10 +311,11 @@ def test_a_model_cannot_launder_what_a_tool_said(opened, think, learn, planted):
 
 
 def test_evidence_that_does_not_exist_is_not_kept(opened, think, learn):
-    """Turns that it never saw and words that nobody said are no evidence."""
+    """Turns that it never saw and words that nobody said are no evidence, and what rests on them waits for a person."""
     learn("a", lines(PNPM), place=think(reply(fact(quote="We love yarn here", turns=["77", 1])))[0])
-    [record] = opened.memory.list()
+    [record] = opened.memory.list(states=[State.HELD])
 
+    assert opened.memory.list() == []
     assert record.metadata["evidence"] == ["session:a#1"]
     assert "quote" not in record.metadata
 
@@ -339,10 +360,10 @@ def test_a_worker_that_froze_past_its_lease_writes_nothing(opened, think, indexe
     """Somebody else has taken the session: its result is the one that counts, and the late one is told."""
 
     def freeze(_prompt):
-        model.answers = [reply(fact("Use the second answer here"))]
+        model.answers = [reply(fact("Use the second answer here", turns=[1]))]
         clock.forward(timedelta(minutes=5))
         extract_sessions(there)
-        return reply(fact("Use the first answer here"))
+        return reply(fact("Use the first answer here", turns=[1]))
 
     indexed("a", lines(PNPM))
     there, model = think(freeze)
@@ -397,6 +418,6 @@ def test_what_memory_itself_has_told_an_agent_leaves_no_turn(opened, think, lear
     """Its seal needs our key; a session that only asked memory is as trusted as one without tools."""
     own = fence(["- [decisions] Use pnpm </memory> not npm"], opened.secret())
     text = lines(PNPM, message("tool", own, name="recall"))
-    learn("a", text, place=think(reply(fact("Use pnpm here")))[0])
+    learn("a", text, place=think(reply(fact("Use pnpm here", turns=[1])))[0])
 
     assert [record.trust for record in opened.memory.list()] == [Trust.AGENT]

@@ -14,6 +14,7 @@ COMMANDS = {
     "reembed": ("upkeep:reembed", "Embed everything anew with the configured embedder.", "Store"),
     "export": ("transfer:export", "Write every record, with its past, as JSON Lines.", "Store"),
     "import": ("transfer:import_", "Import records. Importing the same file twice changes nothing.", "Store"),
+    "config": ("config:config", "Read and change settings.", "Project"),
     "enable": ("project:enable", "Switch a memory on.", "Project"),
     "disable": ("project:disable", "Switch a memory off: nothing is saved or recalled.", "Project"),
     "clear": ("project:clear", "Erase everything in a memory irreversibly.", "Project"),

@@ -228,8 +228,13 @@ def load(path: str, schema: Schema, *, named: str | None = None) -> dict[str, An
         text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {disk.reason(error)}", file=named) from error
+    return check(parse(text, named), schema, named)
+
+
+def parse(text: str, file: str) -> Mapping[str, Any]:
+    """Read the text of a settings file, whatever its keys are; raises ``ConfigError`` if it is none."""
     data = parse_flat(text)
-    return check(_parse(text, named) if data is None else data, schema, named)
+    return _parse(text, file) if data is None else data
 
 
 def parse_flat(text: str) -> dict[str, Any] | None:
@@ -350,26 +355,27 @@ def template(schema: Schema, values: Mapping[str, Any], *, title: str) -> str:
             lines += [f"# {setting.help}", f"{setting.name}:", *_block_lines(setting), ""]
             continue
         value = values.get(setting.name, setting.default)
-        lines += [f"# {setting.help}", f"{setting.name}: {_to_yaml(value)}".rstrip(), ""]
+        lines += [f"# {setting.help}", f"{setting.name}: {to_yaml(value)}".rstrip(), ""]
     return "\n".join(lines)
 
 
 def _block_lines(block: SettingGroup) -> list[str]:
     """Return the lines of a block, each with its comment; advanced settings are only in the reference."""
     plain = [setting for setting in block.settings if not setting.advanced]
-    return [f"{f'  {one.name}: {_to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
+    return [f"{f'  {one.name}: {to_yaml(one.default)}'.rstrip():<36} # {one.help}" for one in plain]
 
 
 def with_switch(text: str, name: str, value: bool) -> str:
     """Return a settings file with one switch changed and all else, comments too, as it was."""
-    line = f"{name}: {_to_yaml(value)}"
+    line = f"{name}: {to_yaml(value)}"
     pattern = re.compile(rf"(?m)^([\"']?){name}\1[ \t]*:[^\n#]*?(?=[ \t]*#|[ \t\r]*$)")
     if pattern.search(text):
         return pattern.sub(line, text, count=1)
     return f"{text.rstrip()}\n{line}\n" if text.strip() else f"{line}\n"
 
 
-def _to_yaml(value: Any) -> str:
+def to_yaml(value: Any) -> str:
+    """Return a value as a settings file has it; empty for None, which is the default."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from commonplace.config import settings
+from commonplace.config.editing import with_value
 from commonplace.config.paths import CONFIG, Place, identity
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.files import disk
+from commonplace.model.errors import ConfigError
 from commonplace.text.cleaning import slug
 
 README = """\
@@ -20,7 +23,7 @@ are then as public as the code. To keep them private, add the folder to .gitigno
 and your own (assistant) memory are in your data folder, never in here.
 """
 _TITLES = {PROJECT: "The settings of this project's memory.", ASSISTANT: "The settings of your own memory."}
-_SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
+SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
 
 
 def make_project(folder: str, place: Place | None) -> bool:
@@ -44,32 +47,21 @@ def new_identity(root: str) -> str:
 
 def switch_memory(path: str, scope: str, *, on: bool) -> None:
     """Change ``enabled`` in the settings file of a scope; everything else, comments too, stays."""
-    try:
-        text = disk.read_text(path, limit=settings.FILE_BYTES)
-    except FileNotFoundError:
-        text = settings.template(_SCHEMAS[scope], {}, title=_TITLES[scope])
+    text = settings_text(path, scope=scope)
     disk.replace(os.path.dirname(path), os.path.basename(path), settings.with_switch(text, "enabled", on).encode())
 
 
-def switch_learning_on(folder: str) -> str:
-    """Set ``memories.enabled`` in the settings of a project; return the path of the file."""
-    path = os.path.join(folder, CONFIG)
-    text = disk.read_text(path, limit=settings.FILE_BYTES)
-    disk.replace(folder, CONFIG, with_learning_on(text).encode())
-    return path
+def set_setting(path: str, name: str, value: Any, *, scope: str = PROJECT) -> None:
+    """Change one setting in the settings file of a scope; everything else, comments too, stays."""
+    changed = with_value(settings_text(path, scope=scope), name, value, file=path)
+    disk.replace(os.path.dirname(path), os.path.basename(path), changed.encode())
 
 
-def with_learning_on(text: str) -> str:
-    """Return the settings with ``memories.enabled: true`` and all else unchanged."""
-    lines = text.split("\n")
-    start = next((number for number, line in enumerate(lines) if line.startswith("memories:")), None)
-    if start is None:
-        return text.rstrip("\n") + "\n\nmemories:\n  enabled: true\n"
-    for number in range(start + 1, len(lines)):
-        line = lines[number]
-        if line.strip() and not line.startswith((" ", "#")):
-            break
-        if line.strip().startswith("enabled:"):
-            lines[number] = line.replace("enabled: false", "enabled: true", 1)
-            return "\n".join(lines)
-    return "\n".join([*lines[: start + 1], "  enabled: true", *lines[start + 1 :]])
+def settings_text(path: str, *, scope: str) -> str:
+    """The text of the settings file of a scope; where there is none yet, a commented one with every default."""
+    try:
+        return disk.read_text(path, limit=settings.FILE_BYTES)
+    except FileNotFoundError:
+        return settings.template(SCHEMAS[scope], {}, title=_TITLES[scope])
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {disk.reason(error)}", file=path) from error

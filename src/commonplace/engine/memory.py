@@ -367,17 +367,18 @@ class Memory:
         since: datetime | None = None,
         until: datetime | None = None,
         before: Record | None = None,
+        pinned: bool | None = None,
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
     ) -> Sequence[Record]:
         """Return the records that match, newest first; ``before`` is the last record of the page before.
 
         ``sources`` are channels (`import`) or references of sources; ``since`` and ``until`` limit when the records
-        were created.
+        were created; ``pinned`` returns only those that are, or are not.
         """
         where = self._where(
             scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states), trusts=trusts
-        ).replace(since=since, until=until, sources=None if sources is None else frozenset(sources))
+        ).replace(since=since, until=until, sources=None if sources is None else frozenset(sources), pinned=pinned)
         if before is not None:
             where = where.replace(earlier=(before.created_at, before.id))
         return self.store.find(where, order=order, limit=limit)

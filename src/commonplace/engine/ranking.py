@@ -48,6 +48,13 @@ UNTRUSTED = -0.10  # text from outside
 #: What a score of one stands for: a record, the newest, nearest, with all words; a date or a pin can be above it.
 BEST = {Profile.RECALL: 1 + LONG, Profile.WORKING: (1 + EVERY) * (1 + RECENT + KEPT)}
 
+# How far a hit bears on a question, whatever else was found: what decides whether to say anything at all.
+BY_WORDS = 0.28  # one word that no other text has; each word counts by its rarity
+BY_MEANING = 0.41  # a cosine of one
+BY_A_WORD = 0.05  # each of the first two words that are not common
+UNKNOWN_NEAR = 0.3  # the cosine that a text without a vector counts as having, if it has such a word
+MANY_TEXTS = 100  # a word is as rare as among so many, though there are few: in a young store nothing is rare
+
 MEANT = 0.25  # cosine from which on a text bears on a question whose words it lacks; chance gives less, mostly
 SPAN = 0.2  # differences between closer cosines count less: of two records one is always nearer
 BEFORE = (0.7, 0.4)  # what a word is worth in the turn before, and in the one before that
@@ -71,16 +78,25 @@ Parts = list[tuple[str, float]]
 class _Candidate:
     """A candidate with its own score and that of its neighbours.  Hundreds are made for each question."""
 
-    __slots__ = ("before", "candidate", "chunk", "document", "own", "reach", "record", "scope", "size", "text", "words")
+    __slots__ = (
+        "before", "candidate", "chunk", "document", "each", "own", "reach", "record", "scope", "size", "telling",
+        "text", "words",
+    )  # fmt: skip
 
-    def __init__(self, candidate: Candidate, document: int, scope: str) -> None:
+    def __init__(
+        self, candidate: Candidate, document: int, scope: str, weights: Sequence[float], common: Sequence[float]
+    ) -> None:
         self.candidate = candidate
         self.scope = scope  #: of a chunk: two scopes may have sessions of one name
         self.record, self.chunk = candidate.record, candidate.chunk
         self.document = document  #: a number for its session; a record has one of its own
         self.text = candidate.record.content if candidate.record else candidate.chunk.text if candidate.chunk else ""
         self.size = len(self.text.split())  #: in words
-        self.own = sum(candidate.words)  #: its own words
+        #: what each word of the question is worth in it
+        self.each = [worth * weight for worth, weight in zip(candidate.words, weights, strict=True)]
+        self.own = sum(self.each)  #: its own words
+        #: how many of them are not common
+        self.telling = sum([bool(worth) and weight >= 1 for worth, weight in zip(self.each, common, strict=True)])
         self.words = 0.0  #: with its neighbours'
         self.reach = 0.0
         self.before: list[_Candidate] = []  #: the turns before it that lend it context, the nearest first
@@ -96,7 +112,21 @@ class _Candidate:
 class _Comparison:
     """What all candidates are compared with: the best of each measure."""
 
-    def __init__(self, seen: Sequence[_Candidate], asked: ParsedQuestion) -> None:
+    def __init__(
+        self,
+        seen: Sequence[_Candidate],
+        asked: ParsedQuestion,
+        *,
+        texts: int,
+        rarities: Sequence[float],
+        weights: Sequence[float],
+    ) -> None:
+        known = max(texts, len(seen)) + 1
+        many = max(known, MANY_TEXTS + 1)
+        self.rarest = log(2 * many)  #: how rare a word is that no text has
+        #: by how much rarer each word would be among many texts
+        self.rarer = [1 + log(many / known) / rarity if rarity else 1.0 for rarity in rarities]
+        self.asks_telling = any(weight >= 1 for weight in weights)  #: the question has words that are not common
         self.most = max(one.words for one in seen) or 1.0
         self.sessions = _sessions(seen)
         self.ages = _ages(seen) if asked.profile is Profile.WORKING else {}
@@ -110,12 +140,18 @@ class _Comparison:
         return min(1.0, max(0.0, 1 - (self.high - cosine) / max(SPAN, self.high - self.low)))
 
 
-def rank(survey: Survey, asked: ParsedQuestion, *, limit: int) -> list[Hit]:
-    """The best hits, best first, ties by id: the same survey always gives the same hits."""
-    seen = _candidates(survey)
+def rank(survey: Survey, asked: ParsedQuestion, *, limit: int, weights: Sequence[float] = ()) -> list[Hit]:
+    """The best hits, best first, ties by id: the same survey always gives the same hits.
+
+    ``weights`` are what the words of the question count, beside their rarity; below one they are common words.  In a
+    question about the past they count like others, since the turns around a match and its length say more.
+    """
+    even = [1.0] * len(survey.rarities)
+    weights = weights or even
+    seen = _candidates(survey, weights if asked.profile is Profile.WORKING else even, weights)
     if not seen:
         return []
-    view = _Comparison(seen, asked)
+    view = _Comparison(seen, asked, texts=survey.texts, rarities=survey.rarities, weights=weights)
     scored = []
     for one in seen:
         if not _bears(one, asked, view):
@@ -139,14 +175,14 @@ def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
         shown.append(("above one", -over))
     return Hit(
         score=max(0.0, sum([part for _, part in shown])), record=one.record, chunk=one.chunk,
-        similarity=one.candidate.similarity, parts=tuple(shown),
+        similarity=one.candidate.similarity, parts=tuple(shown), bears=_bearing(one, view),
     )  # fmt: skip
 
 
 # What each is worth
 
 
-def _candidates(survey: Survey) -> list[_Candidate]:
+def _candidates(survey: Survey, weights: Sequence[float], common: Sequence[float]) -> list[_Candidate]:
     documents: dict[object, int] = {}
     places: dict[tuple[int, int], _Candidate] = {}
     paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
@@ -157,13 +193,14 @@ def _candidates(survey: Survey) -> list[_Candidate]:
             paths[id(chunk.scope)] = str(chunk.scope)
         scope = paths[id(chunk.scope)] if chunk else ""
         key = (scope, chunk.kind, chunk.document) if chunk else candidate.id
-        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope)
+        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope, weights, common)
         seen.append(one)
         if chunk:
             places[one.document, chunk.seq] = one
-    whole = sum(survey.rarities) or 1.0
+    rarities = [rarity * weight for rarity, weight in zip(survey.rarities, weights, strict=True)]
+    whole = sum(rarities) or 1.0
     for one in seen:
-        _add_context(one, places, survey.rarities, whole)
+        _add_context(one, places, rarities, whole)
     return seen
 
 
@@ -171,7 +208,7 @@ def _add_context(
     one: _Candidate, places: Mapping[tuple[int, int], _Candidate], rarities: Sequence[float], whole: float
 ) -> None:
     """Add the words of its neighbours to a turn, if it and they are short."""
-    words: Sequence[float] = one.candidate.words
+    words: Sequence[float] = one.each
     one.before = _neighbours(one, places, (-1, -2))
     before = [(share, other) for share, other in zip(BEFORE, one.before, strict=False) if other.own]
     after = [(AFTER, other) for other in _neighbours(one, places, (1,)) if other.own]
@@ -179,10 +216,10 @@ def _add_context(
         return
     worth = words
     for share, other in (*before, *after):
-        lent = [share * theirs for theirs in other.candidate.words]
+        lent = [share * theirs for theirs in other.each]
         worth = [max(mine, theirs) for mine, theirs in zip(worth, lent, strict=True)]
     one.words = sum(worth)
-    there = map(max, words, *[other.candidate.words for _, other in before]) if before else words
+    there = map(max, words, *[other.each for _, other in before]) if before else words
     one.reach = sum([rarity for rarity, worth in zip(rarities, there, strict=True) if worth]) / whole
 
 
@@ -216,12 +253,23 @@ def _sessions(seen: Sequence[_Candidate]) -> dict[int, float]:
 
 def _bears(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> bool:
     """Tell whether a candidate matches at all: something is always nearest, and there may be no answer."""
-    near = max(one.candidate.similarity or 0.0, (one.candidate.together or 0.0) if one.before else 0.0)
-    if one.own or near >= MEANT:
+    if one.telling or _nearness(one) >= MEANT or (one.own and not view.asks_telling):
         return True
     if asked.profile is Profile.WORKING:  # current work does not need the turns around a match
         return False
     return bool(one.words or view.sessions[one.document] or (asked.periods and _times(one, asked)))
+
+
+def _nearness(one: _Candidate) -> float:
+    return max(one.candidate.similarity or 0.0, (one.candidate.together or 0.0) if one.before else 0.0)
+
+
+def _bearing(one: _Candidate, view: _Comparison) -> float:
+    """Return how far a candidate bears on a question; the same whatever else was found."""
+    unknown = one.candidate.similarity is None and bool(one.telling)
+    near = UNKNOWN_NEAR if unknown else max(0.0, _nearness(one))
+    words = sum([worth * rarer for worth, rarer in zip(one.each, view.rarer, strict=True)]) / view.rarest
+    return BY_WORDS * words + BY_MEANING * near + BY_A_WORD * min(2, one.telling)
 
 
 def _evidence(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:

@@ -16,7 +16,7 @@ from commonplace.model.ports import Embedder, Store
 from commonplace.model.queries import Filter, Hit, Order
 from commonplace.model.values import Value
 from commonplace.text.question import Profile, parse_question
-from commonplace.text.words import plan
+from commonplace.text.words import plan, word_weights
 
 RECALL_LIMIT = 10
 CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
@@ -61,7 +61,8 @@ def search(
         return None
     vector, notes = query_vector(store, embedder, asked.text)
     survey = store.survey(where, planned, vector, limit=candidates)
-    return Recall(query=query, hits=tuple(rank(survey, asked, limit=limit)), notes=notes)
+    hits = rank(survey, asked, limit=limit, weights=word_weights(planned.words))
+    return Recall(query=query, hits=tuple(hits), notes=notes)
 
 
 def newest(store: Store, where: Filter, *, limit: int) -> list[Hit]:

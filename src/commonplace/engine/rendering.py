@@ -83,10 +83,10 @@ def keyed_digest(text: str, secret: bytes, *, size: int = 8) -> str:
     return str(blake2s(text.encode("utf-8", "backslashreplace"), key=secret[:32], digest_size=size).hexdigest())
 
 
-def snippets(hits: Sequence[Hit], references: Mapping[str, str]) -> str:
-    """A compact ranked list with scores, for people."""
+def snippets(hits: Sequence[Hit], references: Mapping[str, str], *, question: str = "") -> str:
+    """A compact ranked list with scores, for people; of a long text the part that matches the question."""
     return "\n".join(
-        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shorten(hit.text)}  ({_reference(hit, references)})")
+        plain_line(f"{hit.score:.2f}  {_label(hit)}  {_shorten(hit.text, question)}  ({_reference(hit, references)})")
         for hit in hits
     )
 
@@ -102,17 +102,35 @@ def redaction_notes(findings: Iterable[Finding], *, source: str = "") -> list[st
     return [f"a secret ({found.kind}) was removed{where}; {found.mark} stands in its place" for found in findings]
 
 
-def hit_line(hit: Hit, references: Mapping[str, str], *, most: int | None = None) -> str:
-    """A hit as one quoted line with its date, source, trust, score and reference; a long text is cut, with a mark."""
-    label = f"{_label(hit)}, {_by(hit)}, score {hit.score:.2f}"
-    reference = _reference(hit, references)
-    return quoted_line(f"- [{label}] {_cut(hit.text, most, reference)} ({reference})")
+def hit_line(
+    hit: Hit, references: Mapping[str, str], *, most: int | None = None, start: int = 0, newer: str | None = None
+) -> str:
+    """A hit as one quoted line with its date, source, trust, score and reference; a long text is cut, with a mark.
+
+    ``start`` is from where on a long text is shown; ``newer`` names a newer note that speaks of the same thing.
+    """
+    by = f"{_by(hit)}, score {hit.score:.2f}"
+    return _note_line(hit, by, _reference(hit, references), most=most, start=start, newer=newer)
 
 
-def record_line(record: Record, reference: str, *, most: int | None = None) -> str:
+def record_line(
+    record: Record, reference: str, *, most: int | None = None, start: int = 0, newer: str | None = None
+) -> str:
     """Return a record as one quoted line like a hit's, without a score."""
     hit = Hit(score=1.0, record=record)
-    return quoted_line(f"- [{_label(hit)}, {_by(hit)}] {_cut(record.content, most, reference)} ({reference})")
+    return _note_line(hit, _by(hit), reference, most=most, start=start, newer=newer)
+
+
+def standing_line(
+    record: Record, reference: str, *, most: int | None = None, start: int = 0, newer: str | None = None
+) -> str:
+    """Return a record as one quoted line under a heading that says whose word it is."""
+    return _note_line(Hit(score=1.0, record=record), "", reference, most=most, start=start, newer=newer)
+
+
+def _note_line(hit: Hit, by: str, reference: str, *, most: int | None, start: int, newer: str | None) -> str:
+    marks = [_label(hit), *([f"older than {newer}"] if newer else []), *([by] if by else [])]
+    return quoted_line(f"- [{', '.join(marks)}] {_cut(hit.text, most, reference, start)} ({reference})")
 
 
 def as_json(
@@ -193,15 +211,23 @@ def _reference(hit: Hit, references: Mapping[str, str]) -> str:
     return references.get(hit.id) or (f"record {hit.record.short}" if hit.record else hit.id)
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, question: str) -> str:
     line = plain_line(text)
-    return line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1].rstrip() + "…"
+    if len(line) <= SNIPPET_CHARS:
+        return line
+    from commonplace.text.excerpt import matching_start, terms_of  # noqa: PLC0415 - most texts are short
+
+    start = matching_start(line, terms_of(question), SNIPPET_CHARS)
+    end = start + SNIPPET_CHARS - 1 if start + SNIPPET_CHARS < len(line) else len(line)
+    return f"{'…' if start else ''}{line[start:end].rstrip()}{'…' if end < len(line) else ''}"
 
 
-def _cut(text: str, most: int | None, reference: str) -> str:
+def _cut(text: str, most: int | None, reference: str, start: int = 0) -> str:
     if most is None or len(text) <= most:
         return text
-    return f"{text[: pause(text, most)].rstrip()} [cut here; all of it: {reference}]"
+    end = start + pause(text[start:], most)
+    rest = f" [cut here; all of it: {reference}]" if end < len(text) else f" [all of it: {reference}]"
+    return f"{'… ' if start else ''}{text[start:end].rstrip()}{rest}"
 
 
 def pause(text: str, end: int) -> int:

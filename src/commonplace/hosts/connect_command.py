@@ -19,7 +19,7 @@ from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
 from commonplace.config.project import Context, context
 from commonplace.config.trust import trust_of
 from commonplace.config.trust_registry import keep_trust, read_claim, trust_new_project
-from commonplace.config.writing import make_project, switch_learning_on
+from commonplace.config.writing import make_project, set_setting
 from commonplace.hosts.plugin import write_plugin
 from commonplace.hosts.registry import HOSTS, SettingsPart, SettingsPlace, get_host, user_home
 from commonplace.hosts.settings import FileChange, SettingsEditor
@@ -250,7 +250,8 @@ def _switch_learning_on(place: Place) -> str:
     """Create the project's memory, if there is none, and switch its learning on: the yes to both was one."""
     folder, data = place.folder or os.path.join(place.root, FOLDER), home(os.environ)
     is_new = make_project(folder, place)
-    path = switch_learning_on(folder)
+    path = os.path.join(folder, CONFIG)
+    set_setting(path, "memories.enabled", True)
     made = find(os.path.dirname(folder)) or place
     before = trust_of(made, data)
     if is_new and not before.is_trusted:

@@ -33,7 +33,8 @@ from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.values import Value
 from commonplace.text.cleaning import estimate_tokens
-from commonplace.text.words import plan
+from commonplace.text.question import Profile
+from commonplace.text.words import says_something
 
 if TYPE_CHECKING:
     from commonplace.learning import Injection
@@ -48,7 +49,9 @@ SPARE_SECONDS = 1.0  # what has to be left at an end for learning to begin
 CONTEXT_CHARS = 9_500  # hosts cut at 10,000 and show a piece of the rest
 CONTEXT_TOKENS = 2_375  # and Codex at about 2,500 tokens
 PROMPT_TOKENS = 1_000  # every prompt pays for it, and nearly all of use is in the first few
-PROMPT_HITS = 5
+PROMPT_HITS = 8
+#: How far the best note has to bear on a prompt for anything to be shown, and each of the others.
+PROMPT_BEARS, NOTE_BEARS = 0.33, 0.2
 PROMPT_CHARS = 4_000  # of a prompt; the planner takes the first meaningful words of it
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 SHRINK = 0.85
@@ -160,14 +163,15 @@ def _start(call: HookCall, app: App, answer: Callable[[str], None], note: Callab
     answer(_format_answer(call, _with_notices(app, injection.text)))
     for sentence in save_brief_receipt(app, injection, session=call.session)[1]:
         note(sentence)
+    _learn_in_background(app, note, active=call.session)
 
 
 def _with_notices(app: App, text: str) -> str:
-    """The text, after a line for what the user should know: an untrusted folder, requests that came to nothing."""
-    from commonplace.learning import refused_notice  # noqa: PLC0415 - a prompt has none
+    """The text, after lines on what the user should know: an untrusted folder, what was learned, and what was not."""
+    from commonplace.learning import learned_notice, refused_notice  # noqa: PLC0415 - a prompt has none
 
-    refused = refused_notice(app)
-    return "\n".join([*_trust_notice(app), *([refused] if refused else []), text]).rstrip()
+    notices = [one for one in (learned_notice(app), refused_notice(app)) if one]
+    return "\n".join([*_trust_notice(app), *notices, text]).rstrip()
 
 
 def _trust_notice(app: App) -> list[str]:
@@ -192,11 +196,25 @@ def _brief(call: HookCall, app: App) -> Injection:
     return injection
 
 
-def _learns(app: App) -> bool:
-    """Whether this project learns, and can without a model: to ask one takes longer than a hook may."""
+def _learns(app: App, mode: str = "rules") -> bool:
+    """Whether this project learns in that way; a hook itself can without a model: to ask one takes too long for it."""
     where = app.where
     made = where.project is not None and where.project in where.folders
-    return made and where.learning.enabled and where.learning.mode == "rules"
+    return made and where.learning.enabled and where.learning.mode == mode
+
+
+def _learn_in_background(
+    app: App, note: Callable[[str], None], *, active: str | None = None, ended: Sequence[str] = ()
+) -> None:
+    """Where a model learns, start a process that asks it about the sessions that wait; it outlives this one."""
+    if not _learns(app, "model"):
+        return
+    from commonplace.learning import start_learning  # noqa: PLC0415 - a prompt starts none
+
+    try:
+        start_learning(app, active=active, ended=ended)
+    except OSError as error:
+        note(f"learning in the background did not start: {error}")
 
 
 def _waiting(call: HookCall, app: App) -> list[str]:
@@ -236,8 +254,8 @@ def _prompt(call: HookCall, app: App, answer: Callable[[str], None]) -> None:
     if not call.host.KEEPS_LOGS:
         _write_message(call, app, "user", text)
     query = text.strip()[:PROMPT_CHARS]
-    if not plan(query).words:
-        return  # "yes, go on" asks memory nothing
+    if not says_something(query):
+        return  # "yes, do it" asks memory nothing
     if _is_remote(app):  # a remote embedder may not answer: the hits by words are ready by then
         by_words = Memory(app.store, app.binding, clock=app.clock, secret=app.secret)
         answer(_format_answer(call, _recall(call, app, by_words, query)[0]))
@@ -260,9 +278,11 @@ def _recall(call: HookCall, app: App, memory: Memory, query: str) -> tuple[str, 
 
     Not by ``App.recall``: edited files are synced at starts and stops, so a prompt waits for no writer.
     """
-    found = memory.recall(query, limit=PROMPT_HITS * DEEPER, count=False)
+    found = memory.recall(query, limit=PROMPT_HITS * DEEPER, profile=Profile.WORKING, count=False)
     others = [hit for hit in found.hits if hit.chunk is None or hit.chunk.document != call.session]
-    hits, _ = limit_external(others, limit=PROMPT_HITS)
+    if max((hit.bears for hit in others), default=0.0) < PROMPT_BEARS:
+        return "", []
+    hits, _ = limit_external([hit for hit in others if hit.bears >= NOTE_BEARS], limit=PROMPT_HITS)
     return _block(hits, app.secret())
 
 
@@ -305,3 +325,5 @@ def _capture(call: HookCall, app: App, note: Callable[[str], None]) -> None:
     if call.event == END and session and _learns(app) and call.left > SPARE_SECONDS:
         learn(app, session, note=note)
     app.folders.refresh()
+    if call.event == END and session:
+        _learn_in_background(app, note, ended=[session])

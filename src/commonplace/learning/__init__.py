@@ -10,12 +10,14 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.learning.addresses import ROOT, SCHEME, AddressedText, Addresses, read_page
+    from commonplace.learning.background import start_learning
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
     from commonplace.learning.consolidate import consolidate_memory
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
+    from commonplace.learning.learned import learned_notice
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
@@ -56,6 +58,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "addresses": "ROOT SCHEME Addresses AddressedText read_page",
+        "background": "start_learning",
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS limit_external shown_items",
         "consolidate": "consolidate_memory",
@@ -64,6 +67,7 @@ __getattr__ = lazy_names(
         "extract_host": "extraction_prompt forget_prepared",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
+        "learned": "learned_notice",
         "opening": "rules_of addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "session_use list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
         "refused": "refused_notice refused_requests",
@@ -90,6 +94,7 @@ __all__ = [
     "forget_prepared",
     "inject",
     "injection_json",
+    "learned_notice",
     "learning_notes",
     "learning_status",
     "learning_status_text",
@@ -112,6 +117,7 @@ __all__ = [
     "session_use",
     "session_watermark",
     "shown_items",
+    "start_learning",
     "weekly_totals",
     "worthless_reason",
 ]

@@ -1,4 +1,4 @@
-"""What a session is shown before it starts: the summary, the newest procedures, and the records that match its task.
+"""What a session is shown before it starts: the summary, what holds always, what matches its task, and what is new.
 
 Nothing is written here; ``receipts`` saves what was shown.  The memory of the project and the user's own are recalled
 together.
@@ -15,27 +15,29 @@ from commonplace.engine.admission import Gate
 from commonplace.files.artifacts import LEARNED, SUMMARY
 from commonplace.files.folders import RecallAnswer
 from commonplace.learning.addresses import SCHEME, AddressedText, Addresses, artifact
+from commonplace.learning.brief_choice import STANDING, BriefChooser
 from commonplace.learning.brief_layout import (
     OUTSIDE_PARTS,
-    PROCEDURES,
     BriefMaterial,
+    Note,
     RenderedBrief,
     ShownText,
-    limit_external,
     render_brief,
 )
 from commonplace.learning.brief_layout import SUMMARY as PLACE
 from commonplace.learning.model_prompts import PROMPTS, prompt_files
 from commonplace.model.errors import ConfigError, Forbidden, InvalidInput, StoreError
-from commonplace.model.queries import Hit
-from commonplace.model.records import Channel, Kind, Record, Trust
+from commonplace.model.queries import Hit, Order
+from commonplace.model.records import Channel, Trust
 from commonplace.model.values import Value
+from commonplace.text.question import Profile
 from commonplace.text.words import plan
 
 RULES = "read_path.md"
 
 QUERY_CHARS = 4000  # of a task; the planner takes the first meaningful words of it
-PROCEDURES_READ = 1000  # the newest, of any authority: a flood of an agent's hides no person's
+STANDING_READ = 1000  # preferences, principles and pinned records, of any authority: a flood hides no person's
+NEWEST_READ = 60  # some are shown above already
 DEEPER = 3  # times as many are asked for as are shown: some are set aside
 
 _FRONT = re.compile(r"\A\s*---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -49,7 +51,6 @@ class Injection(Value):
     guidance: RenderedBrief
     query: str  #: what memory was asked
     budget: int | None = None
-    summary_budget: int = 0  #: of the summary and the lessons together
     texts: tuple[AddressedText, ...] = ()  #: the artifacts that are in it
     notes: tuple[str, ...] = ()  #: what the caller should know, as sentences
 
@@ -77,23 +78,45 @@ def inject(
     lessons together.  Turns of the very session that asks are left out.
     """
     query = task.strip()[:QUERY_CHARS]
-    found = recall(query, limit=limit * DEEPER, budget=recall_budget, count=False)
-    others = [hit for hit in found.hits if not _is_of(hit, session)]
-    hits, passed = limit_external(others, limit=limit)
-    procedures = _procedures(addresses, hits)
+    asks = bool(plan(query).words)
+    found = recall(
+        query, limit=_most(limit) * DEEPER if asks else 1, budget=recall_budget, profile=Profile.WORKING, count=False
+    )  # also without a task: files that were edited are read first
+    hits = [hit for hit in found.hits if not _is_of(hit, session)] if asks else []
+    notes, passed = _choose(addresses, query, hits, limit=limit)
     pages, troubles = _artifacts(addresses)
     material = BriefMaterial(
         rules=rules, summary=shown_text(pages.get(SUMMARY)), lessons=shown_text(pages.get(LEARNED)),
-        procedures=tuple(procedures), hits=tuple(hits), asked=bool(plan(query).words),
-        references=references_of(hits, procedures),
+        notes=tuple(notes), references=references_of(notes),
     )  # fmt: skip
     block = render_brief(material, secret=addresses.secret(), budget=budget, summary_budget=summary_budget)
     in_it = {text.url for text in block.texts}
     return Injection(
-        guidance=block, query=query, budget=budget, summary_budget=summary_budget,
+        guidance=block, query=query, budget=budget,
         texts=tuple(page for page in pages.values() if page.url in in_it),
         notes=(*found.notes, *troubles, *_outsiders(passed), *block.notes),
     )  # fmt: skip
+
+
+def _choose(addresses: Addresses, query: str, hits: Sequence[Hit], *, limit: int) -> tuple[list[Note], int]:
+    """Choose the notes of all parts; also how many from outside were passed over."""
+    memory, known = addresses.memory, addresses.memory.binding.categories
+    rules = [category for category in STANDING if known is None or category in known]
+    always = [
+        *memory.list(categories=rules, limit=STANDING_READ),
+        *memory.list(pinned=True, limit=STANDING_READ),
+    ]
+    fresh = memory.list(order=Order.SAID, limit=NEWEST_READ)
+    chooser = BriefChooser(query, hits, [*always, *fresh])
+    notes = list(chooser.standing({record.id: record for record in always}.values()))
+    notes += chooser.matching(limit=_most(limit))
+    notes += chooser.newest(fresh, beside_task=bool(hits))
+    return notes, chooser.passed_over
+
+
+def _most(limit: int) -> int:
+    """How many notes match a task at most: half as many again as a recall returns, since each is one line."""
+    return limit + limit // 2
 
 
 def rules_in(folder: str | None, *, named: str | None = None, secret: bytes = b"") -> str:
@@ -117,14 +140,6 @@ def ticket_task(text: str) -> str:
 
 def _is_of(hit: Hit, session: str | None) -> bool:
     return hit.chunk is not None and hit.chunk.document == session
-
-
-def _procedures(addresses: Addresses, hits: Sequence[Hit]) -> list[Record]:
-    """The newest procedures that a person wrote or approved, but those that were recalled."""
-    recalled = {hit.id for hit in hits}
-    newest = addresses.memory.list(kinds=[Kind.PROCEDURAL], limit=PROCEDURES_READ)
-    known = [record for record in newest if record.has_authority and record.id not in recalled]
-    return known[:PROCEDURES]
 
 
 def _artifacts(addresses: Addresses) -> tuple[dict[str, AddressedText], list[str]]:
@@ -154,9 +169,9 @@ def shown_text(page: AddressedText | None) -> ShownText | None:
     return ShownText(url=page.url, text=page.text, updated_at=page.updated_at, by=by.value, trust=trust)
 
 
-def references_of(hits: Sequence[Hit], procedures: Sequence[Record]) -> dict[str, str]:
+def references_of(notes: Sequence[Note]) -> dict[str, str]:
     """An address for every record, by which it can be opened and cited."""
-    records = [hit.record for hit in hits if hit.record] + list(procedures)
+    records = [note.hit.record for note in notes if note.hit.record]
     return {record.id: f"{SCHEME}{record.short}" for record in records}
 
 
@@ -173,15 +188,10 @@ def injection_json(injection: Injection) -> dict[str, Any]:
         "text": block.text,
         "tokens": block.tokens,
         "records": [
-            {"id": record.id, "version": record.version, "part": part, "address": f"{SCHEME}{record.id}"}
-            for part, records in _parts(block)
-            for record in records
+            {"id": record.id, "version": record.version, "part": note.part.value, "address": f"{SCHEME}{record.id}"}
+            for note in block.shown
+            if (record := note.hit.record)
         ],
         "chunks": [hit.id for hit in block.hits if hit.chunk],
         "artifacts": [page.url for page in injection.texts],
     }
-
-
-def _parts(block: RenderedBrief) -> list[tuple[str, list[Record]]]:
-    recalled = [hit.record for hit in block.hits if hit.record]
-    return [("procedures", list(block.procedures)), ("recalled", recalled)]

@@ -19,6 +19,7 @@ from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, join_chunks
 from commonplace.learning.extract_gate import FORGOTTEN, Decision, comparable_text, decide
 from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules
+from commonplace.learning.learned import learned_counts
 from commonplace.learning.refused import NOT_KEPT
 from commonplace.learning.rules_text import brings_in_text
 from commonplace.learning.workspace import Workspace
@@ -95,16 +96,20 @@ def extract_sessions(
     *,
     exclude: str | None = None,
     only: Collection[str] | None = None,
+    ended: Collection[str] = (),
     force: bool = False,
+    stop: Callable[[], bool] = lambda: False,
     progress: ProgressCallback = no_progress,
 ) -> ExtractReport:
     """Make records of sessions that changed since they were last looked at, are at rest and not too old.
 
-    ``only`` names sessions that are known to be over: their age does not matter.  ``force`` takes also those that are
-    up to date.  ``exclude`` is the session that is under way.
+    ``only`` names sessions that are known to be over: their age does not matter.  ``ended`` are over as well, so they
+    need not have rested.  ``force`` takes also those that are up to date.  ``exclude`` is the session that is under
+    way.  Once ``stop`` is true no further session is begun.
     """
     think = choose_extractor(place)
-    run = ExtractRun(place, choose_sessions(place, exclude=exclude, only=only, force=force), progress)
+    choice = choose_sessions(place, exclude=exclude, only=only, ended=ended, force=force)
+    run = ExtractRun(place, choice, progress, stop=stop)
     at_once = place.learning.stage1_concurrency if place.learning.mode == "model" else 1
     workers = min(at_once, len(run.waiting)) or 1
     with ThreadPoolExecutor(workers, thread_name_prefix="extract") as pool:
@@ -134,7 +139,7 @@ class SessionChoice(Value):
 
 
 def choose_sessions(
-    place: Workspace, *, exclude: str | None, only: Collection[str] | None, force: bool
+    place: Workspace, *, exclude: str | None, only: Collection[str] | None, force: bool, ended: Collection[str] = ()
 ) -> SessionChoice:
     """The project's newest sessions that are due, and why the others are not."""
     learning = place.learning
@@ -151,7 +156,13 @@ def choose_sessions(
     }
     reasons = {
         document.name: _skip_reason(
-            place, document, done.get(document.name), exclude=exclude, named=bool(only), force=force
+            place,
+            document,
+            done.get(document.name),
+            exclude=exclude,
+            named=bool(only),
+            force=force,
+            ended=document.name in ended,
         )
         for document in seen[:limit]
     }
@@ -164,7 +175,14 @@ def choose_sessions(
 
 
 def _skip_reason(
-    place: Workspace, document: Document, done: int | None, *, exclude: str | None, named: bool, force: bool
+    place: Workspace,
+    document: Document,
+    done: int | None,
+    *,
+    exclude: str | None,
+    named: bool,
+    force: bool,
+    ended: bool,
 ) -> str | None:
     """Why a session is not due; None if it is."""
     if document.name == exclude:
@@ -176,7 +194,7 @@ def _skip_reason(
     rest, learning = place.clock() - document.updated_at, place.learning
     if rest > timedelta(days=learning.max_rollout_age_days):
         return f"older than {learning.max_rollout_age_days} days"
-    if rest < timedelta(hours=learning.min_rollout_idle_hours):
+    if not ended and rest < timedelta(hours=learning.min_rollout_idle_hours):
         return f"active in the last {learning.min_rollout_idle_hours} hours"
     return None
 
@@ -190,8 +208,15 @@ def session_watermark(document: Document) -> int:
 class ExtractRun:
     """One run: what waits, what is claimed, what came of it.  Several threads may work in it."""
 
-    def __init__(self, place: Workspace, choice: SessionChoice, progress: ProgressCallback = no_progress) -> None:
-        self._place, self._progress, self._force = place, progress, choice.force
+    def __init__(
+        self,
+        place: Workspace,
+        choice: SessionChoice,
+        progress: ProgressCallback = no_progress,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._place, self._progress, self._force, self._stop = place, progress, choice.force, stop
         self.waiting = list(choice.sessions)
         self._all = len(self.waiting)
         self._claimed = 0
@@ -214,8 +239,10 @@ class ExtractRun:
         most = self._place.learning.max_rollouts_per_startup
         with self._guard:
             while self.waiting:
-                if self._claimed >= most:
-                    reason = f"left for the next run: one takes {most} sessions"
+                if self._claimed >= most or self._stop():
+                    full = self._claimed >= most
+                    why = f"one takes {most} sessions" if full else "this one has used up its time"
+                    reason = f"left for the next run: {why}"
                     self._skipped += [
                         UnfinishedSession(session=document.name, reason=reason) for document in self.waiting
                     ]
@@ -360,7 +387,7 @@ def changes_of(
     )  # fmt: skip
     taken = ExtractedSession(
         session=document.name, records=tuple(record.id for record in passed.records), held=passed.held,
-        replaced=passed.replaced, left_out=passed.left_out, redactions=passed.redactions,
+        replaced=passed.replaced, left_out=(*thought.left_out, *passed.left_out), redactions=passed.redactions,
     )  # fmt: skip
     return [*passed.changes, text, Enqueue(job=due), end], taken
 
@@ -397,6 +424,7 @@ def _metadata(
             if one.reason != FORGOTTEN
         ],
         "records": list[Json](dict.fromkeys([*(record.id for record in passed.records), *passed.again])),
+        **learned_counts(len(passed.records), passed.held),
         "digests": (before if isinstance(before, dict) else {}) | digests,
         "tokens_in": thought.tokens_in,
         "tokens_out": thought.tokens_out,

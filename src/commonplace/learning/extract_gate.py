@@ -196,7 +196,7 @@ class _Decider:
         return Draft(
             content=proposal.content, category=proposal.category, scope=scope,
             metadata={name: value for name, value in about.items() if value}, ref=str((evidence or [None])[0] or ""),
-            occurred_at=proposal.occurred_at, held=untrusted or unquoted,
+            occurred_at=proposal.occurred_at, held=untrusted or unquoted or not proposal.founded,
         )  # fmt: skip
 
     def _scope(self, proposal: Proposal) -> Scope:

@@ -31,7 +31,9 @@ WINDOW_LEAST = 2048  # tokens: no model has fewer
 ANSWER_SHARE, ANSWER_LEAST, ANSWER_MOST = 0.2, 1024, 4096  # of the window, in tokens
 QUOTE_WORDS = 2  # fewer are in every session, and prove nothing
 SHARED = 0.5  # of a fact's words that the user must have written, if the quote is to vouch for it
+_MARKS = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 KEYS = frozenset({"rollout_summary", "rollout_slug", "raw_memory"})
+LEFT_OUT = "left_out"  # of a checked reply: why records of it are not in it; no answer may have that key
 RECORD_KEYS = frozenset({"content", "category", "scope", "quote", "turns", "subject"})
 
 
@@ -55,6 +57,7 @@ class Extraction(Value):
     raw: str = ""  #: the raw memory, in Markdown
     proposals: tuple[Proposal, ...] = ()
     refused: tuple[RefusedRequest, ...] = ()  #: what the user asked to have remembered, and is not kept
+    left_out: tuple[str, ...] = ()  #: why, for each record of an answer that was not as agreed
     mode: str
     model: str | None = None
     tokens_in: int = 0
@@ -156,7 +159,11 @@ def parse_reply(text: str) -> Mapping[str, Any]:
 
 
 def check_reply(reply: Any) -> Mapping[str, Any]:
-    """Refuse a reply with other keys or values than agreed: exactly three keys, and perhaps ``records``."""
+    """Refuse a reply with other keys or values than agreed: exactly three keys, and perhaps ``records``.
+
+    A record that is not as agreed is left out with its reason, and costs the others nothing; if none is, the reply is
+    refused.
+    """
     if not isinstance(reply, dict):
         raise BadReply(f"the answer is not an object but {type(reply).__name__}")
     if missing := KEYS - reply.keys():
@@ -171,10 +178,12 @@ def check_reply(reply: Any) -> Mapping[str, Any]:
     records = reply.get("records", [])
     if not isinstance(records, list):
         raise BadReply("records is not a list")
-    for number, record in enumerate(records, start=1):
-        if reason := _unfit(record):
-            raise BadReply(f"record {number} {reason}")
-    return reply
+    reasons = {number: _unfit(record) for number, record in enumerate(records, start=1)}
+    unfit = [f"record {number} {reason}" for number, reason in reasons.items() if reason]
+    if records and len(unfit) == len(records):
+        raise BadReply(unfit[0])
+    fit = [record for number, record in enumerate(records, start=1) if not reasons[number]]
+    return {**reply, "records": fit, LEFT_OUT: unfit}
 
 
 def _unfit(record: Any) -> str | None:
@@ -204,6 +213,7 @@ def to_extraction(reply: Mapping[str, Any], transcript: Transcript, *, mode: str
     return Extraction(
         mode=mode, summary=reply["rollout_summary"], slug=reply["rollout_slug"], raw=reply["raw_memory"],
         proposals=(*proposals, *(one for one in asked if not _is_among(one, proposals))), refused=tuple(refused),
+        left_out=tuple(reply.get(LEFT_OUT, ())),
     )  # fmt: skip
 
 
@@ -227,6 +237,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
         quote=quote if source else "", refs=tuple(turn.ref for turn in evidence), subject=record.get("subject"),
         occurred_at=max((t.occurred_at for t in evidence if t.occurred_at), default=transcript.last),
         trust=CEILING[Channel.EXTRACTION] if vouched or not outside else Trust.EXTERNAL, by_user=vouched,
+        founded=source is not None or bool(cited and not quote.strip()),
     )  # fmt: skip
 
 
@@ -244,7 +255,12 @@ def _is_own(quote: str, turn: Turn) -> bool:
 
 
 def _has_words(text: str, quote: str) -> bool:
-    return " ".join(quote.split()) in " ".join(text.split())
+    return _plain_words(quote) in _plain_words(text)
+
+
+def _plain_words(text: str) -> str:
+    """A text without what models change when they copy: blanks, capitals, the form of quotation marks."""
+    return " ".join(text.translate(_MARKS).casefold().split())
 
 
 def _covers(quote: str, content: str) -> bool:

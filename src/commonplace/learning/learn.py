@@ -5,7 +5,7 @@ A run tells what it did and what went wrong, and leaves that in the store for ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from commonplace.engine.rendering import iso
@@ -29,7 +29,7 @@ from commonplace.text.cleaning import plural
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
 SUBJECT_LEVEL = 3  # of a heading from which on it is in the words of records
-OFF = "learning is switched off: `memories.enabled: true` in .commonplace/config.yaml switches it on"
+OFF = "learning is switched off; `commonplace config set memories.enabled true` switches it on"
 
 
 class LearnReport(Value):
@@ -72,9 +72,14 @@ def learn_from_sessions(
     active: str | None = None,
     depth: int = 0,
     saved: bool = True,
+    ended: Collection[str] = (),
+    stop: Callable[[], bool] = lambda: False,
     progress: ProgressCallback = no_progress,
 ) -> LearnReport:
-    """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone."""
+    """Extract from sessions that are at rest, then consolidate if anything is new; ``active`` is left alone.
+
+    ``ended`` are sessions that are over, however recently they changed; ``stop`` is asked before each session.
+    """
     if reason := skip_reason(place, depth=depth, saved=saved):
         return LearnReport(skipped=reason)
     if place.learning.mode == "host":
@@ -85,7 +90,7 @@ def learn_from_sessions(
     troubles: list[str] = []
     extracted = None
     try:
-        extracted = extract_sessions(place, exclude=active, progress=progress)
+        extracted = extract_sessions(place, exclude=active, ended=ended, stop=stop, progress=progress)
         troubles += [f"session {left.session}: {left.reason}" for left in extracted.failed]
     except (ConfigError, InvalidInput, ProviderError) as error:  # what was extracted before can be consolidated
         troubles.append(f"nothing was extracted: {error}")

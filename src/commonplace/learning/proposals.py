@@ -21,6 +21,7 @@ class Proposal(Value):
     trust: Trust  #: at most what extraction can give
     by_user: bool = True  #: it rests on the user's own words
     asked: bool = False  #: the user asked to have it remembered
+    founded: bool = True  #: its quote, or at least a turn that it names, is in the session
 
 
 class RefusedRequest(Value):

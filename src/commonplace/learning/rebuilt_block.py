@@ -14,7 +14,7 @@ from commonplace.engine.rendering import keyed_digest
 from commonplace.files.artifacts import LEARNED, SUMMARY
 from commonplace.learning.addresses import SCHEME, AddressedText, Addresses, address, artifact
 from commonplace.learning.brief import references_of, shown_text
-from commonplace.learning.brief_layout import BriefMaterial, render_brief
+from commonplace.learning.brief_layout import BriefMaterial, Note, Part, render_brief
 from commonplace.model.documents import Chunk
 from commonplace.model.errors import CommonplaceError, NotFound
 from commonplace.model.queries import DocumentFilter, Hit
@@ -31,17 +31,18 @@ def rebuild_block(addresses: Addresses, receipt: Receipt, *, rules: str) -> Rebu
     turns = {item.id: _turn(memory, item) for item in receipt.items if item.kind == "turn"}
     pages = {item.id: _page(addresses, item) for item in receipt.items if item.kind == "artifact"}
     found = {**records, **turns, **pages}
-    hits = list(_hits(receipt, records, turns))
-    procedures = [one for id_, one in records.items() if one and id_ not in receipt.order]
+    notes = tuple(_notes(receipt, records, turns))
     material = BriefMaterial(
         rules=rules, summary=shown_text(pages.get(address(SUMMARY))), lessons=shown_text(pages.get(address(LEARNED))),
-        procedures=tuple(procedures), hits=tuple(hits), asked=receipt.asked,
-        references=references_of(hits, procedures),
+        notes=notes, references=references_of(notes),
     )  # fmt: skip
-    block = render_brief(material, secret=secret, budget=None, summary_budget=receipt.summary_budget)
+    block = render_brief(
+        material, secret=secret, budget=None, summary_budget=receipt.summary_budget, standing_budget=None
+    )
     digests = {item.id: item.digest for item in receipt.items}
     changed = [id_ for id_, one in found.items() if one and keyed_digest(_words(one), secret) != digests[id_]]
-    matches = None if receipt.block is None else keyed_digest(block.text, secret) == receipt.block
+    known = receipt.block is not None and bool(receipt.parts or not receipt.order)
+    matches = None if not known else keyed_digest(block.text, secret) == receipt.block
     erased = tuple(id_ for id_, one in found.items() if one is None)
     return RebuiltBlock(text=block.text, matches=matches, erased=erased, changed=tuple(changed))
 
@@ -50,11 +51,15 @@ def _words(found: Record | Chunk | AddressedText) -> str:
     return found.content if isinstance(found, Record) else found.text
 
 
-def _hits(receipt: Receipt, records: dict[str, Record | None], turns: dict[str, Chunk | None]) -> Iterator[Hit]:
+def _notes(receipt: Receipt, records: dict[str, Record | None], turns: dict[str, Chunk | None]) -> Iterator[Note]:
     for id_ in receipt.order:
         record, chunk = records.get(id_), turns.get(id_)
         if record or chunk:
-            yield Hit(score=receipt.scores.get(id_, 0.0), record=record, chunk=chunk)
+            yield Note(
+                hit=Hit(score=receipt.scores.get(id_, 1.0), record=record, chunk=chunk),
+                part=Part(receipt.parts.get(id_, Part.MATCHING)), start=receipt.starts.get(id_, 0),
+                newer=receipt.newer.get(id_),
+            )  # fmt: skip
 
 
 def _record(memory: Memory, item: ShownItem) -> Record | None:

@@ -20,7 +20,7 @@ from commonplace.engine.rendering import keyed_digest, remove_fenced
 from commonplace.files.artifacts import SUMMARY
 from commonplace.learning.addresses import SCHEME, address
 from commonplace.learning.brief import Injection, injection_json
-from commonplace.learning.brief_layout import shown_items
+from commonplace.learning.brief_layout import Part, shown_items
 from commonplace.model.changes import Change, PutDocument, TrimDocuments
 from commonplace.model.documents import Chunk, Document, DocumentKind
 from commonplace.model.errors import InvalidInput, NotFound, StoreError, StoreReadOnly
@@ -31,7 +31,6 @@ from commonplace.model.records import Channel, Source, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.uses import ItemUse, Receipt, SessionUse, ShownItem
 from commonplace.text.cleaning import one_line
-from commonplace.text.words import plan
 
 KEEP = 500  # of each sort in one project: months of work, and less than a megabyte
 UNKNOWN = "unknown"  # the session of a brief that was asked for without one
@@ -158,17 +157,19 @@ def _session(session: str, secret: bytes) -> str:
 def _items(injection: Injection, secret: bytes) -> Mapping[str, Any]:
     """What an injection showed, without a word of it."""
     block = injection.guidance
-    texts = {record.id: record.content for record in block.procedures} | {hit.id: hit.text for hit in block.hits}
+    texts = {hit.id: hit.text for hit in block.hits}
     seen = injection_json(injection)
     return {
         "query": keyed_digest(injection.query, secret),
         "budget": injection.budget,
         "tokens": block.tokens,
         "block": keyed_digest(block.text, secret),
-        "summary_budget": injection.summary_budget,
-        "asked": bool(plan(injection.query).words),
-        "order": [hit.id for hit in block.hits],
-        "scores": {hit.id: hit.score for hit in block.hits},
+        "summary_budget": block.texts_budget,
+        "order": [note.id for note in block.shown],
+        "parts": {note.id: note.part.value for note in block.shown},
+        "scores": {note.id: note.hit.score for note in block.shown if note.part is Part.MATCHING},
+        "starts": {note.id: note.start for note in block.shown if note.start},
+        "newer": {note.id: note.newer for note in block.shown if note.newer},
         "records": [
             {"id": one["id"], "version": one["version"], "digest": keyed_digest(texts[one["id"]], secret)}
             for one in seen["records"]
@@ -202,7 +203,8 @@ def _to_receipt(document: Document) -> Receipt:
     return Receipt(
         name=document.name, what=document.name.partition("/")[0], session=spoken["session"], at=document.created_at,
         tokens=spoken["tokens"], items=tuple(items), order=tuple(spoken.get("order", ())),
-        scores=spoken.get("scores", {}), asked=spoken.get("asked", True),
+        parts=spoken.get("parts", {}), scores=spoken.get("scores", {}), starts=spoken.get("starts", {}),
+        newer=spoken.get("newer", {}),
         summary_budget=spoken.get("summary_budget", 0), block=spoken.get("block"),
     )  # fmt: skip
 

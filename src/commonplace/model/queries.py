@@ -35,6 +35,7 @@ class Order(StrEnum):
 
     NEWEST = "newest"  #: by creation, latest first
     OLDEST = "oldest"  #: by creation, earliest first
+    SAID = "said"  #: by when it was true or happened, else by creation, latest first
     STALEST = "stalest"  #: least recently used first; an unused record counts from its creation
     ID = "id"  #: by id; exports page through it
     EXPENDABLE = "expendable"  #: by ``metadata.priority``: low, the rest, high; of equals the stalest
@@ -138,6 +139,7 @@ class Survey(Value):
 
     candidates: tuple[Candidate, ...]
     rarities: tuple[float, ...] = ()  #: of each word of the question; rare words count more
+    texts: int = 0  #: how many were searched
 
 
 class Hit(Value):
@@ -149,6 +151,7 @@ class Hit(Value):
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
     alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
+    bears: float = 0.0  #: how far it bears on the question, whatever else was found; comparable between questions
 
     @property
     def id(self) -> str:

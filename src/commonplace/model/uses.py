@@ -27,9 +27,11 @@ class Receipt(Value):
     at: datetime
     tokens: int
     items: tuple[ShownItem, ...]
-    order: tuple[str, ...] = ()  #: ids of the notes that matched, best first; the other records are procedures
-    scores: Mapping[str, float] = {}
-    asked: bool = True  #: whether the notes answered a question
+    order: tuple[str, ...] = ()  #: ids of the notes, as they were shown
+    parts: Mapping[str, str] = {}  #: the part of the block of each note; empty: an early receipt
+    scores: Mapping[str, float] = {}  #: of the notes that matched a task
+    starts: Mapping[str, int] = {}  #: from where on long notes were shown, if not from their beginning
+    newer: Mapping[str, str] = {}  #: the addresses of newer notes, by the older one that was marked
     summary_budget: int = 0
     block: str | None = None  #: the digest of the whole block; None: an early receipt, which has none
 

@@ -152,7 +152,8 @@ def _options(asked: Mapping[str, Any], app: App) -> dict[str, Any]:
 def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: bool) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     lines = [
-        render.snippets([hit], references) + (f"\n      {render.explanation(hit)}" if explain else "")
+        render.snippets([hit], references, question=brief.recall.query)
+        + (f"\n      {render.explanation(hit)}" if explain else "")
         for hit in brief.hits
     ]
     if lines:

@@ -26,7 +26,7 @@ from commonplace.records.verbs import (
 NOTHING_FOUND = "Nothing found. Memory has nothing on this; ask with other words, or go on without."
 NO_RECORDS = "No records."
 NO_SESSIONS = "No sessions are indexed."
-NOTHING_TO_SHOW = "There is nothing to show: no summary, no procedures, and no notes that bear on this."
+NOTHING_TO_SHOW = "There is nothing to show: no summary, and no notes."
 
 
 def render_recall(caller: MemoryAccess, result: Recalled) -> str:

@@ -230,6 +230,7 @@ def build_survey(
     words: Sequence[Mapping[int, float]],
     rarities: Iterable[float],
     *,
+    texts: int,
     similar: Mapping[int, float],
     together: Mapping[int, float],
     records: Mapping[int, Record],
@@ -238,6 +239,7 @@ def build_survey(
     """Put together everything that was seen, weighed in every way."""
     return Survey(
         rarities=tuple(rarities),
+        texts=texts,
         candidates=tuple(
             Candidate(
                 record=records.get(entry),

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -73,6 +74,34 @@ what when where which who whom whose why with would you your yours yourself aren
 hadnt hasnt havent i.e isnt shouldnt wasnt werent wont wouldnt
 """
 _STOP_WORDS = frozenset(_ASKING.split())
+
+# Words that nearly every conversation has: "do it", "go on" and "can you take care of that next?" say nothing that a
+# note could be found by, and a note that shares "go" with a question does not answer it.
+_COMMON = """
+able actually add allow almost already alright also although always another answer anybody anyone anything
+anyway appear apply arrive ask assume attempt available avoid away back bad basically become begin believe best
+better big bit bring build busy call came care carry case cause certain change check choose clear close come
+common complete consider contain continue correct could count cover create current currently cut deal decide
+definitely describe different do done drop early easy either else end enough especially even ever every
+everybody everyone everything exactly example except exist expect explain fact fail fall far fast feel few
+figure fill find fine finish first fix follow forget form forward free full general get give glad go going good
+got great guess handle happen hard have hear hello help hey high hit hold hope idea important improve include
+instead involve issue job join just keep kind know large last late later lead learn least leave left less let
+like likely listen little long look lose lot love low main make manage many matter may maybe mean mention might
+mind miss moment more morning most move much must name near necessary need never new next nice nobody none
+normal note nothing notice now number obvious often ok okay old once one only open order other otherwise part
+pass perfect perhaps person pick piece place plan play please plus point possible prefer prepare present pretty
+probably problem produce provide put question quick quickly quite rather reach read ready real really reason
+receive recent recently recommend reduce refer regard relate remain remember remind remove repeat replace reply
+require rest return right run same save say second see seem seen send separate set several shall show side
+similar simple simply since single sit situation small somebody someone something sometimes somewhere soon sorry
+sort sound speak special specific spend stand start state stay still stop strange stuff suggest support suppose
+sure switch take talk tell thank thanks thing think third though thought time today together told tomorrow too
+top total toward true try turn two type under understand unless until update use useful usual various very via
+view wait walk want watch way week well went whatever whenever wherever whether whole will wish within without
+wonder work world worry worth would write wrong yeah yes yesterday yet
+"""
+COMMON_WEIGHT = 0.3  # of a common word, beside another one of the same rarity
 
 _UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -135,6 +164,19 @@ def plan(query: str) -> Query:
             break
     chosen = list((wanted or idle).items())[:QUERY_WORDS]
     return Query(text=query, words=tuple([Word(text=text, terms=ways) for ways, text in chosen]))
+
+
+def word_weights(words: Sequence[Word]) -> tuple[float, ...]:
+    """Return what each word of a question counts, beside its rarity: common words count for less."""
+    common = _common_stems()
+    return tuple(
+        [COMMON_WEIGHT if all(len(way) == 1 and way[0] in common for way in word.terms) else 1.0 for word in words]
+    )
+
+
+@lru_cache(maxsize=1)
+def _common_stems() -> frozenset[str]:
+    return frozenset(map(stem, _COMMON.split()))
 
 
 def says_something(text: str) -> bool:

@@ -15,7 +15,7 @@ from commonplace.learning.receipts import save_brief_receipt
 from commonplace.model.errors import InvalidInput
 
 TICKET_BYTES = 1_048_576  # a description and notes; not a log
-NOTHING = "memory is empty: no summary, no procedures, no records"
+NOTHING = "memory is empty: no summary and no records"
 
 
 @click.command(cls=Command)
@@ -30,8 +30,9 @@ def brief(
 ) -> None:
     """Print the brief for a session that is about to start.
 
-    It has rules for the use of memory, the summary of what was learned, the newest procedures, and the records that
-    match the task; without a task the newest records.  All but the rules is quoted as data.  The same memory gives the
+    It has rules for the use of memory, the summary of what was learned, your preferences and the
+    principles of the project, the records that match the task, and what is new.
+    All but the rules is quoted as data.  The same memory gives the
     same bytes.  If memory is empty, nothing is printed.
 
     Examples:

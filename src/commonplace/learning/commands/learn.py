@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from collections.abc import Collection
 
 import click
 
@@ -13,14 +12,13 @@ from commonplace.cli.commands import Command
 from commonplace.cli.exits import OK
 from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
-from commonplace.files.disk import open_log
+from commonplace.learning.background import DETACHED, alone, launch, out_of_time
 from commonplace.learning.learn import OFF, LearnReport, skip_reason
 from commonplace.learning.learn import learn_from_sessions as learn_here
 from commonplace.learning.opening import open_workspace
-from commonplace.learning.status import log_path
 from commonplace.model.errors import CommonplaceError
 
-_CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
+BUSY = "another process learns in this project"
 
 
 @click.command(cls=Command)
@@ -33,9 +31,14 @@ _CHILD = "import sys; from commonplace.cli.main import main; sys.exit(main())"
     envvar="COMMONPLACE_DEPTH",
     help="Above 0: a subagent; nothing is learned.",
 )
+@click.option("--ended", "ended", metavar="ID", multiple=True, help="A session that is over, however recent it is.")
+@click.option(DETACHED, "detached", is_flag=True, hidden=True)
 @click.option("--unsaved", is_flag=True, help="The session is not saved; nothing is learned.")
 @json_option
-def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_json: bool) -> int:
+def learn(
+    *, background: bool, active: str | None, depth: int, unsaved: bool, ended: tuple[str, ...], detached: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Learn from finished sessions: extract records, then consolidate.
 
     Does nothing unless `memories.enabled` is true.  Problems are printed and shown by `commonplace status --jobs`; the
@@ -46,38 +49,47 @@ def learn(background: bool, active: str | None, depth: int, unsaved: bool, as_js
       commonplace learn --background --session-active 0b1c
     """
     try:
-        report = _run_learn(background=background, active=active, depth=depth, saved=not unsaved)
+        if detached:
+            report = _learn_alone(active=active, depth=depth, ended=ended)
+        else:
+            report = _run_learn(background=background, active=active, depth=depth, saved=not unsaved, ended=ended)
     except (CommonplaceError, OSError) as error:
         trouble = str(error) or type(error).__name__
         print_note(f"nothing was learned: {trouble}")
         report = LearnReport(skipped=trouble, troubles=(trouble,))
+    if report.skipped == BUSY:
+        return OK  # the log has no word of it: nothing went wrong
     _progress(report, started=background and report.skipped is None, as_json=as_json)
     return OK
 
 
-def _run_learn(*, background: bool, active: str | None, depth: int, saved: bool) -> LearnReport:
+def _run_learn(
+    *, background: bool, active: str | None, depth: int, saved: bool, ended: Collection[str]
+) -> LearnReport:  # fmt: skip
     with open_app() as app:
         if app.where.place is None or not app.where.learning.enabled:
             return LearnReport(skipped=OFF)
         work = open_workspace(app)
         if not background:
-            return learn_here(work, active=active, depth=depth, saved=saved)
+            return learn_here(work, active=active, depth=depth, saved=saved, ended=ended)
         reason = skip_reason(work, depth=depth, saved=saved)
     if reason is None:
-        _start(app.where.home, ["learn", *(["--session-active", active] if active else [])])
+        named = [part for name in ended for part in ("--ended", name)]
+        launch(
+            app.where.home, os.getcwd(), ["learn", DETACHED, *(["--session-active", active] if active else []), *named]
+        )
     return LearnReport(skipped=reason)
 
 
-def _start(home: str, arguments: list[str]) -> None:
-    """Start a detached process, which outlives this one."""
-    log = open_log(log_path(home))
-    try:
-        subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-c", _CHILD, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
-    finally:
-        os.close(log)
+def _learn_alone(*, active: str | None, depth: int, ended: Collection[str]) -> LearnReport:
+    """Learn as a process that a hook has started: one at a time in a project, and not for ever."""
+    with open_app() as app:
+        if app.where.project is None or not app.where.learning.enabled:
+            return LearnReport(skipped=OFF)
+        with alone(app.where.home, app.where.project) as is_free:
+            if not is_free:
+                return LearnReport(skipped=BUSY)
+            return learn_here(open_workspace(app), active=active, depth=depth, ended=ended, stop=out_of_time())
 
 
 def _progress(report: LearnReport, *, started: bool, as_json: bool) -> None:

@@ -191,6 +191,7 @@ def entry_sql(db: Db, where: Filter) -> Sql:
 _ORDERS: Mapping[Order, str] = {
     Order.NEWEST: "{0}.created_at desc, {0}.id desc, {0}.version desc",
     Order.OLDEST: "{0}.created_at, {0}.id, {0}.version desc",
+    Order.SAID: "coalesce({0}.occurred_at, {0}.created_at) desc, {0}.id desc, {0}.version desc",
     Order.STALEST: "coalesce(u.last_recalled_at, {0}.created_at), {0}.id, {0}.version desc",
     Order.ID: "{0}.id, {0}.version desc",
     Order.EXPENDABLE: (  # a quote inside of a text of the metadata is escaped: only the field itself reads like this

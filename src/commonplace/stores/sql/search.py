@@ -102,7 +102,8 @@ def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit:
         size = len(found.asked)
         similar, together = likeness(found.asked, held, lambda entry: db.numbers(held[entry], size), before)
     return build_survey(
-        seen, words, rarities, similar=similar, together=together, records=_records(db, chain(*rows)),
+        seen, words, rarities, texts=found.texts, similar=similar, together=together,
+        records=_records(db, chain(*rows)),
         chunks=_chunks(db, seen),
     )  # fmt: skip
 
