@@ -28,7 +28,7 @@ def template(folder):
     return world
 
 
-def _edit(world):
+def edit_files(world):
     """Edit half of the files, delete two, add three."""
     files = sorted((world.project / ".commonplace" / "decisions").iterdir())
     for number, file in enumerate(files[: FILES // 2]):
@@ -46,12 +46,12 @@ def _nothing(_world):
 #: What is killed: what comes before it, and its words.
 COMMANDS = {
     "record add": (_nothing, ["record", "add", "One more", "--category", "decisions"]),
-    "sync": (_edit, ["sync"]),
+    "sync": (edit_files, ["sync"]),
     "import": (_nothing, ["import", "EXPORT"]),
     "reembed": (_nothing, ["reembed"]),
-    "doctor --fix": (_edit, ["doctor", "--fix"]),
+    "doctor --fix": (edit_files, ["doctor", "--fix"]),
     "backup": (_nothing, ["backup"]),
-    "restore-backup": (_edit, ["restore-backup", "BACKUP", "--yes"]),
+    "restore-backup": (edit_files, ["restore-backup", "BACKUP", "--yes"]),
 }
 
 

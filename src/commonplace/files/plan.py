@@ -22,7 +22,7 @@ from commonplace.files.codec import ParsedFile, file_name, matches_record
 from commonplace.model.documents import FileState
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import SHORT
-from commonplace.model.records import CATEGORIES, Record
+from commonplace.model.records import CATEGORIES, Channel, Record
 from commonplace.model.values import Value
 
 History: TypeAlias = Callable[[str], Sequence[Record]]
@@ -320,9 +320,10 @@ def _for_record_file(folder: _Folder, file: FoundFile, record: Record, history: 
     parsed = folder.as_new(file.path).replace(category=category)
     at_home = _folder(file.path) == record.category  # then being there is no edit, whoever moved it
     in_agreement = matches_record(parsed, record)
+    taken_in = not in_agreement and _was_taken_in(parsed, record, ancestor)  # and whoever did it died before writing it
     if in_agreement and at_home and parsed.id and file.parsed.category in (None, record.category):
         yield _note(file, record)
-    elif in_agreement or _is_stale(file.parsed if at_home else parsed, record, ancestor, history):
+    elif in_agreement or taken_in or _is_stale(file.parsed if at_home else parsed, record, ancestor, history):
         yield _write(folder, file.path, record)  # it lacks its id, or its place, or what has happened since
     elif folder.is_erased(parsed):
         yield Leave(path=file.path)
@@ -336,6 +337,13 @@ def _category(parsed: ParsedFile, path: str, record: Record, ancestor: FileState
     unedited = parsed.category in (None, record.category, before)
     moved = before != _folder(path) if ancestor else parsed.id is not None  # without an id it comes from nowhere
     return _folder(path) if parsed.category is None or (moved and unedited) else parsed.category
+
+
+def _was_taken_in(parsed: ParsedFile, record: Record, ancestor: FileState | None) -> bool:
+    """Whether the record is already what the file says, but for where it comes from: that is the file itself."""
+    if ancestor is None or record.version <= ancestor.version or record.source.channel is not Channel.FILE:
+        return False
+    return matches_record(parsed.replace(source=record.source, trust=record.trust), record)
 
 
 def _is_stale(parsed: ParsedFile, record: Record, ancestor: FileState | None, history: History) -> bool:
