@@ -109,7 +109,14 @@ class MemoryAccess:
     def sits_down(self, *arguments):
         """Run the command at a terminal."""
         child = pexpect.spawn(
-            COMMAND, list(arguments), cwd=str(self.folder), env=self.env, encoding="utf-8", timeout=30, echo=False
+            COMMAND,
+            list(arguments),
+            cwd=str(self.folder),
+            env=self.env,
+            encoding="utf-8",
+            timeout=30,
+            echo=False,
+            use_poll=True,
         )
         child.expect("/quit ends the conversation")
         child.expect("> ")

@@ -220,6 +220,12 @@ class _Handler(BaseHTTPRequestHandler):
             return "application/json", reply.body
         if request.path.endswith("/chat/completions") and request.body.get("stream"):
             return "text/event-stream", "".join(f"data: {piece}\n\n" for piece in _streamed(request, reply)).encode()
+        if request.path.endswith("/messages") and request.body.get("stream"):
+            return "text/event-stream", _events(_anthropic_events(_anthropic(request.body, reply)))
+        if request.path.endswith("/responses"):
+            return "text/event-stream", _events(_response_events(_response(request.body, reply)))
+        if request.path.endswith(":streamGenerateContent"):
+            return "text/event-stream", f"data: {json.dumps(_google(request.path, reply))}\r\n\r\n".encode()
         return "application/json", json.dumps(_answer(request, reply, self.service.dimensions)).encode()
 
     def _send(self, reply, kind, body):
@@ -311,6 +317,59 @@ def _anthropic(body, reply):
         "stop_sequence": None,
         "usage": {"input_tokens": taken, "output_tokens": given},
     }
+
+
+def _events(events):
+    return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events).encode()
+
+
+def _anthropic_events(message):
+    """A message of Anthropic's as it is streamed."""
+    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    for at, block in enumerate(message["content"]):
+        is_text = block["type"] == "text"
+        begun = {**block, "text": ""} if is_text else {**block, "input": {}}
+        delta = (
+            {"type": "text_delta", "text": block["text"]}
+            if is_text
+            else {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        )
+        yield {"type": "content_block_start", "index": at, "content_block": begun}
+        yield {"type": "content_block_delta", "index": at, "delta": delta}
+        yield {"type": "content_block_stop", "index": at}
+    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": ended, "usage": message["usage"]}
+    yield {"type": "message_stop"}
+
+
+def _response(body, reply):
+    """An answer of OpenAI's newer protocol."""
+    words = {"type": "output_text", "text": reply.text or "", "annotations": []}
+    output = [{"type": "message", "id": "msg-1", "role": "assistant", "status": "completed", "content": [words]}]
+    output = output if reply.text else []
+    output += [
+        {"type": "function_call", "id": f"fc-{at}", "call_id": f"call-{at}", "status": "completed",
+         "arguments": json.dumps(told), **_spaced(name)}
+        for at, (name, told) in enumerate(reply.tools)
+    ]  # fmt: skip
+    taken, given = reply.tokens
+    usage = {"input_tokens": taken, "output_tokens": given, "total_tokens": taken + given}
+    return {"id": "resp-1", "object": "response", "status": "completed", "model": body["model"], "output": output,
+            "usage": usage}  # fmt: skip
+
+
+def _spaced(name):
+    """A tool's name, and the namespace before it where there is one: ``space/name``."""
+    space, slash, plain = name.rpartition("/")
+    return {"name": plain, "namespace": space} if slash else {"name": name}
+
+
+def _response_events(response):
+    yield {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
+    for at, item in enumerate(response["output"]):
+        yield {"type": "response.output_item.added", "output_index": at, "item": item}
+        yield {"type": "response.output_item.done", "output_index": at, "item": item}
+    yield {"type": "response.completed", "response": response}
 
 
 def _google(path, reply):

@@ -94,6 +94,7 @@ DOCUMENTED = {
     "stage1Concurrency": 8, "stage1LeaseSeconds": 120, "stage1RetryDelaySeconds": 120, "phase2LeaseSeconds": 180,
     "phase2RetryDelaySeconds": 180, "phase2HeartbeatSeconds": 30, "rolloutPayloadPercent": 0.7,
     "fallbackTokenLimit": 16_000, "phase1InputTokenLimit": 4000, "mode": "rules", "maxRecordsPerSession": 20,
+    "askAgent": False,
     "maxLossPercent": 25,
 }  # fmt: skip
 

@@ -191,7 +191,9 @@ def test_an_interrupt_is_130_and_leaves_nothing_half_done(cli):
 
 def terminal(*arguments):
     """Start the command on a terminal."""
-    return pexpect.spawn(COMMAND, [*arguments], encoding="utf-8", timeout=60, env={**os.environ, "TERM": "dumb"})
+    return pexpect.spawn(
+        COMMAND, [*arguments], encoding="utf-8", timeout=60, use_poll=True, env={**os.environ, "TERM": "dumb"}
+    )
 
 
 def interrupt(child):

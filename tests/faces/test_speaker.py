@@ -45,7 +45,12 @@ def start(cli, *arguments, **env):
 def at_terminal(command, **env):
     """Run a shell's command line at a terminal."""
     return pexpect.spawn(
-        "/bin/bash", ["-c", command], encoding="utf-8", timeout=60, env={**os.environ, "TERM": "dumb"} | env
+        "/bin/bash",
+        ["-c", command],
+        encoding="utf-8",
+        timeout=60,
+        use_poll=True,
+        env={**os.environ, "TERM": "dumb"} | env,
     )
 
 

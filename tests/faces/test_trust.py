@@ -218,15 +218,15 @@ def test_sessions_of_a_folder_move_to_its_project(outside):
 
 
 def test_losses_in_a_worktree_archive_nothing(private):
-    """The first folder of a project decides; a file that a worktree lost is named, and comes back with its record."""
+    """A file that a worktree lost is named and its record is hidden there; the first folder decides for itself."""
     run_git(private.folder / "private", "add", "."), run_git(private.folder / "private", "commit", "-qm", "memory")
     run_git(private.folder / "private", "worktree", "add", "-q", str(private.folder / "tree"))
     private.at(private.folder / "tree")
     private.ok("trust", "--yes")
     assert private.recall("what is the merger called?") == [SECRET]
     next(Path(".commonplace/decisions").glob("*.md")).unlink()
-    assert "1 files of the project memory are missing in this further clone" in private("sync").err
-    assert private.recall("what is the merger called?") == [SECRET]
+    assert "is not in this checkout" in private("sync").err
+    assert private.recall("what is the merger called?") == []
     private.at(private.folder / "private")
     assert private.recall("what is the merger called?") == [SECRET]
     next(Path(".commonplace/decisions").glob("*.md")).unlink()

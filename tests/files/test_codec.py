@@ -9,6 +9,7 @@ import pytest
 
 from commonplace.files.codec import FILE_BYTES, FileTrouble, apply_file, decode, encode, file_name, matches_record
 from commonplace.model.errors import InvalidInput
+from commonplace.model.ids import moment_of, new_id
 from commonplace.model.records import Channel, Kind, Source, Trust
 from stands import rows
 
@@ -54,23 +55,29 @@ def edited(record, old, new):
 
 
 def test_a_record_is_written_as_people_would(record):
-    """Frontmatter in its order, the lists to fill in even if empty, and the content as it is."""
+    """Frontmatter in its order, nothing empty, nothing that folder and database know, and the content as it is."""
     assert encode(record).decode() == (
         "---\n"
         "id: 1kjmekwhbby1d6cnd627\n"
-        "category: decisions\n"
         "created: 2026-03-01T09:30:00Z\n"
         "source: extraction\n"
         'ref: "session:0b1c#4"\n'
         "trust: agent\n"
-        "aliases: []\n"
-        "keywords: []\n"
-        "tags: []\n"
-        "version: 1\n"
         "---\n"
         "\n"
         "Use pnpm, not npm.\n\nIt shares packages.\n"
     )
+
+
+def test_what_a_person_has_said_just_now_is_its_id_and_its_words(make):
+    """When it was made is in its id; that a person said it goes without saying."""
+    made = new_id(CREATED)
+    record = make("Use pnpm", id=made, category="decisions", version=3, created_at=moment_of(made))
+    data = encode(record.replace(updated_at=CREATED + timedelta(days=9), consolidated_at=CREATED))
+    assert data.decode() == f"---\nid: {record.id}\n---\n\nUse pnpm\n"
+    from_file = record.replace(source=Source(channel=Channel.FILE, ref="decisions/use-pnpm.md"))
+    assert encode(from_file) == data
+    assert moment_of(made) >= CREATED
 
 
 def test_all_that_a_record_can_have_is_written_in_order(record):
@@ -82,12 +89,10 @@ def test_all_that_a_record_can_have_is_written_in_order(record):
         tags=frozenset({"js", "a, b"}), pinned=True, held=True, consolidated_at=CREATED,
         metadata={"keywords": ["yarn"], "aliases": ["package manager"], "team": "web", "source": "slack"},
     )  # fmt: skip
-    rows = encode(full).decode().split("\n")[2:24]
+    rows = encode(full).decode().split("\n")[2:20]
     assert rows == [
-        "category: decisions",
         "kind: procedural",
         "created: 2026-03-01T09:30:00Z",
-        "updated: 2026-03-01T09:30:00.000005Z",
         "occurred: 2026-03-01T09:30:00Z",
         "expires: 2026-12-01",
         "archived: 2026-03-01T09:30:00Z",
@@ -102,8 +107,6 @@ def test_all_that_a_record_can_have_is_written_in_order(record):
         'tags: ["a, b", js]',
         "pinned: true",
         "held: true",
-        "consolidated: 2026-03-01T09:30:00Z",
-        "version: 1",
         'metadata: {"source": "slack"}',
         "team: web",
     ]
@@ -179,17 +182,12 @@ tags:
   - build
 
 id: 1kjmekwhbby1d6cnd627
-category: 'decisions'
 created: 2026-03-01 09:30
-updated: 2026-03-02T09:30:00Z
 expires:   2026-12-01   # after the move
 source: extraction
 ref: "session:0b1c#4"
 trust: agent
-aliases: []
-keywords: []
 team:   {name: 'web'}
-version: 2
 # the end
 ---
 
@@ -198,14 +196,14 @@ new
 
 
 def test_what_a_person_wrote_stays_when_the_record_changes(record):
-    """Comments, empty lines, order and ways of writing; only the lines that must change do."""
+    """Comments, empty lines, order and ways of writing; what earlier versions wrote without need goes."""
     after = apply_file(record, says(BEFORE)).replace(content="new", version=2, updated_at=CREATED + timedelta(days=1))
     assert encode(after, previous=BEFORE).decode() == AFTER
 
 
 def test_a_changed_value_keeps_the_comments_about_it(record):
     """The one behind it, and the lines within it."""
-    previous = edited(record, "tags: []", "tags: ['#1'] # why\nkey: a\nteam:\n  # who\n  - web")
+    previous = edited(record, "trust: agent", "trust: agent\ntags: ['#1'] # why\nkey: a\nteam:\n  # who\n  - web")
     after = encode(record.replace(tags=frozenset({"x"}), key="b", metadata={"team": ["app"]}), previous=previous)
     assert b"tags: [x] # why\n" in after
     assert b"key: b\n" in after
@@ -216,13 +214,13 @@ def test_a_key_that_is_gone_is_removed_and_a_new_one_put_at_its_place(record):
     """The comment above a removed key stays: nobody but its writer knows what it is about."""
     previous = edited(record, "trust: agent\n", "trust: agent\n# the old one\nkey: pm\n")
     after = encode(record.replace(expires_at=datetime(2026, 12, 1, tzinfo=UTC)), previous=previous).decode()
-    assert "trust: agent\n# the old one\naliases: []\n" in after
+    assert "trust: agent\n# the old one\n---\n" in after
     assert "created: 2026-03-01T09:30:00Z\nexpires: 2026-12-01\nsource: extraction\n" in after
 
 
 def test_an_empty_key_that_a_person_left_to_fill_in_stays(record):
     """It says nothing, and nothing has changed."""
-    previous = edited(record, "tags: []", "tags: []\nexpires:")
+    previous = edited(record, "trust: agent", "trust: agent\nexpires:")
     assert encode(record, previous=previous).decode() == previous
 
 
@@ -243,7 +241,7 @@ def test_a_previous_text_that_cannot_be_kept_is_written_anew(record, previous):
 
 def test_a_windows_file_is_written_with_unix_lines(record):
     """Its comments stay all the same."""
-    previous = edited(record, "tags: []", "# why\ntags: []").replace("\n", "\r\n")
+    previous = edited(record, "trust: agent", "# why\ntrust: agent").replace("\n", "\r\n")
     assert encode(record, previous="\ufeff" + previous).decode() == previous.replace("\r\n", "\n")
 
 
@@ -437,16 +435,16 @@ def test_another_category_is_another_kind(record):
 @rows(
     "old_new",
     [
-        ("version: 1", "version: 7"),
+        ("trust: agent", "trust: agent\nversion: 7\nupdated: 2026-03-01\nconsolidated: 2026-03-01"),
         ("created:", "# why\ncreated:"),
         ("packages.\n", "packages.\n\n\n"),
         ("---\n\n", "---\n\n\n"),
-        ("tags: []\n", ""),
         ("trust: agent\n", ""),
+        ("source: extraction\n", "source: user\ntags: []\n"),
     ],
 )
 def test_a_file_agrees_with_its_record_if_nothing_of_meaning_differs(record, old_new):
-    """The version, comments, outer empty lines and what is left out say nothing else."""
+    """The version, where it comes from, comments, outer empty lines and what is left out say nothing else."""
     assert matches_record(says(edited(record, *old_new)), record)
     assert matches_record(says(edited(record, *old_new).replace("\n", "\r\n")), record)
 
@@ -455,13 +453,12 @@ def test_a_file_agrees_with_its_record_if_nothing_of_meaning_differs(record, old
     "old_new",
     [
         ("pnpm", "yarn"),
-        ("tags: []", "tags: [a]"),
+        ("trust: agent", "tags: [a]"),
         ("value: 1", "value: true"),
         ("1kjm", "1kjn"),
-        ("agent", "user"),
         ("09:30", "09:31"),
-        ("tags", "team: x\ntags"),
-        ("decisions", "incidents"),
+        ("trust: agent", "team: x"),
+        ("trust: agent", "category: incidents"),
         ("Use", " Use"),
     ],
 )

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from commonplace.files.codec import FileTrouble, decode, encode
-from commonplace.files.plan import Add, Drop, FoundFile, Missing, Note, Remove, Trouble, Update, Write, plan
+from commonplace.files.plan import Add, Drop, FoundFile, Hide, Missing, Note, Remove, Trouble, Update, Write, plan
 from commonplace.model.documents import FileState
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Kind
@@ -53,13 +53,14 @@ def known(path, record):
     return FileState(path=path, record=record.id, version=record.version, digest=str(zlib.crc32(data)), stamp=len(data))
 
 
-def planned(*, seen=(), known=(), records=(), history=()):
+def planned(*, seen=(), known=(), records=(), history=(), **options):
     """A plan; the history holds the versions that are given."""
     return plan(
         seen=seen,
         known=known,
         records={record.id: record for record in records},
         history=lambda one: [version for version in (*history, *records) if version.id == one],
+        **options,
     )
 
 
@@ -115,7 +116,7 @@ def test_a_file_is_never_written_over_another_one(record):
 def test_a_new_file_that_says_just_what_a_record_without_a_file_is_becomes_its_file(record):
     """Whoever added it died before the id was written into it."""
     assert planned(seen=[seen("decisions/mine.md", "Use pnpm")], records=[record]) == [
-        Write(record=record, path="decisions/mine.md")
+        Write(record=record, path="decisions/mine.md", said=record)
     ]
 
 
@@ -159,12 +160,13 @@ def test_an_edited_file_changes_its_record(record):
     """A person's words become the next version."""
     file = seen(HOME, text(record).replace("pnpm", "yarn"))
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
-    assert action == Update(path=HOME, parsed=file.parsed, record=record, home=HOME)
+    parsed = file.parsed.replace(category="decisions")
+    assert action == Update(path=HOME, parsed=parsed, record=record, home=HOME)
 
 
 def test_a_comment_is_no_change(record):
     """File and record agree; only the file's state is noted."""
-    file = seen(HOME, text(record).replace("tags:", "# why\ntags:"))
+    file = seen(HOME, text(record).replace("id:", "# why\nid:"))
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
     assert action == Note(path=HOME, digest=file.digest, stamp=file.stamp, record=record)
 
@@ -179,18 +181,46 @@ def test_if_file_and_record_changed_the_file_wins(record):
 
 def test_a_comment_does_not_win_over_a_newer_record(record):
     """The file still says what the record was: only the record has changed."""
-    file = seen(HOME, text(record).replace("tags:", "# why\ntags:"))
+    file = seen(HOME, text(record).replace("id:", "# why\nid:"))
     after = newer(record, content="Use bun")
     assert planned(seen=[file], known=[known(HOME, record)], records=[after], history=[record]) == [
         Write(record=after, path=HOME)
     ]
 
 
-def test_going_back_to_an_earlier_text_is_an_edit(record):
-    """Whoever restores an old file while the record stands still means it."""
+def test_going_back_to_an_earlier_text_shows_that_version(record):
+    """Another branch, or an old file restored: the folder shows what the record was, and nothing is new."""
     after = newer(record, content="Use yarn")
     [action] = planned(seen=[seen(HOME, text(record))], known=[known(HOME, after)], records=[after], history=[record])
-    assert (type(action), action.parsed.content) == (Update, "Use pnpm")
+    assert isinstance(action, Note)
+    assert action.record == record
+
+
+def test_an_edit_of_a_version_that_is_shown_follows_on_that_one(record):
+    """A tag that only the current version has does not come with it."""
+    after = newer(record, content="Use yarn", tags=frozenset({"js"}))
+    [action] = planned(
+        seen=[seen(HOME, text(record).replace("pnpm", "bun"))], known=[known(HOME, record)], records=[after],
+        history=[record], shown={record.id: record},
+    )  # fmt: skip
+    assert (type(action), action.parsed.content, action.record) == (Update, "Use bun", record)
+
+
+def test_a_file_of_another_branch_stays_as_it_is(record):
+    """The folder shows an earlier version, and the file says it: nothing is to do, however new the record is."""
+    after = newer(record, content="Use yarn")
+    state = known(HOME, record)
+    unread = FoundFile(path=HOME, digest=state.digest, stamp=state.stamp)
+    assert planned(seen=[unread], known=[state], records=[after], shown={record.id: record}) == []
+
+
+def test_a_record_that_this_folder_does_not_have_is_not_written(record, other):
+    """A hidden one has no file; in a repository that was never synced those without a file are hidden."""
+    assert planned(records=[record], shown={record.id: None}) == []
+    file = seen("decisions/b.md", text(other))
+    actions = planned(seen=[file], records=[record, other], branches=True)
+    assert [type(action) for action in actions] == [Note, Hide]
+    assert [type(action) for action in planned(records=[record], branches=True)] == [Write], "there are no files at all"
 
 
 def test_a_file_that_lost_its_id_gets_it_back(record):
@@ -312,28 +342,30 @@ def test_a_file_moved_to_another_folder_has_another_category(record):
 
 def test_a_category_changed_in_the_frontmatter_moves_the_file(record):
     """The frontmatter is the edit; the file follows."""
-    file = seen("decisions/mine.md", text(record).replace(": decisions", ": principles"))
+    file = seen("decisions/mine.md", text(record).replace("---\n\n", "category: principles\n---\n\n"))
     [action] = planned(seen=[file], known=[known("decisions/mine.md", record)], records=[record])
     assert (type(action), action.parsed.category, action.home) == (Update, "principles", "principles/mine.md")
 
 
-def test_a_file_moved_to_where_its_record_went_is_written(record):
-    """Both say the new category; the words in the frontmatter follow."""
+def test_a_file_moved_to_where_its_record_went_is_noted(record):
+    """Both say the new category."""
     after = newer(record, category="principles")
     file = seen("principles/mine.md", text(record))
     assert planned(seen=[file], known=[known(HOME, record)], records=[after], history=[record]) == [
-        Write(record=after, path="principles/mine.md"),
+        Note(path="principles/mine.md", digest=file.digest, stamp=file.stamp, record=after),
         Drop(path=HOME),
     ]
 
 
-def test_a_file_of_an_old_clone_is_written_anew(record):
-    """It says what the record once was, and nobody here has seen it: it is stale, not an edit."""
+def test_a_file_of_an_old_clone_is_noted(record):
+    """It says what the record once was: this folder shows that version."""
     middle = newer(record, content="Use yarn")
     after = newer(middle, content="Use bun")
-    assert planned(seen=[seen(HOME, text(record))], records=[after], history=[record, middle]) == [
-        Write(record=after, path=HOME)
-    ]
+    found = {"seen": [seen(HOME, text(record))], "records": [after], "history": [record, middle]}
+    [action] = planned(**found, tracked={HOME})
+    assert (type(action), action.record) == (Note, record)
+    [action] = planned(**found)
+    assert (type(action), action.record) == (Write, after), "without Git it may be one that we did not come to write"
 
 
 def test_a_file_that_nobody_has_seen_and_that_says_something_new_is_an_edit(record):
@@ -388,7 +420,7 @@ def test_of_two_new_files_with_one_id_the_one_with_its_name_keeps_it(record):
 
 def test_a_file_that_cannot_be_read_leaves_its_record_alone(record):
     """Neither is touched, however new the record is."""
-    file = seen(HOME, text(record).replace("tags: []", "tags: 3"))
+    file = seen(HOME, text(record).replace("---\n\n", "tags: 3\n---\n\n"))
     for present in (record, newer(record, content="Use yarn"), newer(record, archived_at=record.created_at)):
         assert planned(seen=[file], known=[known(HOME, record)], records=[present]) == [
             Trouble(path=HOME, line=file.trouble.line, reason="tags must be a list")
@@ -420,7 +452,7 @@ def test_a_file_outside_of_the_five_folders_is_told_where_to_go(record, path):
 
 def test_a_category_that_is_not_one_of_the_five_is_trouble(record):
     """In the frontmatter as in a folder's name."""
-    file = seen(HOME, text(record).replace(": decisions", ": rules"))
+    file = seen(HOME, text(record).replace("---\n\n", "category: rules\n---\n\n"))
     [action] = planned(seen=[file], known=[known(HOME, record)], records=[record])
     assert action == Trouble(path=HOME, line=1, reason=f"category must be one of {CATEGORIES}, not 'rules'")
 

@@ -294,7 +294,7 @@ def test_a_merge_of_two_own_texts_is_the_users_word(ada, machine, server, releas
     there.write_text(there.read_text() + "\n\n\n\n\nand signed by Ada\n")
     laptop.git("commit", "-qam", "signed")
     laptop.git("push", "-q")
-    release.write_text(release.read_text().replace("tags: []", "tags: [ops]"))
+    release.write_text(release.read_text().replace("---\n\n", "tags: [ops]\n---\n\n"))
     ada.git("commit", "-qam", "tag")
     ada.git("pull", "-q", "--rebase")
     ada.sync()
@@ -308,10 +308,9 @@ def test_a_merge_of_two_own_texts_is_the_users_word(ada, machine, server, releas
 def test_a_merge_with_somebody_elses_text_waits(ada, bob, release):
     """What Git made of the user's text and another person's is not only hers."""
     pull_request(bob, "by Ada", "by Ada\n\n\n\n\nunless it is urgent")
-    release.write_text(release.read_text().replace("tags: []", "tags: [ops]"))
+    release.write_text(release.read_text().replace("---\n\n", "tags: [ops]\n---\n\n"))
     ada.git("commit", "-qam", "tag")
     ada.sync()
-    ada.git("commit", "-qam", "dates")
     ada.git("fetch", "-q")
     ada.git("merge", "-q", "--no-edit", "origin/pr")
     ada.sync()
@@ -455,7 +454,7 @@ def test_a_hand_edit_of_an_external_file_is_the_users_word(bob, ada, release):
 
 def test_a_stranger_archives_nothing_by_a_line(ada, bob, release):
     """A date of archiving, a hold and a pin in somebody else's version change nothing."""
-    pull_request(bob, "tags: []", "tags: []\narchived: 2026-01-01\nheld: true\npinned: true")
+    pull_request(bob, "---\n\n", "archived: 2026-01-01\nheld: true\npinned: true\n---\n\n")
     ada.git("fetch", "-q")
     ada.git("checkout", "-q", "pr")
     ada.sync()

@@ -100,9 +100,12 @@ def gemini(person, session, *said, cwd=None):
 
     response = {"functionResponse": {"name": "run_shell_command", "response": {"output": RESULT}}}
     shell = {"id": "c1", "name": "run_shell_command", "args": {"command": RUN}, "result": [response]}
+    context = "<session_context>\nThis is the Gemini CLI.\n--- Context from: GEMINI.md ---\nAlways run the linter.\n"
+    began = {"id": "c0", "timestamp": AT.format(0), "type": "user", "content": [{"text": context}]}
     injected = "<hook_context>Use yarn, always.</hook_context>"
     lines = [
         {"sessionId": session, "projectHash": "x", "startTime": AT.format(0), "lastUpdated": AT.format(0)},
+        {"$set": {"messages": [began]}},
         *(message(number, "user", [{"text": f"{text}\n\n{injected}"}]) for number, text in enumerate(said)),
         message(5, "gemini", "Installing."),
         {"$set": {"lastUpdated": AT.format(5)}},

@@ -90,9 +90,15 @@ def kept(opened):
     def kept(content="Use pnpm, not npm", *, category="decisions", **options):
         record = opened.memory.remember(content, category=category, **options).record
         opened.store.settle()
-        return record, Path(opened.store.references([record.id])[record.id])
+        return record, Path(opened.store.references([record])[record.id])
 
     return kept
+
+
+@pytest.fixture
+def add_line(edit):
+    """Write a line at the top of a file's frontmatter, as a person does."""
+    return lambda path, line: edit(path, "\nid: ", f"\n{line}\nid: ")
 
 
 @pytest.fixture

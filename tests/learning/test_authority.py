@@ -257,8 +257,8 @@ def test_an_approval_ends_when_the_file_says_something_else(opened, agent, edit,
     """The words are a person's then, and nobody needs the approval any more."""
     record = opened.memory.approve(agent.remember("Use yarn, not npm", category="decisions").record.id).record
     opened.store.settle()
-    path = Path(opened.store.references([record.id])[record.id])
-    edit(path, "tags: []", "tags: [js]")
+    path = Path(opened.store.references([record])[record.id])
+    edit(path, "\nid: ", "\ntags: [js]\nid: ")
     sync()
     assert opened.memory.get(record.id).approved_at == record.approved_at
     edit(path, "Use yarn", "Use bun")

@@ -74,7 +74,7 @@ def test_a_broken_file_is_a_note_and_the_rest_is_answered(opened, kept, edit):
     """The note names path and line; it is told again until it is mended."""
     _, path = kept()
     kept("Deploy on Mondays")
-    edit(path, "tags: []", "tags: [a, b")
+    edit(path, "\nid: ", "\ntags: [a, b\nid: ")
 
     for _ in range(2):
         brief = opened.recall("deploy pnpm")

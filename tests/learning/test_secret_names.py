@@ -76,7 +76,7 @@ def test_a_secret_in_a_comment_that_was_added_later_is_redacted(opened, kept, ed
     """An edit of a comment changes no record, and passes the gate all the same."""
     record, path = kept()
     sync()
-    edit(path, "tags: []", f"# token: {CANARY}\ntags: []")
+    edit(path, "\nid: ", f"\n# token: {CANARY}\nid: ")
     sync()
 
     assert "# token: [secret:" in path.read_text()

@@ -18,7 +18,7 @@ from commonplace.files.sync import Syncer
 from commonplace.model.changes import Archive, Delete, Put
 from commonplace.model.errors import NotFound, StoreBusy
 from commonplace.model.queries import ANY_STATE, Filter, State
-from commonplace.model.records import Channel, Kind
+from commonplace.model.records import Channel, Kind, Source
 from stands import agree
 
 QUESTIONS = [
@@ -63,8 +63,15 @@ def answers(opened):
 
 
 def everything(opened):
-    """Every record, in whatever state."""
-    return {record.id: record for record in opened.memory.list(states=State, limit=10_000)}
+    """Every record, in whatever state, as the files here show it."""
+    return {record.id: opened.memory.get(record.id) for record in opened.memory.list(states=State, limit=10_000)}
+
+
+def said_by_files(records):
+    """The same records without what only the database knows."""
+    day = min(record.created_at for record in records.values()).replace(microsecond=0)
+    plain = {"version": 1, "source": Source(channel=Channel.FILE), "updated_at": day, "created_at": day}
+    return {key: record.replace(**plain) for key, record in records.items()}
 
 
 def assert_agreement(opened):
@@ -78,11 +85,12 @@ def assert_agreement(opened):
             seen[said.id] = path
             assert matches_record(said, records[said.id]), path
             assert path.parent.name == records[said.id].category
-        assert {key for key, record in records.items() if record.archived_at is None} <= seen.keys() <= records.keys()
+        live = {record.id for record in opened.memory.list(scopes=[scope], limit=10_000)}
+        assert live <= seen.keys() <= records.keys()
 
 
 def test_a_lost_database_is_rebuilt_from_the_files(desk):
-    """The same questions give the same hits with the same scores in the same order."""
+    """The same questions give the same hits with the same scores in the same order; each record is what it was."""
     opened = desk.open()
     fill(opened)
     opened.catch_up()
@@ -95,7 +103,7 @@ def test_a_lost_database_is_rebuilt_from_the_files(desk):
     for scope in again.store.folders:
         again.folders.sync(scope)
     assert answers(again) == before
-    assert everything(again) == records
+    assert said_by_files(everything(again)) == said_by_files(records)
     assert_agreement(again)
 
 
@@ -276,20 +284,21 @@ def test_clones_share_and_do_not_archive_each_other(clones):
         assert_agreement(opened)
 
 
-def test_an_edit_in_one_clone_reaches_the_other(clones, clock, edit):
-    """The files of both say the same after each has synced."""
+def test_an_edit_in_one_clone_stays_there(clones, clock, edit):
+    """Each clone answers what its own files say; Git brings an edit to the other."""
     one, two = clones
     record = one.memory.remember("Use pnpm", category="decisions").record
     two.folders.sync(two.where.project)
     one.store.settle()
-    edit(Path(one.store.references([record.id])[record.id]), "pnpm", "yarn")
+    edit(Path(one.store.references([record])[record.id]), "pnpm", "yarn")
     clock.forward()
     one.folders.sync(one.where.project)
     two.folders.sync(two.where.project)
 
-    for opened in clones:
+    for opened, content in zip(clones, ("Use yarn", "Use pnpm"), strict=True):
         assert_agreement(opened)
-        assert opened.memory.get(record.id).content == "Use yarn"
+        assert opened.memory.get(record.id).content == content
+        assert [hit.text for hit in opened.recall("use").hits] == [content]
 
 
 def test_forgetting_in_one_clone_removes_the_file_of_the_other(clones):
@@ -306,24 +315,25 @@ def test_forgetting_in_one_clone_removes_the_file_of_the_other(clones):
             opened.memory.get(record.id)
 
 
-def test_deleting_a_file_in_one_clone_archives_for_both(clones, clock):
-    """Archived is archived; the other clone's file says so."""
+def test_deleting_a_file_in_one_clone_leaves_the_other(clones, clock):
+    """It is archived there; the other clone still has its file."""
     one, two = clones
     record = one.memory.remember("Use pnpm", category="decisions").record
     two.folders.sync(two.where.project)
     one.store.settle()
-    Path(one.store.references([record.id])[record.id]).unlink()
+    Path(one.store.references([record])[record.id]).unlink()
     clock.forward()
     one.folders.sync(one.where.project)
     two.folders.sync(two.where.project)
 
-    assert "archived:" in Path(two.store.references([record.id])[record.id]).read_text()
+    assert one.memory.list() == []
+    assert two.memory.list() == [record]
     assert two.folders.sync(two.where.project).is_empty
     assert one.folders.sync(one.where.project).is_empty
 
 
-def test_a_new_clone_with_older_files_learns_what_is_new(desk, opened, kept, clock):
-    """A checkout that lay still is brought up to date; it undoes nothing."""
+def test_a_copy_with_older_files_learns_what_is_new(desk, opened, kept, clock):
+    """A copy without Git that lay still is brought up to date; it undoes nothing."""
     record, path = kept("the first words")
     folder = desk.folder("clone")
     (folder / "decisions").mkdir()
@@ -334,6 +344,7 @@ def test_a_new_clone_with_older_files_learns_what_is_new(desk, opened, kept, clo
     clone.folders.sync(clone.where.project)
 
     assert opened.memory.get(record.id).content == "the newest words"
+    assert clone.memory.get(record.id).content == "the newest words"
     assert_agreement(clone)
 
 

@@ -42,7 +42,7 @@ def test_a_conversation_at_a_terminal_is_gone_on_with_the_next_day(desk):
     desk.writes(QUICK_START.replace("a helpful assistant", "a terse assistant"))
 
     child = pexpect.spawn(COMMAND, ["run", "role.yaml", "-i", "--resume"], cwd=str(desk.folder), env=desk.env,
-                          encoding="utf-8", timeout=30, echo=False)  # fmt: skip
+                          encoding="utf-8", timeout=30, echo=False, use_poll=True)  # fmt: skip
     child.expect(r"Resumed session with 10 messages\.")
     child.expect(r"Loaded relevant memories from previous sessions\.")
     child.expect("> ")

@@ -107,13 +107,13 @@ class Session:
 
     def list_json(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """Records for programs, each with its state and the path of its file."""
-        paths = self.app.store.references([record.id for record in records])
+        paths = self.app.store.references(records)
         now = self.app.clock()
         return [encode(record) | {"state": record.state(now).value, "path": paths.get(record.id)} for record in records]
 
     def path(self, record: Record) -> str | None:
         """The path of a record's file."""
-        return self.app.store.references([record.id]).get(record.id)
+        return self.app.store.references([record]).get(record.id)
 
     def note_remains(self, *, pending: bool) -> None:
         """Note where bytes of what was erased may still be."""

@@ -18,6 +18,7 @@ class Learning(Value):
 
     enabled: bool
     mode: str
+    ask_agent: bool
     max_rollout_age_days: int
     min_rollout_idle_hours: int
     max_rollouts_per_startup: int

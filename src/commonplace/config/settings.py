@@ -61,6 +61,10 @@ MEMORIES = SettingGroup(
             help="how records are extracted: rules, model (one of `models`) or host (your coding agent)",
         ),
         Setting(
+            name="askAgent", default=False, kind=bool,
+            help="asks the running agent, once in a session, to save what was settled",
+        ),
+        Setting(
             name="maxRolloutAgeDays", default=30, kind=int, least=1, most=36_500,
             help="skip sessions older than this",
         ),

@@ -182,7 +182,7 @@ def admit(
         trust=min(CEILING[binding.channel], parent_trust),
         pinned=draft.pinned,
         held=draft.held,
-        created_at=now,
+        created_at=now.replace(microsecond=now.microsecond // 1000 * 1000),  # as exact as the id
         updated_at=now,
         occurred_at=draft.occurred_at,
         expires_at=_expiry(draft, category, binding, now),

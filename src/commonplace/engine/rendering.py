@@ -38,6 +38,10 @@ _BEHEADED = rf"\A.*(</memory {_SEAL})"
 _JOINER = "\u200d"  # makes one character of what stands on both sides
 _FORGED = r"<(?=\s*/?\s*memory\b)"
 
+#: Around a message of ours that an agent is to act on: it is nobody's word, and no memory.
+MESSAGE_BEGIN, MESSAGE_END = "[commonplace: before you stop]", "[/commonplace]"
+INTRODUCTION_WORDS = 6  # at most, of a host before a message of ours
+
 
 def fence(lines: Iterable[str], secret: bytes) -> str:
     """Put lines between the two marks, which they cannot contain; "" if they are empty.
@@ -53,16 +57,28 @@ def fence(lines: Iterable[str], secret: bytes) -> str:
 
 
 def remove_fenced(text: str) -> str:
-    """The text without what stands between marks, and without the marks.
+    """The text without what stands between marks, without the marks, and without our messages to an agent.
 
     Where one of the two was cut off, everything on its side goes: of a block that begins the rest of the text, of one
     that only ends what comes before.  That end stays as a sign that the text had a beginning: it may have said that
     the rest is quoted.
     """
+    text = _without_message(text)
     if _MARK not in text:
         return text
     left = re.sub(_FENCED, "", text, flags=re.DOTALL)
     return re.sub(_BEHEADED, r"\1", left, flags=re.DOTALL)
+
+
+def _without_message(text: str) -> str:
+    """The text without a message of ours, and without the few words by which a host introduces it."""
+    start = text.find(MESSAGE_BEGIN)
+    end = text.find(MESSAGE_END, start)
+    if start < 0 or end < 0:
+        return text
+    before = text[:start] if len(text[:start].split()) > INTRODUCTION_WORDS else ""
+    after = re.sub(r"^\s*</\w+>", "", text[end + len(MESSAGE_END) :])
+    return f"{before}{after}".strip()
 
 
 def is_sealed(text: str, secret: bytes) -> bool:

@@ -2,13 +2,18 @@
 
 A file is ``---``, YAML frontmatter, ``---``, an empty line, the content as it is, and one newline.
 
+- The frontmatter has what a person may want to read or edit, and nothing that is empty.  What the database, Git, the
+  id or the folder know already is not in it: version and date of the last change, the category, the date of creation,
+  a source and a trust that are a person's.  So two people who edit a record apart change no line together.
+- Files in the format before that, which had all of it, are read; the next write of such a file leaves it out.
+
 - Reading takes off that empty line and that newline and nothing else, so content may begin and end as it likes, and a
   ``---`` in it is content: the frontmatter ends at the first one.
 - A file whose first line ends in CRLF comes from a Windows editor and is read as if it had LF; in any other file CR is
   content.  Files are written with LF.
 - A file without frontmatter has content and nothing else (``ParsedFile.bare``).  In one with frontmatter, who deletes
-  the line of a date, a key, a value, tags, a mark or a metadata key means it; an id, version, category, kind, source,
-  trust or creation date that is missing is only not said.
+  the line of a date, a key, a value, tags, a mark or a metadata key means it; an id, category, kind or creation date
+  that is missing is only not said.  Version, source, trust and consolidation count for a file whose record is new.
 - Keys that are not ours are metadata.  Metadata whose name is a key of ours stands under ``metadata``.
 - Content that holds the marks of a git conflict says how many (``conflict_markers``); more than that is a conflict.
 
@@ -19,14 +24,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
 from typing import TypeVar
 
 from commonplace.model.binding import CONTENT_BYTES_LIMIT
 from commonplace.model.errors import InvalidInput
-from commonplace.model.ids import LENGTH, is_id
+from commonplace.model.ids import LENGTH, is_id, moment_of
 from commonplace.model.records import CATEGORIES, EMPTY, Channel, Json, Kind, Record, Source, Trust
 from commonplace.model.values import Value
 from commonplace.text.strict_yaml import (
@@ -57,17 +62,34 @@ KEYS = (
 
 _CLEARABLE = (  # fields of which a missing line says that there is none
     *("key", "value", "tags", "metadata", "pinned", "held"),
-    *("occurred_at", "expires_at", "archived_at", "superseded_by", "consolidated_at"),
+    *("occurred_at", "expires_at", "archived_at", "superseded_by"),
 )
-_KEEPABLE = ("source", "trust", "created_at")  # fields of which a missing line says nothing
 _COMPARED = (
     "content",
     "category",
     "kind",
-    *_KEEPABLE,
+    "created_at",
     *(field for field in _CLEARABLE if field not in ("value", "metadata")),
 )
 _KNOWN = frozenset(KEYS)
+_OWN_CHANNELS = frozenset({Channel.USER, Channel.FILE})  # a person's: not worth a line
+#: Keys that earlier files had without need: they go with the next write, unless the record needs them.
+_MACHINERY = frozenset(
+    {
+        "category",
+        "created",
+        "updated",
+        "source",
+        "ref",
+        "trust",
+        "consolidated",
+        "version",
+        "tags",
+        "aliases",
+        "keywords",
+    }
+)
+_SAME_MOMENT = timedelta(seconds=1)  # an id and the record that got it are made within
 _SEARCHED = ("aliases", "keywords")
 _AS_WRITTEN = frozenset({"metadata", "conflict_markers"})
 
@@ -140,9 +162,10 @@ def decode(data: bytes, *, path: str) -> ParsedFile:
 def encode(record: Record, *, previous: str | None = None) -> bytes:
     """Write a file.  With the ``previous`` text of the file: what a person wrote and what has not changed stays.
 
-    Comment lines, empty lines, the order of the keys and the writing of every unchanged value are kept; of a value that
-    changes, the comment behind a single line and the comment lines within it.  A previous text that cannot be read is
-    not looked at.  Raises ``InvalidInput`` for a record whose file could not be read again.
+    Comment lines, empty lines, the order of the keys and the writing of every unchanged value are kept; keys of ours
+    that a file need not have are left out; of a value that changes, the comment behind a single line and the comment
+    lines within it.  A previous text that cannot be read is not looked at.  Raises ``InvalidInput`` for a record whose
+    file could not be read again.
     """
     fields = _fields(record)
     head = _merged(record, fields, previous) if previous else None
@@ -152,7 +175,7 @@ def encode(record: Record, *, previous: str | None = None) -> bytes:
 
 
 def apply_file(record: Record, parsed: ParsedFile) -> Record:
-    """The record with the content of the file; its version and ``updated_at`` stay."""
+    """The record with the content of the file; what the file says about its source and trust is not looked at."""
     category = parsed.category or record.category
     content = record.content if _same_text(parsed.content, record.content) else parsed.content
     if parsed.bare and category == record.category:
@@ -161,12 +184,12 @@ def apply_file(record: Record, parsed: ParsedFile) -> Record:
     if parsed.bare:
         return record.replace(content=content, category=category, kind=kind)
     stated = {field: getattr(parsed, field) for field in _CLEARABLE}
-    stated |= {field: getattr(parsed, field) for field in _KEEPABLE if getattr(parsed, field) is not None}
-    return record.replace(content=content, category=category, kind=kind, **stated)
+    created = parsed.created_at or record.created_at
+    return record.replace(content=content, category=category, kind=kind, created_at=created, **stated)
 
 
 def matches_record(parsed: ParsedFile, record: Record) -> bool:
-    """Whether file and record agree, apart from ``version`` and ``updated``.
+    """Whether the file says what the record says, in everything that a person edits.
 
     Line ends, and empty lines before and after the content, are no disagreement.
     """
@@ -420,54 +443,54 @@ def _bare_text(text: str) -> str:
 def _fields(record: Record) -> dict[str, str]:
     """The frontmatter of a record: the keys in their order, each value as it is written."""
     source = record.source
-    created, updated = _moment(record.created_at), _moment(record.updated_at)
+    is_own = source.channel in _OWN_CHANNELS
     value, aliases, keywords, others = _json_fields(record)
     stated = {
         "id": dump_scalar(record.id),
-        "category": dump_scalar(record.category),
         "kind": None if CATEGORIES.get(record.category) is record.kind else record.kind.value,
-        "created": created,
-        "updated": None if updated == created else updated,
+        "created": None if _is_told_by_id(record) else _moment(record.created_at),
         "occurred": _day(record.occurred_at),
         "expires": _day(record.expires_at),
         "archived": _moment(record.archived_at),
         "superseded_by": _given(record.superseded_by),
-        "source": source.channel.value,
-        "ref": _given(source.ref),
+        "source": None if is_own else source.channel.value,
+        "ref": None if source.channel is Channel.FILE else _given(source.ref),
         "parents": dump(source.parents) if source.parents else None,
-        "trust": record.trust.name.lower(),
+        "trust": None if record.authority is Trust.USER else record.trust.name.lower(),
         "key": _given(record.key),
         "value": value,
         "aliases": aliases,
         "keywords": keywords,
-        "tags": dump(sorted(record.tags)) if record.tags else "[]",
+        "tags": dump(sorted(record.tags)) if record.tags else None,
         "pinned": "true" if record.pinned else None,
         "held": "true" if record.held else None,
-        "consolidated": _moment(record.consolidated_at),
-        "version": str(record.version),
         "conflict_markers": _markers(record.content),
     }
     return {key: text for key, text in stated.items() if text is not None} | others
 
 
-def _json_fields(record: Record) -> tuple[str | None, str, str, dict[str, str]]:
+def _is_told_by_id(record: Record) -> bool:
+    return abs(record.created_at - moment_of(record.id)) < _SAME_MOMENT
+
+
+def _json_fields(record: Record) -> tuple[str | None, str | None, str | None, dict[str, str]]:
     """Value, aliases, keywords and other metadata as they are written: ``==`` takes 1, 1.0 and true for the same."""
     value = None if record.value is None else dump(record.value, max_depth=MAX_DEPTH - 1)
     if not record.metadata:
-        return value, "[]", "[]", {}
-    aliases, keywords = (_listed(record.metadata.get(key)) or "[]" for key in _SEARCHED)
+        return value, None, None, {}
+    aliases, keywords = (_listed(record.metadata.get(key)) for key in _SEARCHED)
     return value, aliases, keywords, _metadata_fields(record.metadata)
 
 
 def _metadata_fields(metadata: Mapping[str, Json]) -> dict[str, str]:
-    own = {key: value for key, value in metadata.items() if key not in _SEARCHED or _listed(value) is None}
+    own = {key: value for key, value in metadata.items() if key not in _SEARCHED or (value and _listed(value) is None)}
     nested = {key: value for key, value in own.items() if key in _KNOWN or len(key) > KEY_LETTERS}
     fields = {"metadata": dump(nested, max_depth=MAX_DEPTH - 1)} if nested else {}
     return fields | {key: dump(own[key], max_depth=MAX_DEPTH - 1) for key in sorted(own) if key not in nested}
 
 
 def _listed(value: Json) -> str | None:
-    return dump(value) if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
+    return dump(value) if value and isinstance(value, list) and all(isinstance(item, str) for item in value) else None
 
 
 def _given(text: str | None) -> str | None:
@@ -536,10 +559,11 @@ def _stated(record: Record, front: _Front) -> dict[str, str]:
     """The fields of the record that this frontmatter speaks of."""
     parsed = front.parsed(record.content)
     merged = apply_file(record, parsed)
-    version = record.version if parsed.version is None else parsed.version
-    return _fields(
-        merged.replace(id=parsed.id or merged.id, version=version, updated_at=parsed.updated_at or merged.created_at)
-    )
+    source = parsed.source or merged.source
+    if front.keys.get("source") is None:
+        source = source.replace(channel=record.source.channel)
+    trust = merged.trust if parsed.trust is None else parsed.trust
+    return _fields(merged.replace(id=parsed.id or merged.id, source=source, trust=trust))
 
 
 def _blocks(head: str, lines: Mapping[str, int]) -> Iterator[_Block]:
@@ -555,7 +579,8 @@ def _blocks(head: str, lines: Mapping[str, int]) -> Iterator[_Block]:
 
 
 def _updated(block: _Block, keys: Mapping[str, Json], prior: Mapping[str, str], fields: Mapping[str, str]) -> _Block:
-    if block.key is None or prior.get(block.key) == fields.get(block.key):
+    is_needed = block.key in fields or block.key not in _MACHINERY or keys[block.key] is None
+    if block.key is None or (is_needed and prior.get(block.key) == fields.get(block.key)):
         return block
     value = keys[block.key]
     within = () if isinstance(value, str) else block.rows[1:]  # in a text over several lines # is text

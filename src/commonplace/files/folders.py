@@ -134,18 +134,18 @@ class Folders:
         if edited := [scope for scope in fresh if self.is_edited(scope, _ids(recall))]:
             notes += [note for scope in edited for note in self._sync_quietly(scope)]
             recall = memory.recall(query, **options)
-        references = self.store.references(_ids(recall))
+        references = self.store.references([hit.record for hit in recall.hits if hit.record])
         for folder in foreign:
             references |= folder.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
     def refresh(self, *, progress: ProgressCallback = no_progress) -> list[str]:
-        """Sync what people have edited, before their files are written to; returns what they should know."""
+        """Take in what people have edited; no file that Git tracks is written.  Returns what they should know."""
         foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
         notes = [note for folder in foreign for note in self._read_foreign(folder)]
         for scope in [scope for scope in self.scopes if self.is_changed(scope)]:
             with suppress(StoreReadOnly):  # what is stored can be read all the same, and the store's own notice says so
-                notes += self.sync_notes(scope, self.sync(scope, progress=progress))
+                notes += self.sync_notes(scope, self.sync(scope, progress=progress, writes=False))
         return notes
 
     def _open_foreign(self, scope: Scope) -> Iterator[ForeignFolder]:
@@ -170,11 +170,15 @@ class Folders:
         accept_missing: bool = False,
         progress: ProgressCallback = no_progress,
         wait: float = SYNC_WAIT_SECONDS,
+        writes: bool = True,
     ) -> SyncReport:
-        """Sync the files and records of one scope; ``progress`` is called with the progress."""
+        """Sync the files and records of one scope; ``progress`` is called with the progress.
+
+        Before a read ``writes`` is false: then no file is written that Git tracks.
+        """
         began = time.time_ns()
         with Unfinished(self.marks) as unfinished:
-            report = self._syncer(scope).run(accept_missing=accept_missing, progress=progress, wait=wait)
+            report = self._syncer(scope, writes=writes).run(accept_missing=accept_missing, progress=progress, wait=wait)
             self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
             if report.added or report.changed or report.restored or unfinished.others():
                 self._on_change()
@@ -190,11 +194,17 @@ class Folders:
         for trouble in report.troubles:
             yield f"{os.path.join(folder, trouble.path)}:{trouble.line}: {trouble.reason}"
         if report.missing:
-            where = "in this further clone or worktree" if scope in self._further else "at once"
             yield (
-                f"{len(report.missing)} files of the {self._label(scope)} memory are missing {where}; "
-                "their records were not archived. `commonplace sync --accept-missing` archives them"
+                f"{len(report.missing)} files of the {self._label(scope)} memory are missing at once; "
+                "their records were not archived. `commonplace sync --accept-missing` archives them, "
+                "`commonplace sync --write` writes the files back"
             )
+        if report.vanished:
+            gone = f"{_named(report.vanished)} is gone, so it was archived"
+            yield f"{gone}; `commonplace record restore {report.archived[0]}` brings it back"
+        if report.hidden:
+            absent = f"{_named(report.hidden)} is not in this checkout, so it is not recalled here"
+            yield f"{absent}; `commonplace sync --write` writes it back"
         if report.erased:
             shown = ", ".join(os.path.join(folder, path) for path in report.erased[:SHOWN_ERASED])
             more = f" and {len(report.erased) - SHOWN_ERASED} more" if len(report.erased) > SHOWN_ERASED else ""
@@ -210,19 +220,19 @@ class Folders:
     def _sync_quietly(self, scope: Scope) -> Iterable[str]:
         try:
             with self.store.without_waiting():
-                report = self.sync(scope, wait=RECALL_WAIT_SECONDS)
+                report = self.sync(scope, wait=RECALL_WAIT_SECONDS, writes=False)
         except StoreReadOnly:  # the store's own notice says so
             return []
         except StoreError as error:  # what is stored can be recalled all the same
             return [f"the files of the {self._label(scope)} memory were not synced: {error}"]
         return self.sync_notes(scope, report)
 
-    def _syncer(self, scope: Scope) -> Syncer:
+    def _syncer(self, scope: Scope, *, writes: bool = True) -> Syncer:
         from commonplace.files.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
         return Syncer(
             self.store, scope, self.binding, clock=self._clock, secret=self._secret, judge=self._judge_of(scope),
-            archives=scope not in self._further,
+            archives=scope not in self._further, writes=writes,
         )  # fmt: skip
 
     # Checks

@@ -13,12 +13,28 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commonplace.files import disk as files
-from commonplace.model.changes import Change, Delete, DropFiles, DropScope, Outcome, PutFiles, Trim
-from commonplace.model.documents import FileState
+from commonplace.model.changes import (
+    Archive,
+    Change,
+    Delete,
+    DropFiles,
+    DropScope,
+    FromCheckout,
+    Load,
+    MarkConsolidated,
+    Outcome,
+    Put,
+    PutFiles,
+    Restore,
+    Supersede,
+    Trim,
+)
+from commonplace.model.documents import HIDDEN, FileState, shown_in, shown_state
 from commonplace.model.errors import StoreError
 from commonplace.model.ids import is_id
 from commonplace.model.ports import Store
-from commonplace.model.records import CATEGORIES, Record
+from commonplace.model.queries import ANY_STATE, Filter, Match, Order, Query, Survey, Vector
+from commonplace.model.records import Record
 from commonplace.model.scopes import Scope
 
 if TYPE_CHECKING:
@@ -27,6 +43,7 @@ else:
     _Port = object
 
 ERASING = (Delete, DropScope, Trim)
+CHANGING = (Put, Load, Archive, Restore, Supersede)
 UNNOTED_MOST = 64  # files written before their states are noted in one go
 
 
@@ -45,7 +62,11 @@ class MirroredStore(_Port):
         """Make the changes, then bring the files of what changed up to date."""
         if self._written and any(isinstance(change, ERASING) for change in changes):
             self.settle()  # or, if we die now, the file of an erased record could not be recognised as a leftover
-        outcomes = self.store.apply(changes)
+        made = [*self._forward(changes), *map(self._on_shown, changes)]
+        places = [FromCheckout(scope=scope, folder=folder) for scope, folder in self.folders.items()]
+        changing = any(isinstance(change, CHANGING) for change in changes)
+        outcomes = self.store.apply([*made, *(places if changing else ())])
+        outcomes = outcomes[len(made) - len(changes) : len(made)]
         try:
             self._update_files(changes, outcomes)
         except StoreError as error:  # not as StoreBusy: a retry would make the changes twice
@@ -57,14 +78,97 @@ class MirroredStore(_Port):
     def _update_files(self, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> None:
         with self._guard:
             for change, outcome in zip(changes, outcomes, strict=True):
-                for record in outcome.records:
+                for record in () if isinstance(change, MarkConsolidated) else outcome.records:  # no file says it
                     folder = self.folders.get(record.scope)
-                    if folder and record.category in CATEGORIES and not record.is_file_proposal:  # as `plan.has_file`
+                    if folder and record.has_file:
                         self.write(folder, record.id)
                 if isinstance(change, ERASING):  # what else is gone is no record: a document, a tombstone
                     self._remove_files(outcome.gone)
             if sum(map(len, self._written.values())) >= UNNOTED_MOST:
                 self.settle()
+
+    # What the files of a folder show
+
+    def get(self, id: str) -> Record | None:
+        """Return a record in the version that its file here shows; one that has none here as it is elsewhere."""
+        record = self.store.get(id)
+        return None if record is None else self._as_shown([record])[0]
+
+    def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
+        """See ``Store``.  Records in all states are those of the store: what keeps house has to see all of it."""
+        if where.prefix is not None and not where.versions:
+            return self._as_shown(self.store.find(where, order=order, limit=limit))
+        return self.store.find(self._viewed(where), order=order, limit=limit)
+
+    def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:  # noqa: D102 - see ``find``
+        return self.store.match(self._viewed(where), query, limit=limit)
+
+    def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:  # noqa: D102 - see ``find``
+        return self.store.nearest(self._viewed(where), vector, limit=limit)
+
+    def survey(  # noqa: D102 - see ``find``
+        self, where: Filter, query: Query, vector: Vector | None, *, limit: int
+    ) -> Survey:
+        return self.store.survey(self._viewed(where), query, vector, limit=limit)
+
+    def shown(self, folder: str, records: Collection[str] | None = None) -> dict[str, int]:
+        """The records of which a folder shows another version than the current one, with that; 0: it has none."""
+        return {state.record: state.version for state in self.store.files(shown_in(folder), records=records)}
+
+    def _viewed(self, where: Filter) -> Filter:
+        """A filter for what the files of these scopes' folders show."""
+        if where.versions or where.as_of is not None or where.states == ANY_STATE:
+            return where
+        folders = [self.folders[scope] for scope in where.scopes if scope in self.folders]
+        views = frozenset(shown_in(folder) for folder in folders if self.shown(folder))
+        return where.replace(views=views) if views else where
+
+    def _as_shown(self, records: Sequence[Record]) -> list[Record]:
+        """The same records, each in the version that its file shows."""
+        return [self._version_shown(record) or record for record in records]
+
+    def _version_shown(self, record: Record) -> Record | None:
+        """The version of a record that its file shows, if that is not the current one."""
+        folder = self.folders.get(record.scope)
+        version = self.shown(folder, [record.id]).get(record.id, HIDDEN) if folder else HIDDEN
+        if version in (HIDDEN, record.version):
+            return None
+        where = Filter(
+            scopes=frozenset({record.scope}), at=record.updated_at, states=ANY_STATE, ids=frozenset({record.id}),
+            versions=True,
+        )  # fmt: skip
+        found = self.store.find(where, order=Order.ID, limit=record.version)
+        return next((one for one in found if one.version == version), None)
+
+    def _on_shown(self, change: Change) -> Change:
+        """A new version of what the file shows follows on the current one: whoever wrote it has seen the file."""
+        if not isinstance(change, Put) or not change.expect or change.record.scope not in self.folders:
+            return change
+        shown = self.shown(self.folders[change.record.scope], [change.record.id]).get(change.record.id)
+        current = self.store.get(change.record.id) if shown == change.expect else None
+        return change if current is None else change.replace(expect=current.version)
+
+    def _forward(self, changes: Sequence[Change]) -> list[Change]:
+        """Make what the file shows the current version of each record that is changed as a whole."""
+        ids: list[str] = []
+        for change in changes:
+            if isinstance(change, Archive | Restore):
+                ids += change.where.ids or ()
+            elif isinstance(change, Supersede):
+                ids.append(change.id)
+        return [put for id_ in dict.fromkeys(ids) if (put := self._forward_one(id_)) is not None]
+
+    def _forward_one(self, id: str) -> Change | None:
+        from commonplace.engine.admission import search_terms  # noqa: PLC0415 - only a checkout that differs needs it
+
+        current = self.store.get(id)
+        shown = self._version_shown(current) if current else None
+        if current is None or shown is None:
+            return None
+        record = shown.replace(updated_at=current.updated_at, version=current.version)
+        return Put(record=record, terms=tuple(search_terms(record)), expect=current.version)
+
+    # Files
 
     def write(
         self, folder: str, id: str, *, at: str | None = None, to: str | None = None, expect: str | None = None
@@ -76,7 +180,7 @@ class MirroredStore(_Port):
         not synced yet, or that is saved meanwhile, stays as it is for the next sync: the answer is then False.
         """
         with self._guard, files.folder_lock(folder):
-            record = self.store.get(id)
+            record = self.store.get(id)  # the current version: this folder shows it from now on
             if at is not None and not _exists(folder, at):
                 at = to = expect = None  # another process has moved it since it was read
             if record is None:
@@ -147,14 +251,31 @@ class MirroredStore(_Port):
             files.flush_files(folder, states.keys(), removed.get(folder, ()))
             changes.append(DropFiles(folder=folder, paths=frozenset(removed.get(folder, set()) - states.keys())))
             changes.append(PutFiles(folder=folder, files=tuple(states.values())))
+            changes += self._shown_by(folder, {state.record: state.version for state in states.values()})
         self.store.apply(changes)
 
-    def references(self, ids: Collection[str]) -> dict[str, str]:
-        """The file of each of these records, as a path that leads there."""
+    def _shown_by(self, folder: str, written: Mapping[str, int]) -> list[Change]:
+        """Note that files which were written show what they say, where something else was noted meanwhile."""
+        changes: list[Change] = []
+        for id_ in self.shown(folder, written.keys()) if written else ():
+            current = self.store.get(id_)
+            if current is None or current.version == written[id_]:
+                changes.append(DropFiles(folder=shown_in(folder), paths=frozenset({id_})))
+            else:
+                changes.append(PutFiles(folder=shown_in(folder), files=(shown_state(id_, written[id_]),)))
+        return changes
+
+    def references(self, records: Collection[Record]) -> dict[str, str]:
+        """The file of each of these records that says what the record says, as a path that leads there."""
+        versions = {record.id: record.version for record in records}
         found: dict[str, str] = {}
         for folder in self.folders.values():
-            states = [*self.store.files(folder, records=ids), *self._written.get(folder, {}).values()]
-            found |= {state.record: os.path.join(folder, state.path) for state in states if state.record in ids}
+            states = [*self.store.files(folder, records=versions.keys()), *self._written.get(folder, {}).values()]
+            found |= {
+                state.record: os.path.join(folder, state.path)
+                for state in states
+                if state.version == versions.get(state.record)
+            }
         return found
 
     def close(self) -> None:

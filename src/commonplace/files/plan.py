@@ -1,9 +1,9 @@
 """Decide what a sync has to do.  Pure: no disk and no store; ``sync`` carries it out.
 
-A file is the record whose id it says; a file without an id is the record that was at its path.  The last known state
-of a file is the ancestor that tells who changed since: the file, the record or both.  If both did, the file wins and
-the store's history keeps the other.  When in doubt a record is kept and written again, never archived: only a file that
-vanished while its record stood still archives it.
+A file is the record whose id it says; a file without an id is the record that was at its path.  A file that says what
+any version of its record says is a checkout of that version: the folder then shows that version, and nothing else
+changes.  Else the file is an edit of the version that the folder shows, and becomes the next one.  When in doubt a
+record is kept and written again, never archived: only a file that vanished while its record stood still archives it.
 
 Carrying out an action leaves the folder and the known states so that planning again asks for nothing but trouble:
 ``Add``, ``Update``, ``Note`` and ``Write`` note the state of the file where it then is, all others forget the state of
@@ -15,7 +15,8 @@ touches a file in trouble or the record that it is of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 from commonplace.files.codec import ParsedFile, file_name, matches_record
@@ -50,12 +51,12 @@ class Update(Value):
 
 
 class Note(Value):
-    """File and record agree: note the file's state."""
+    """The file says what a version of its record says: note its state, and that the folder shows this version."""
 
     path: str
     digest: str
     stamp: int
-    record: Record
+    record: Record  #: in that version
 
 
 class Write(Value):
@@ -64,12 +65,20 @@ class Write(Value):
     record: Record
     path: str
     old_path: str | None = None  #: where it was, to be renamed from if it is there
+    said: Record | None = None  #: the version that the file says already; it lacks its id or its place
 
 
 class Missing(Value):
     """The file is missing: archive its record."""
 
     path: str
+    record: Record
+
+
+class Hide(Value):
+    """The folder was never synced and has no file of the record: it is none of this checkout."""
+
+    path: str  #: the id of the record
     record: Record
 
 
@@ -100,7 +109,7 @@ class Trouble(Value):
     reason: str
 
 
-Action: TypeAlias = Add | Update | Note | Write | Missing | Remove | Leave | Drop | Trouble
+Action: TypeAlias = Add | Update | Note | Write | Missing | Hide | Remove | Leave | Drop | Trouble
 
 
 class FoundFile(Value):
@@ -124,19 +133,24 @@ def plan(
     records: Mapping[str, Record],
     history: History,
     erased: IsErased = lambda _: False,
+    shown: Mapping[str, Record | None] = MappingProxyType({}),
+    branches: bool = False,
+    tracked: Collection[str] = (),
 ) -> list[Action]:
     """Return the actions in the order in which to do them: by sort, then by path; the troubles are last.
 
     ``records`` are all of the scope, in any state; those of other categories than ours are to the folder as if they
-    were not there.  ``history`` gives the versions of one; ``erased`` tells whether a person has erased what a file
-    says.
+    were not there.  ``history`` gives the earlier versions of one, newest first; ``erased`` tells whether a person has
+    erased what a file says.  ``shown`` are the records of which the folder shows an earlier version, or, None, nothing.
+    ``branches``: the folder is one of a repository, which may lack files because another branch has them; ``tracked``
+    are the paths that Git put there, or may have put there.
     """
-    folder = _Folder(seen=seen, known=known, records=records, erased=erased)
+    folder = _Folder(seen=seen, known=known, records=records, erased=erased, shown=shown, tracked=tracked)
     actions: list[Action] = [*folder.troubles]
     for path, owner in sorted(folder.owners.items()):
         actions += _for_file(folder, path, owner, history)
     actions += _for_missing_files(folder)
-    actions += _for_new_records(folder)
+    actions += _for_new_records(folder, hides=branches and bool(folder.owners) and not known)
     return sorted(actions, key=_sort_key)
 
 
@@ -150,11 +164,16 @@ class _Folder:
         known: Sequence[FileState],
         records: Mapping[str, Record],
         erased: IsErased,
+        shown: Mapping[str, Record | None],
+        tracked: Collection[str],
     ) -> None:
+        self.tracked = tracked
         self.is_erased = erased
+        self.shown = shown
         self.seen = {file.path: file for file in seen}
         self.known = {state.path: state for state in known}
-        self.records = {name: record for name, record in records.items() if has_file(record)}
+        self.current = {name: record for name, record in records.items() if record.has_file}
+        self.records = {name: shown.get(name) or record for name, record in self.current.items()}
         self.absent = {state.record for state in known} | records.keys() - self.records.keys()
         self.absent -= self.records.keys()  # erased, or none of this folder's: their files go
         self.states: dict[str, list[FileState]] = {}  # by record
@@ -318,13 +337,15 @@ def _for_record_file(folder: _Folder, file: FoundFile, record: Record, history: 
     ancestor = state or next(iter(states), None)
     category = _category(file.parsed, file.path, record, ancestor)
     parsed = folder.as_new(file.path).replace(category=category)
-    at_home = _folder(file.path) == record.category  # then being there is no edit, whoever moved it
-    in_agreement = matches_record(parsed, record)
-    taken_in = not in_agreement and _was_taken_in(parsed, record, ancestor)  # and whoever did it died before writing it
-    if in_agreement and at_home and parsed.id and file.parsed.category in (None, record.category):
-        yield _note(file, record)
-    elif in_agreement or taken_in or _is_stale(file.parsed if at_home else parsed, record, ancestor, history):
-        yield _write(folder, file.path, record)  # it lacks its id, or its place, or what has happened since
+    said = _version_said(folder, file, parsed, record, history)
+    if said is not None and _is_complete(file, parsed, said):
+        yield (
+            _write(folder, file.path, record) if _is_unwritten(folder, file.path, said, ancestor) else _note(file, said)
+        )
+    elif said is not None and said is folder.current[record.id]:
+        yield _write(folder, file.path, record, said)  # it lacks its id, or its place
+    elif said is not None:
+        yield _note(file, said)
     elif folder.is_erased(parsed):
         yield Leave(path=file.path)
     else:
@@ -339,31 +360,58 @@ def _category(parsed: ParsedFile, path: str, record: Record, ancestor: FileState
     return _folder(path) if parsed.category is None or (moved and unedited) else parsed.category
 
 
-def _was_taken_in(parsed: ParsedFile, record: Record, ancestor: FileState | None) -> bool:
-    """Whether the record is already what the file says, but for where it comes from: that is the file itself."""
-    if ancestor is None or record.version <= ancestor.version or record.source.channel is not Channel.FILE:
+def _version_said(
+    folder: _Folder, file: FoundFile, parsed: ParsedFile, shown: Record, history: History
+) -> Record | None:
+    """The version of a record that a file says: the one that the folder shows, the current one, or the newest."""
+    current = folder.current[shown.id]
+    if matches_record(parsed, shown):
+        return shown
+    if _was_taken_in(parsed, current):
+        return current
+    if shown.version != current.version and _says(file, parsed, current):
+        return current
+    return next((one for one in history(shown.id) if one.version != current.version and _says(file, parsed, one)), None)
+
+
+def _was_taken_in(parsed: ParsedFile, current: Record) -> bool:
+    """Whether a record is what its file says, but for where it comes from: a sync died before it wrote the file."""
+    behind = parsed.version is not None and parsed.version < current.version
+    if not behind or current.source.channel is not Channel.FILE:
         return False
-    return matches_record(parsed.replace(source=record.source, trust=record.trust), record)
+    return matches_record(parsed.replace(source=current.source, trust=current.trust), current)
 
 
-def _is_stale(parsed: ParsedFile, record: Record, ancestor: FileState | None, history: History) -> bool:
-    """Whether the file says what the record once was, and only the record has changed.
+def _says(file: FoundFile, parsed: ParsedFile, version: Record) -> bool:
+    """Whether a file says that version; in the folder of its category, a category that it does not state is that."""
+    at_home = file.parsed is not None and file.parsed.category is None and _folder(file.path) == version.category
+    return matches_record(parsed.replace(category=version.category) if at_home else parsed, version)
 
-    With an ancestor: what it was then (a person changed a comment, or the name), or the later version that it says it
-    is (whoever wrote it died before noting it).  Without: any earlier version (a clone that lay still).
+
+def _is_complete(file: FoundFile, parsed: ParsedFile, said: Record) -> bool:
+    """Whether a file has its id, and is in the folder of its category."""
+    stated = file.parsed.category if file.parsed else None
+    return bool(parsed.id) and _folder(file.path) == said.category and stated in (None, said.category)
+
+
+def _is_unwritten(folder: _Folder, path: str, said: Record, ancestor: FileState | None) -> bool:
+    """Whether a file is older than its record because whoever changed that has not come to write it.
+
+    A file that nobody has noted may be that too, unless Git has put it there.
     """
-    if ancestor and ancestor.version == record.version:
+    current = folder.current[said.id].version
+    if said.id in folder.shown or said.version == current:
         return False
-    earlier = [version for version in history(record.id) if version.version < record.version]
-    if ancestor:
-        own = parsed.version if parsed.version and parsed.version > ancestor.version else ancestor.version
-        earlier = [version for version in earlier if version.version in (ancestor.version, own)]
-    return any(matches_record(parsed, version) for version in earlier)
+    return (
+        path not in folder.tracked
+        if ancestor is None
+        else ancestor.version <= said.version and (ancestor.version < current)
+    )
 
 
-def _write(folder: _Folder, path: str, record: Record) -> Write:
+def _write(folder: _Folder, path: str, record: Record, said: Record | None = None) -> Write:
     home = folder.home(path, record.category)
-    return Write(record=record, path=home, old_path=path if home != path else None)
+    return Write(record=record, path=home, old_path=path if home != path else None, said=said)
 
 
 def _note(file: FoundFile, record: Record) -> Note:
@@ -396,10 +444,14 @@ def _for_missing_file(folder: _Folder, state: FileState | None, record: Record) 
     return Write(record=record, path=home, old_path=state.path if home != state.path else None)
 
 
-def _for_new_records(folder: _Folder) -> Iterator[Action]:
+def _for_new_records(folder: _Folder, *, hides: bool) -> Iterator[Action]:
     for record in _records_without_file(folder):
-        if record.id not in folder.states:
-            yield Write(record=record, path=folder.free(file_name(record)))
+        if record.id not in folder.states and record.id not in folder.shown:
+            yield (
+                Hide(path=record.id, record=record)
+                if hides
+                else Write(record=record, path=folder.free(file_name(record)))
+            )
 
 
 def _records_without_file(folder: _Folder) -> Iterator[Record]:
@@ -407,11 +459,6 @@ def _records_without_file(folder: _Folder) -> Iterator[Record]:
     for owner, record in sorted(folder.records.items()):
         if record.archived_at is None and owner not in folder.held and owner not in folder.protected:
             yield record
-
-
-def has_file(record: Record) -> bool:
-    """Whether a record has a file in its folder: its category does, and it is no proposal made of another one's."""
-    return record.category in CATEGORIES and not record.is_file_proposal
 
 
 def _folder(path: str) -> str:
@@ -434,7 +481,7 @@ def _sort_key(action: Action) -> tuple[int, str, str]:
             rank = 0
         case Note():
             rank = 1
-        case Add() | Update() | Write() | Missing():
+        case Add() | Update() | Write() | Missing() | Hide():
             rank = 2
         case Drop():
             rank = 3

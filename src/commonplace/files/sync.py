@@ -2,6 +2,10 @@
 
 The work is planned in ``plan``, which is pure, and done here, through the same gate as every other write.  A missing
 folder is an error, and many files missing at once are reported and left: neither is taken for a deletion.
+
+**A read writes no file that Git tracks.**  A sync before a read (``writes=False``) takes edits in and notes which
+version each file shows.  Of files that Git does not track it also gives new ones their id and takes secrets out.  All
+else that has to be written waits for `commonplace sync`, or for a write of the record.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from commonplace.files.plan import (
     Add,
     Drop,
     FoundFile,
+    Hide,
     Leave,
     Missing,
     Note,
@@ -42,11 +47,12 @@ from commonplace.files.plan import (
     plan,
 )
 from commonplace.git.provenance import FileOrigin
+from commonplace.git.tracking import TrackedFiles, tracked_files
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Archive, Change, DropFiles, Load, Put, PutFiles, Restore
-from commonplace.model.documents import FileState
+from commonplace.model.changes import Archive, Change, DropFiles, FromCheckout, Load, Put, PutFiles, Restore
+from commonplace.model.documents import HIDDEN, FileState, shown_in, shown_state
 from commonplace.model.errors import Conflict, InvalidInput, StoreError
-from commonplace.model.ids import SHORT, is_id, is_prefix, new_id
+from commonplace.model.ids import SHORT, is_id, is_prefix, moment_of, new_id
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import CATEGORIES, Channel, Draft, Kind, Record, Source, Trust
@@ -69,6 +75,9 @@ class SyncReport(Value):
     added: tuple[str, ...] = ()  #: paths whose records are new
     changed: tuple[str, ...] = ()  #: paths whose records were updated
     archived: tuple[str, ...] = ()  #: ids whose files had vanished
+    hidden: tuple[str, ...] = ()  #: paths of files that this checkout does not have; their records stay elsewhere
+    vanished: tuple[str, ...] = ()  #: paths of the files of those that were archived
+    unwritten: tuple[str, ...] = ()  #: paths of files that were not written because a read does not
     restored: tuple[str, ...] = ()  #: ids whose files came back after that
     written: tuple[str, ...] = ()  #: ids whose files were written
     removed: tuple[str, ...] = ()  #: paths whose records had been erased
@@ -133,13 +142,17 @@ class Syncer:
         secret: Callable[[], bytes],
         judge: Judge,
         archives: bool = True,
+        writes: bool = True,
     ) -> None:
         """``judge`` finds out which files are the user's word.
 
-        ``archives``: whether a missing file archives its record; it does in one folder of each project.
+        ``archives``: whether a missing file archives its record; it does in one folder of each project.  ``writes``:
+        whether files that Git tracks may be written; no read may.
         """
         self.archives = archives
+        self.writes = writes
         self.store = store
+        self._tracked = TrackedFiles()
         self.scope = scope
         self.folder = store.folders[scope]
         self.binding = binding.replace(channel=Channel.FILE, also_writes=frozenset({scope}))
@@ -148,6 +161,7 @@ class Syncer:
         self.judge = judge
         self.report = SyncReport()
         self._records: dict[str, Record] = {}
+        self._shown: dict[str, Record | None] = {}
         self._read: dict[str, tuple[bytes, FoundFile]] = {}  # the files that were read, by path
         self._origins: dict[str, FileOrigin] = {}  # of the files that are new or changed, by path
         self._unclean: list[_UncleanFile] = []  # files that name secrets where no record is made of it
@@ -162,12 +176,19 @@ class Syncer:
         for state in known:
             if state.record not in self._records:  # erased; or damaged, and then this says so: its file must stay
                 self.store.get(state.record)
+        seen = self._find_files(known)
+        paths = {*(file.path for file in seen), *(state.path for state in known)}
+        self._tracked = tracked_files(self.folder, paths)
+        self._shown = self._load_shown()
         actions = plan(
-            seen=self._find_files(known),
+            seen=seen,
             known=known,
             records=self._records,
             history=self._history,
             erased=self._is_erased,
+            shown=self._shown,
+            branches=self._tracked.in_repository,
+            tracked=self._tracked.tracked,
         )
         self._origins = self._find_origins([action for action in actions if isinstance(action, Add | Update)])
         return actions if accept_missing else self._without_mass_deletion(actions, len(known))
@@ -261,9 +282,13 @@ class Syncer:
     def _clean_files(self) -> bool:
         """Rewrite and rename the files that were noted; return whether there were any."""
         noted, self._unclean = self._unclean, []
+        cleaned = False
         for file in noted:
             digest = self._read[file.path][1].digest
             to = file.to if file.to == file.path else files.free_path(self.folder, file.to)
+            if not self._may_write(file.path):
+                self._report(unwritten=file.path)
+                continue
             with files.folder_lock(self.folder):
                 if to != file.path:
                     swap.move_unless_taken(self.folder, file.path, to)
@@ -271,18 +296,19 @@ class Syncer:
             if stamp is None:  # a person has saved it again: it is looked at again
                 self.overtaken = True
                 continue
+            cleaned = True
             for finding in file.findings:
                 self._report(redactions=(to, finding))
-        return bool(noted)
+        return cleaned or self.overtaken
 
     def _is_torn(self, path: str, state: FileState | None) -> bool:
         """Whether an empty file was being written when the power failed, and was not emptied by a person."""
         if state is not None:
-            record = self.store.get(state.record)
+            record = self.store.store.get(state.record)
             return record is not None and record.version != state.version
         short = path.removesuffix(".md").rpartition("--")[2]
         where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, prefix=short)
-        return len(short) == SHORT and is_prefix(short) and bool(self.store.find(where, order=Order.ID, limit=1))
+        return len(short) == SHORT and is_prefix(short) and bool(self.store.store.find(where, order=Order.ID, limit=1))
 
     def _find_origins(self, actions: Sequence[Add | Update]) -> dict[str, FileOrigin]:
         """Where new and changed files come from; what a record already was is trusted as it was then."""
@@ -303,13 +329,31 @@ class Syncer:
 
     def _load_records(self) -> dict[str, Record]:
         where = Filter(scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE)
-        return {record.id: record for record in self.store.find(where, order=Order.ID, limit=EVERYTHING)}
+        return {record.id: record for record in self.store.store.find(where, order=Order.ID, limit=EVERYTHING)}
+
+    def _load_shown(self) -> dict[str, Record | None]:
+        """The records of which this folder shows an earlier version, or, None, nothing."""
+        states = {state.record: state.version for state in self.store.files(shown_in(self.folder))}
+        wanted = {id_: version for id_, version in states.items() if id_ in self._records and version != HIDDEN}
+        where = Filter(
+            scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset(wanted), versions=True
+        )
+        found = self.store.store.find(where, order=Order.ID, limit=EVERYTHING) if wanted else []
+        shown: dict[str, Record | None] = {id_: None for id_, version in states.items() if version == HIDDEN}
+        return shown | {
+            one.id: one
+            for one in found
+            if one.version == wanted[one.id] and one.version != self._records[one.id].version
+        }
+
+    def _may_write(self, path: str) -> bool:
+        return self.writes or path not in self._tracked.tracked
 
     def _history(self, id: str) -> Sequence[Record]:
         where = Filter(
             scopes=frozenset({self.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({id}), versions=True
         )
-        return self.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
+        return self.store.store.find(where, order=Order.ID, limit=EVERYTHING)[1:]
 
     def _is_erased(self, parsed: ParsedFile) -> bool:
         """Whether a person has erased the record that a file names, or one that said the same here."""
@@ -318,15 +362,25 @@ class Syncer:
         return bool(find_erased(self.store, digests))
 
     def _without_mass_deletion(self, actions: Sequence[Action], known: int) -> list[Action]:
-        """Hold back archiving if many files are missing at once: more likely another branch or a mistake.
+        """Hold back archiving if many files are missing at once: more likely a mistake.
 
-        In a further clone or worktree of a project nothing is archived: its losses are its own.
+        What a checkout does not have for a reason of its own is hidden there, and not archived.
         """
-        gone = [action for action in actions if isinstance(action, Missing)]
-        if self.archives and len(gone) <= max(MISSING_FEW, known * MISSING_SHARE):
+        gone = [action for action in actions if isinstance(action, Missing) and not self._is_of_checkout(action)]
+        if len(gone) <= max(MISSING_FEW, known * MISSING_SHARE):
             return list(actions)
         self.report = self.report.replace(missing=tuple(action.path for action in gone))
-        return [action for action in actions if not isinstance(action, Missing)]
+        return [action for action in actions if action not in gone]
+
+    def _is_of_checkout(self, action: Missing) -> bool:
+        """Whether a file is missing because this checkout does not have it.
+
+        It does not if it is another clone or worktree, if Git does not track it here, as on another branch, if a sparse
+        checkout leaves it out, or if the folder shows another version than the current one.
+        """
+        git, path = self._tracked, action.path
+        by_git = git.in_repository and (path not in git.tracked or path in git.left_out)
+        return not self.archives or by_git or action.record.id in self._shown
 
     # Doing
 
@@ -351,7 +405,11 @@ class Syncer:
         writes: list[_File] = []
         for action in actions:
             self._prepare(action, changes, writes)
-        self.store.store.apply(changes)
+        self.store.store.apply([*changes, FromCheckout(scope=self.scope, folder=self.folder)])
+        for path in [action.path for action in actions if isinstance(action, Add | Update | Note)]:
+            stamp = files.stamp(self.folder, path)
+            if stamp is not None and path in self._read and stamp != self._read[path][1].stamp:
+                self.overtaken = True  # a person has saved it again
         for file in writes:
             if not self.store.write(self.folder, file.record, at=file.at, to=file.to, expect=file.digest):
                 self._note_overtaken(file)
@@ -377,7 +435,9 @@ class Syncer:
             case Update():
                 self._update(action, changes, writes)
             case Note():
-                changes.append(PutFiles(folder=self.folder, files=(_state(action),)))
+                self._note(action, changes)
+            case Write() if not self._may_write(action.old_path or action.path) or self._is_new(action):
+                self._leave_unwritten(action, changes)
             case Write():
                 if self._came_back(action.record):
                     changes.append(Restore(where=self._only(action.record), at=self.clock()))
@@ -387,10 +447,19 @@ class Syncer:
                 self._report(written=action.record.id)
             case Missing() if os.path.lexists(os.path.join(self.folder, action.path)):
                 self.overtaken = True  # an editor that removes the file before it writes it anew
+            case Missing() if self._tracked.is_locked:
+                pass  # Git has not come to write it
+            case Missing() if self._is_of_checkout(action):
+                changes += [self._drop(action.path), self._show(action.record.id, HIDDEN)]
+                self._report(hidden=action.path)
+            case Hide():
+                changes.append(self._show(action.record.id, HIDDEN))
             case Missing():
                 changes += [Archive(where=self._only(action.record), at=self.clock()), self._drop(action.path)]
                 changes.append(PutFiles(folder=self.folder + VANISHED, files=(_missing_state(action),)))
-                self._report(archived=action.record.id)
+                self._report(archived=action.record.id, vanished=action.path)
+            case Remove() if not self._may_write(action.path):
+                self._report(unwritten=action.path)
             case Remove():
                 if self.store.remove(self.folder, action.path, expect=action.digest):
                     self._report(removed=action.path)
@@ -402,6 +471,34 @@ class Syncer:
                 changes.append(self._drop(action.path))
             case Trouble():
                 self._report(troubles=action)
+
+    def _note(self, action: Note, changes: list[Change]) -> None:
+        """Note that a file says what a version of its record says; the folder shows that version from now on."""
+        said, current = action.record, self._records[action.record.id]
+        if self._came_back(current) and said.archived_at is None:
+            changes.append(Restore(where=self._only(current), at=self.clock()))
+            self._report(restored=said.id)
+            said = current.replace(version=current.version + 1)
+        elif said.version != current.version:
+            changes.append(self._show(said.id, said.version))
+        elif said.id in self._shown:
+            changes.append(DropFiles(folder=shown_in(self.folder), paths=frozenset({said.id})))
+        changes.append(PutFiles(folder=self.folder, files=(_state(action.replace(record=said)),)))
+
+    def _show(self, id: str, version: int) -> PutFiles:
+        return PutFiles(folder=shown_in(self.folder), files=(shown_state(id, version),))
+
+    def _is_new(self, action: Write) -> bool:
+        """Whether a write would make a file where there is none, which no read does in a repository."""
+        at = os.path.join(self.folder, action.old_path or action.path)
+        return not self.writes and self._tracked.in_repository and not os.path.lexists(at)
+
+    def _leave_unwritten(self, action: Write, changes: list[Change]) -> None:
+        """Leave a file as it is, and know it from now on, if it says what its record says."""
+        path = action.old_path or action.path
+        if action.said is not None:
+            changes.append(self._leave_file(path, action.said))
+        self._report(unwritten=path)
 
     def _came_back(self, record: Record) -> bool:
         """Whether a file that exists again was missing, and its record has not changed since."""
@@ -432,18 +529,30 @@ class Syncer:
             changes.append(self._leave_file(action.path, record))
             self._report(external=action.path)
         else:
-            writes.append(
-                _File(
-                    record=record.id, at=action.path, to=action.home, digest=self._digest_read(action.path),
-                    version=record.version,
-                )
-            )  # fmt: skip
+            self._plan_write(action, record, changes, writes)
         self._report(added=action.path)
+
+    def _plan_write(self, action: Add | Update, record: Record, changes: list[Change], writes: list[_File]) -> None:
+        """Write the file of a record that was made of it, if it does not say all of it; else note it as it is."""
+        parsed = action.parsed.replace(category=action.parsed.category or record.category)
+        says_all = self._read[action.path][1].parsed
+        is_whole = says_all is not None and bool(says_all.id) and action.home == action.path
+        if (is_whole and matches_record(parsed, record)) or not self._may_write(action.path):
+            changes.append(self._leave_file(action.path, record))
+            if not (is_whole and matches_record(parsed, record)):
+                self._report(unwritten=action.path)
+            return
+        writes.append(
+            _File(
+                record=record.id, at=action.path, to=action.home, digest=self._digest_read(action.path),
+                version=record.version,
+            )
+        )  # fmt: skip
 
     def _fresh(self, parsed: ParsedFile, path: str, now: datetime) -> Record:
         """The record that a new file begins as."""
-        free = parsed.id and is_id(parsed.id) and self.store.get(parsed.id) is None
-        created = parsed.created_at or now
+        free = parsed.id and is_id(parsed.id) and self.store.store.get(parsed.id) is None
+        created = parsed.created_at or (min(moment_of(parsed.id), now) if parsed.id and free else now)
         return Record(
             id=parsed.id if parsed.id and free else new_id(now),
             scope=self.scope,
@@ -454,6 +563,7 @@ class Syncer:
             version=max(1, parsed.version or 1),
             created_at=created,
             updated_at=parsed.updated_at or created,
+            consolidated_at=parsed.consolidated_at,
         )
 
     def _update(self, action: Update, changes: list[Change], writes: list[_File]) -> None:
@@ -472,13 +582,9 @@ class Syncer:
         else:
             source = Source(channel=Channel.FILE, ref=action.path, parents=before.source.parents)
             after = after.replace(source=source, trust=min(trust, after.trust))
-        changes.append(Put(record=after, terms=admitted.terms, expect=before.version))
-        writes.append(
-            _File(
-                record=before.id, at=action.path, to=action.home, digest=self._digest_read(action.path),
-                version=before.version + 1,
-            )
-        )  # fmt: skip
+        version = self._records[before.id].version
+        changes.append(Put(record=after, terms=admitted.terms, expect=version))
+        self._plan_write(action, after.replace(version=version + 1), changes, writes)
         self._report(changed=action.path)
 
     def _update_external(self, action: Update, changes: list[Change]) -> None:
@@ -494,8 +600,9 @@ class Syncer:
             changes.append(self._leave_file(path, before))
             return
         record = admitted.record.replace(source=after.source, trust=Trust.EXTERNAL)
-        changes.append(Put(record=record, terms=admitted.terms, expect=before.version))
-        changes.append(self._leave_file(path, before.replace(version=before.version + 1)))
+        version = self._records[before.id].version
+        changes.append(Put(record=record, terms=admitted.terms, expect=version))
+        changes.append(self._leave_file(path, before.replace(version=version + 1)))
         self._report(changed=path, external=path)
 
     def _propose(self, wanted: Record, action: Update, changes: list[Change]) -> None:

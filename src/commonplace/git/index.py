@@ -14,6 +14,7 @@ _STAT = struct.Struct(">10I")
 _FLAGS = struct.Struct(">H")
 _EXTENSION = struct.Struct(">4sI")
 _EXTENDED, _LENGTH = 0x4000, 0x0FFF
+_SKIP_WORKTREE = 0x4000  # of the second flags
 _PADDED, _PLAIN, _COMPRESSED = 2, 3, 4  # versions
 
 
@@ -23,6 +24,7 @@ class Staged(Value):
     blob: str
     size: int  #: of the file when Git last looked, modulo 2**32
     mtime: tuple[int, int]  #: of the file then: seconds, nanoseconds
+    is_left_out: bool = False  #: a sparse checkout leaves the file out of the working tree
 
     def is_unchanged(self, status: os.stat_result) -> bool:
         """Whether a file is as Git left it: its content is this blob's, whatever a checkout made of it."""
@@ -67,7 +69,9 @@ def _entries(data: bytes, names: Collection[bytes], id_bytes: int) -> Iterator[t
     for _ in range(count):
         start, at = at, at + _STAT.size + id_bytes
         (flags,) = _FLAGS.unpack_from(data, at)
-        at += _FLAGS.size + (_FLAGS.size if flags & _EXTENDED else 0)
+        at += _FLAGS.size
+        more = _FLAGS.unpack_from(data, at)[0] if flags & _EXTENDED else 0
+        at += _FLAGS.size if flags & _EXTENDED else 0
         if version == _COMPRESSED:
             strip, at = _offset(data, at)
             end = data.index(b"\0", at)
@@ -80,7 +84,8 @@ def _entries(data: bytes, names: Collection[bytes], id_bytes: int) -> Iterator[t
         if name in names:
             _, _, seconds, nanoseconds, *_, size = _STAT.unpack_from(data, start)
             blob = data[start + _STAT.size : start + _STAT.size + id_bytes].hex()
-            yield name, Staged(blob=blob, size=size, mtime=(seconds, nanoseconds))
+            left_out = bool(more & _SKIP_WORKTREE)
+            yield name, Staged(blob=blob, size=size, mtime=(seconds, nanoseconds), is_left_out=left_out)
     _refuse_split(data, at, len(data) - id_bytes)
 
 

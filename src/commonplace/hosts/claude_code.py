@@ -77,6 +77,10 @@ class ClaudeCode(Host):
             return {}
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
 
+    def ask(self, text: str) -> Mapping[str, Any]:
+        """See ``Host``."""
+        return {"decision": "block", "reason": text}
+
     def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """See ``Host``; transcripts of subagents, in folders below, are left out."""
         from commonplace.hosts.transcripts import files  # noqa: PLC0415 - a prompt reads no transcript

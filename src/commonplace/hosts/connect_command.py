@@ -21,13 +21,18 @@ from commonplace.config.trust import trust_of
 from commonplace.config.trust_registry import keep_trust, read_claim, trust_new_project
 from commonplace.config.writing import make_project, set_setting
 from commonplace.hosts.plugin import write_plugin
-from commonplace.hosts.registry import HOSTS, SettingsPart, SettingsPlace, get_host, user_home
+from commonplace.hosts.registry import HOSTS, Host, SettingsPart, SettingsPlace, get_host, user_home
 from commonplace.hosts.settings import FileChange, SettingsEditor
 from commonplace.model.errors import ConfigError, InvalidInput
 from commonplace.text.cleaning import plural
 
 SCRIPT = "commonplace"
 USER, PROJECT = "user", "project"
+_ASK_SETTING = "memories.askAgent"
+_ASK = "May the agent be asked, once in a session, to save what was settled? It costs one more message of its model."
+_OFFER = "`commonplace config set memories.askAgent true` has the agent save what a session settles, once in a session"
+_ASK_OFF = f"the agent is not asked to save anything ({_ASK_SETTING})"
+_CANNOT_ASK = "{} is not asked to save anything: it cannot be, or this project does not learn"
 _LEARNS_NOW = "learning is switched on here: sessions become records (memories.enabled in {})"
 
 _host = click.argument("host", metavar="HOST")
@@ -48,12 +53,18 @@ _asking = [
 @_level[1]
 @click.option("--plugin", metavar="DIR", help="Write a plugin directory instead (claude-code, codex).")
 @click.option("--no-learn", is_flag=True, help="Do not switch learning on in this project.")
+@click.option(
+    "--ask-agent/--no-ask-agent",
+    "ask_agent",
+    default=None,
+    help="Whether the agent is asked, once in a session, to save what was settled.",
+)
 @_asking[0]
 @_asking[1]
 @json_option
 def connect(
-    *, host: str | None, listing: bool, level: str | None, plugin: str | None, no_learn: bool, yes: bool, dry_run: bool,
-    as_json: bool,
+    *, host: str | None, listing: bool, level: str | None, plugin: str | None, no_learn: bool, ask_agent: bool | None,
+    yes: bool, dry_run: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Connect a coding agent: its sessions start with what earlier sessions learned.
 
@@ -61,9 +72,12 @@ def connect(
     the agent, after showing the difference.  Nothing else in them changes, and `commonplace disconnect` restores them.
     In a repository it also creates the project's memory and switches learning on, unless --no-learn is given.
 
+    --ask-agent lets the agent learn for you without a key: at the end of a turn in which something was settled, it is
+    asked once in a session to save it, with a quote that is checked.  Without the option you are asked.
+
     Examples:
       commonplace connect --list
-      commonplace connect claude-code
+      commonplace connect claude-code --ask-agent
       commonplace connect codex --project --dry-run
       commonplace connect claude-code --plugin ~/commonplace-plugin
     """
@@ -82,11 +96,14 @@ def connect(
     changes = editor.plan_connect(host, places.project, parts)
     learns = None if no_learn else _project_without_learning()
     if not _confirm(changes, learns, yes=yes, dry_run=dry_run, as_json=as_json):
+        if not dry_run and not changes and learns is None and ask_agent is not None:
+            print_note("; ".join(_set_asking(found, ask_agent, yes=True)))
         return OK if dry_run or (not changes and learns is None) else ATTENTION
     backups = editor.apply(changes)
     learned = [_switch_learning_on(learns)] if learns else []
     kept = [f"the file before is saved in {short_path(path)}" for path in backups]
-    notes = [*kept, *learned, *found.NOTES, *_hints(no_learn=no_learn)]
+    asking = _set_asking(found, ask_agent, yes=yes)
+    notes = [*kept, *learned, *asking, *found.NOTES, *_hints(no_learn=no_learn)]
     return _print_result(f"Connected {found.TITLE}", changes, notes, as_json=as_json)
 
 
@@ -261,6 +278,20 @@ def _switch_learning_on(place: Place) -> str:
     else:
         keep_trust(made, data)
     return _LEARNS_NOW.format(short_path(path))
+
+
+def _set_asking(host: Host, wanted: bool | None, *, yes: bool) -> list[str]:
+    """Switch asking the agent on or off where this project learns; without a word of the user's, offer it."""
+    where = context(os.getcwd(), os.environ)
+    if not host.ask("") or where.place is None or _waits_for_trust(where) or not where.learning.enabled:
+        return [_CANNOT_ASK.format(host.TITLE)] if wanted else []
+    if wanted is None and not where.learning.ask_agent:
+        wanted = None if yes or not sys.stdin.isatty() else confirm(_ASK)
+    if wanted is None or wanted == where.learning.ask_agent:
+        return [] if where.learning.ask_agent or wanted is not None else [_OFFER]
+    set_setting(where.settings_file(PROJECT), _ASK_SETTING, wanted)
+    keep_trust(where.place, where.home)
+    return [f"the agent is asked once in a session to save what was settled ({_ASK_SETTING})" if wanted else _ASK_OFF]
 
 
 def _hints(*, no_learn: bool) -> list[str]:

@@ -28,6 +28,7 @@ from commonplace.hosts.registry import (
 
 PATH_BYTES = 65_536  # of the file that names a folder
 ROLES = {"user": "user", "gemini": "assistant"}
+CONTEXT = "<session_context>"  # begins what the program itself writes in the user's name: folders, GEMINI.md
 
 
 def _project(folder: str) -> str | None:
@@ -65,7 +66,8 @@ def _messages(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _parts(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     from commonplace.hosts.transcripts import content_text, text_part, tool_call, tool_result  # noqa: PLC0415 - see above
 
-    if own := without_hook_context(content_text(entry.get("content"))):
+    own = without_hook_context(content_text(entry.get("content")))
+    if own and not own.lstrip().startswith(CONTEXT):
         yield text_part(own)
     calls = entry.get("toolCalls")
     for one in calls if isinstance(calls, list) else ():

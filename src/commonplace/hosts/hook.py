@@ -128,7 +128,7 @@ def handle(call: HookCall, *, answer: Callable[[str], None], note: Callable[[str
         elif call.event == ANSWER:
             _write_message(call, app, "assistant", call.payload.get("text"))
         else:
-            _capture(call, app, note)
+            _capture(call, app, answer, note)
 
 
 def _actor(call: HookCall, channel: str) -> str:
@@ -314,7 +314,7 @@ def _write_message(call: HookCall, app: App, role: str, text: object) -> None:
 # At compaction, stop and end
 
 
-def _capture(call: HookCall, app: App, note: Callable[[str], None]) -> None:
+def _capture(call: HookCall, app: App, answer: Callable[[str], None], note: Callable[[str], None]) -> None:
     """Index what is new in the transcript and queue it; at an end also learn from it, as far as time allows."""
     from commonplace.hosts.capture import capture, learn  # noqa: PLC0415 - a prompt captures nothing
     from commonplace.hosts.hook_files import save_shown_receipt  # noqa: PLC0415 - see above
@@ -327,3 +327,16 @@ def _capture(call: HookCall, app: App, note: Callable[[str], None]) -> None:
     app.folders.refresh()
     if call.event == END and session:
         _learn_in_background(app, note, ended=[session])
+    if session and app.where.learning.enabled and app.where.learning.ask_agent:
+        _ask_to_save(call, app, session, answer)
+
+
+def _ask_to_save(call: HookCall, app: App, session: str, answer: Callable[[str], None]) -> None:
+    """At the end of a turn, ask the agent to save what was settled; never in answer to its answer."""
+    from commonplace.learning import message_to_save, note_compaction  # noqa: PLC0415 - only where it is switched on
+
+    if call.event == COMPACT:
+        note_compaction(app.where.home, session)
+    elif call.event == STOP and call.host.ask("x") and not call.payload.get("stop_hook_active"):
+        text = message_to_save(app, session)
+        answer(json.dumps(call.host.ask(text)) if text else "")

@@ -115,6 +115,10 @@ class OpenCode(Host):
         END: END,
     }  # our plugin speaks our words
 
+    def ask(self, text: str) -> Mapping[str, Any]:
+        """See ``Host``; the plugin puts it to the session."""
+        return {"ask": text}
+
     def answer(self, event: str, name: str, text: str) -> Mapping[str, Any]:
         """See ``Host``; our plugin reads it."""
         del name

@@ -5,15 +5,15 @@ import { spawn } from "node:child_process"
 const SCRIPT = "__COMMONPLACE__"
 const LIMIT_MS = { "session-start": 10000, prompt: 5000, compact: 15000, stop: 15000, "session-end": 15000 }
 
-// Run one hook; whatever goes wrong, the session goes on without it.
+// Run one hook and return its answer; whatever goes wrong, the session goes on without it.
 function hook(event, said) {
   return new Promise((resolve) => {
     let out = ""
     const done = () => {
       try {
-        resolve(JSON.parse(out).context || "")
+        resolve(JSON.parse(out))
       } catch {
-        resolve("")
+        resolve({})
       }
     }
     try {
@@ -21,25 +21,35 @@ function hook(event, said) {
         stdio: ["pipe", "pipe", "ignore"],
         timeout: LIMIT_MS[event],
       })
-      child.on("error", () => resolve(""))
+      child.on("error", () => resolve({}))
       child.on("close", done)
       child.stdout.on("data", (data) => (out += data))
       child.stdin.on("error", () => {})
       child.stdin.end(JSON.stringify(said))
     } catch {
-      resolve("")
+      resolve({})
     }
   })
 }
 
-export const Commonplace = async ({ directory }) => {
+export const Commonplace = async ({ directory, client }) => {
   const briefs = new Map() // by session: it stays the same, so that prompt caches hold
   const recalled = new Map() // by session: for the last prompt
   const said = (session, more) => ({ session_id: session, cwd: directory, ...more })
 
+  const shown = async (event, data) => (await hook(event, data)).context || ""
+
   const brief = (session) => {
-    if (!briefs.has(session)) briefs.set(session, hook("session-start", said(session, { source: "startup" })))
+    if (!briefs.has(session)) briefs.set(session, shown("session-start", said(session, { source: "startup" })))
     return briefs.get(session)
+  }
+
+  // The end of a turn: the agent may be asked, once, to save what was settled.
+  const stop = async (session) => {
+    const { ask } = await hook("stop", said(session, {}))
+    if (!ask) return
+    const parts = [{ type: "text", text: ask, synthetic: true }]
+    await client.session.prompt({ path: { id: session }, body: { parts } }).catch(() => {})
   }
 
   return {
@@ -48,7 +58,7 @@ export const Commonplace = async ({ directory }) => {
         .filter((part) => part.type === "text" && !part.synthetic)
         .map((part) => part.text)
         .join("\n")
-      recalled.set(input.sessionID, hook("prompt", said(input.sessionID, { prompt })))
+      recalled.set(input.sessionID, shown("prompt", said(input.sessionID, { prompt })))
     },
     "experimental.chat.system.transform": async (input, output) => {
       if (!input.sessionID) return
@@ -61,7 +71,7 @@ export const Commonplace = async ({ directory }) => {
       await hook("compact", said(input.sessionID, {}))
     },
     event: async ({ event }) => {
-      if (event.type === "session.idle") await hook("stop", said(event.properties.sessionID, {}))
+      if (event.type === "session.idle") await stop(event.properties.sessionID)
       if (event.type === "session.deleted") briefs.delete(event.properties.info?.id)
     },
     dispose: async () => {

@@ -83,6 +83,11 @@ class Host:
         del event, name, text
         return {}
 
+    def ask(self, text: str) -> Mapping[str, Any]:
+        """The answer to the end of a turn that makes its agent go on with this message; empty: it has none."""
+        del text
+        return {}
+
     def history(self, env: Mapping[str, str]) -> Iterator[HostTranscript]:
         """Every transcript that it keeps."""
         del env

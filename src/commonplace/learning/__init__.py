@@ -10,6 +10,7 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.learning.addresses import ROOT, SCHEME, AddressedText, Addresses, read_page
+    from commonplace.learning.asking import find_quote, message_to_save, note_compaction
     from commonplace.learning.background import start_learning
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
@@ -58,6 +59,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "addresses": "ROOT SCHEME Addresses AddressedText read_page",
+        "asking": "find_quote message_to_save note_compaction",
         "background": "start_learning",
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS limit_external shown_items",
@@ -91,6 +93,7 @@ __all__ = [
     "consolidate_memory",
     "extract_sessions",
     "extraction_prompt",
+    "find_quote",
     "forget_prepared",
     "inject",
     "injection_json",
@@ -101,6 +104,8 @@ __all__ = [
     "limit_external",
     "list_receipts",
     "list_shown",
+    "message_to_save",
+    "note_compaction",
     "open_learning_workspace",
     "open_workspace",
     "read_page",

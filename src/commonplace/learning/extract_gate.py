@@ -6,7 +6,7 @@ to; one that is trusted less than what it would replace waits for a person.  Not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from commonplace.engine.admission import Admitted
@@ -14,6 +14,7 @@ from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.review import SUPERSEDE, HeldChange
 from commonplace.engine.tombstones import normal_form, record_erased
+from commonplace.learning.consolidate_rules import evidence_of
 from commonplace.learning.proposals import Proposal, RefusedRequest
 from commonplace.learning.workspace import Workspace
 from commonplace.learning.worth import worthless_reason
@@ -92,6 +93,15 @@ class _Known:
         stored = self._with_words(self._where.replace(scopes=frozenset({record.scope})), name[1])
         return self._added.get(name) or max((one.id for one in stored if comparable_text(one) == name[1]), default=None)
 
+    def said(self, record: Record) -> str | None:
+        """Return the id of a live record that was saved from the same words of the same turn, by the agent itself."""
+        evidence, quote = set(evidence_of(record)), str(record.metadata.get("quote") or "")
+        if not evidence or not quote:
+            return None
+        query = plan(record.content)
+        near = self._store.match(self._where.replace(states=LIVE), query, limit=LOOKED_UP) if query.words else ()
+        return next((one.record.id for one in near if one.record and _same_words(one.record, evidence, quote)), None)
+
     def rival(self, record: Record) -> Record | None:
         """The live record about the same thing, if it is one of which one thing holds at a time."""
         about = _about(record)
@@ -167,7 +177,7 @@ class _Decider:
         admitted = place.writer.admit(draft, place.bind(Channel.EXTRACTION), parent_trust=proposal.trust)
         record = admitted.record
         self.redactions += admitted.redactions
-        if same := self._known.same(record):
+        if same := self._known.same(record) or self._known.said(record):
             self.again.append(same)
             return KNOWN
         if self._was_erased(record):
@@ -226,6 +236,12 @@ class _Decider:
             self._known.add(record, current=False)
             return
         self._known.add(record, current=not record.held)
+
+
+def _same_words(record: Record, evidence: Collection[str], quote: str) -> bool:
+    own = str(record.metadata.get("quote") or "")
+    same_turn = not set(evidence_of(record)).isdisjoint(evidence)
+    return record.source.channel is Channel.AGENT and same_turn and bool(own) and (own in quote or quote in own)
 
 
 def _about(record: Record) -> tuple[Scope, str, str] | None:

@@ -228,7 +228,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
     quote = record.get("quote") or ""
     named = {str(turn) for turn in record.get("turns", [])}
     cited = [turn for turn in transcript.turns if turn.ref in named]
-    source = _find_quoted_turn(quote, cited) or _find_quoted_turn(quote, transcript.turns)
+    source = find_quoted_turn(quote, cited) or find_quoted_turn(quote, transcript.turns)
     evidence = list(dict.fromkeys([*([source] if source else []), *cited]))
     outside = any(brings_in_text(turn) for turn in transcript.turns)
     vouched = source is not None and _is_own(quote, source) and _covers(quote, record["content"])
@@ -241,7 +241,7 @@ def _proposal(record: Mapping[str, Any], transcript: Transcript) -> Proposal:
     )  # fmt: skip
 
 
-def _find_quoted_turn(quote: str, turns: Sequence[Turn]) -> Turn | None:
+def find_quoted_turn(quote: str, turns: Sequence[Turn]) -> Turn | None:
     """The turn with these words; one in which the user wrote them before others."""
     if len(quote.split()) < QUOTE_WORDS:
         return None

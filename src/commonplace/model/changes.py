@@ -236,6 +236,17 @@ class DropFiles(Value):
     paths: frozenset[str]
 
 
+class FromCheckout(Value):
+    """Say that a transaction is made from one folder of a scope, of which there may be several: clones, worktrees.
+
+    The records that it changes are current in this folder.  In every other folder of the scope a record that it adds is
+    hidden, and one that it changes stays as the folder's file shows it, until that folder is synced.
+    """
+
+    scope: Scope
+    folder: str
+
+
 class Enqueue(Value):
     """Queue a job: its watermark rises, its tries are reset.  It runs when a worker claims it."""
 
@@ -319,6 +330,7 @@ Change: TypeAlias = (
     | TrimDocuments
     | PutFiles
     | DropFiles
+    | FromCheckout
     | Enqueue
     | Finish
     | Fail

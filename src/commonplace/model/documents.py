@@ -71,6 +71,11 @@ class Chunk(Value):
             raise InvalidInput(f"chunk {self.id!r} has a date without a time zone")
 
 
+SHOWN = "#shown"  # after a folder's name: what its files show that is not the current version of a record
+CHECKOUT = "#checkout"  # after a folder's name: the scope that it is a checkout of
+HIDDEN = 0  # the version of a record that a checkout has no file of
+
+
 class FileState(Value):
     """What a mirrored folder last held for one record: the common ancestor of a file and its record."""
 
@@ -79,3 +84,13 @@ class FileState(Value):
     version: int  #: the record's, when the file was written or read
     digest: str  #: of the file's bytes
     stamp: int  #: of its size and time of change: the same stamp is taken for the same bytes
+
+
+def shown_in(folder: str) -> str:
+    """Return the name of the list of what the files of a folder show instead of the current versions."""
+    return folder + SHOWN
+
+
+def shown_state(record: str, version: int) -> FileState:
+    """Return the entry of that list for one record; ``HIDDEN``: the folder has no file of it."""
+    return FileState(path=record, record=record, version=version, digest="", stamp=0)

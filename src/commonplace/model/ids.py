@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: nothing to misread
 LENGTH = 20
@@ -35,6 +35,14 @@ def is_id(text: str) -> bool:
 def is_prefix(text: str) -> bool:
     """Whether the text could be the beginning of an id."""
     return 0 < len(text) <= LENGTH and not text.strip(ALPHABET)
+
+
+def moment_of(id: str) -> datetime:
+    """Return when an id was made, to the millisecond."""
+    number = 0
+    for letter in id[:9]:
+        number = number << 5 | ALPHABET.index(letter)
+    return datetime.fromtimestamp(number // 1000, UTC).replace(microsecond=number % 1000 * 1000)
 
 
 def _base32(number: int, length: int) -> str:

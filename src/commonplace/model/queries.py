@@ -66,6 +66,7 @@ class Filter(Value):
     consolidated: bool | None = None
     parents: frozenset[str] | None = None  #: derived from any of these
     after: str | None = None  #: ids greater than this one
+    views: frozenset[str] = frozenset()  #: checkouts (``shown_in``): the version that the files of each show
     records: bool = True  #: search records
     chunks: bool = False  #: search the chunks of documents as well
 

@@ -174,6 +174,11 @@ class Record(Value):
         came_by_git = self.source.channel is Channel.FILE and (self.source.ref or "").startswith(PROPOSED)
         return self.held and came_by_git and self.trust is Trust.EXTERNAL and bool(self.source.parents)
 
+    @property
+    def has_file(self) -> bool:
+        """Whether it has a file where its scope has a folder; a proposal made of another one's file has none."""
+        return self.category in CATEGORIES and not self.is_file_proposal
+
     def state(self, at: datetime) -> State:
         """Return its state at that moment: the one rule of what is live (``rows.state_sql`` is the same in SQL)."""
         if self.archived_at is not None:

@@ -18,6 +18,7 @@ from commonplace.learning import (
     Addresses,
     Injection,
     addresses_of,
+    find_quote,
     inject,
     rebuild_block,
     rules_in,
@@ -96,6 +97,11 @@ class MemoryAccess:
         )  # fmt: skip
         return ShownBrief(injection=injection, receipt=None, notes=injection.notes)
 
+    def find_quote(self, session: str, quote: str, *, category: str | None) -> str:
+        """Return where words were said in a session; a memory without a project has no sessions."""
+        del quote, category
+        raise InvalidInput(f"there is no session {session!r} here: sessions belong to a project")
+
     def erase_record(self, record: Record) -> Erased:
         """Erase a record for good: a person wants it gone."""
         gone = self.memory.forget(record.id, for_good=True)
@@ -133,6 +139,10 @@ class AppAccess(MemoryAccess):
     def addresses(self) -> Addresses:
         """Where ``memory://`` addresses are looked up."""
         return addresses_of(self.app)
+
+    def find_quote(self, session: str, quote: str, *, category: str | None) -> str:
+        """Return where words were said in a session of the project, as ``session:ID#TURN``."""
+        return find_quote(self.app, session, quote, category=category)
 
     def scope(self, name: str) -> Scope:
         """Return the scope that a caller names."""

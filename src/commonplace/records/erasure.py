@@ -221,11 +221,11 @@ def _file_names(app: App, removal: Removal) -> dict[str, set[str]]:
 
 def _rename_files(app: App, names: Mapping[str, set[str]]) -> None:
     """Name files anew whose names are the words of a version that went; what a person has called otherwise stays."""
-    paths = app.store.references(names)
-    for id_, path in paths.items():
-        record = app.store.get(id_)
-        folder = app.store.folders.get(record.scope) if record else None
-        if record and folder and os.path.basename(path) in names[id_] - {os.path.basename(file_name(record))}:
+    records = {id_: record for id_ in names if (record := app.store.get(id_))}
+    for id_, path in app.store.references(records.values()).items():
+        record = records[id_]
+        folder = app.store.folders.get(record.scope)
+        if folder and os.path.basename(path) in names[id_] - {os.path.basename(file_name(record))}:
             app.store.write(folder, id_, at=os.path.relpath(path, folder), to=file_name(record))
 
 

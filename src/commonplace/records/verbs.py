@@ -476,7 +476,7 @@ def session(caller: MemoryAccess, id: str) -> ShownSession:
 
 @verb(
     repeats=True,
-    offers=("content", "category", "scope", "tags", "supersedes", "expires_in_days"),
+    offers=("content", "category", "scope", "tags", "supersedes", "expires_in_days", "quote", "session"),
     requires=("content", "category"),
     text=_text("render_saved"),
     guide=(
@@ -506,6 +506,8 @@ def remember(
     pinned: bool = False,
     occurred_at: datetime | None = None,
     expires_at: datetime | None = None,
+    quote: Annotated[str | None, Length(4000)] = None,
+    session: str | None = None,
 ) -> Saved:
     """Save a record; what a live record says already is not saved twice.
 
@@ -527,8 +529,12 @@ def remember(
         pinned: Exempt it from eviction.
         occurred_at: When it happened or became true, if that is not now.
         expires_at: When it expires.
+        quote: The exact words of the session that it rests on; they are looked up there, so session is needed.
+        session: The id of the session that the quote is from, as you were told it.
     """
     notes = caller.refresh()
+    if quote is not None or session is not None:
+        source, metadata = _quoted(caller, quote, session, category=category, metadata=metadata)
     kept = caller.memory.remember(
         content, category=category, scope=caller.target(scope), tags=tags, kind=kind, key=key, value=value,
         metadata=metadata, ref=source, pinned=pinned, occurred_at=occurred_at, expires_at=expires_at,
@@ -536,6 +542,16 @@ def remember(
         ttl=None if expires_in_days is None else timedelta(days=expires_in_days),
     )  # fmt: skip
     return _to_saved(caller, kept, notes)
+
+
+def _quoted(
+    caller: MemoryAccess, quote: str | None, session: str | None, *, category: str | None, metadata: Mapping[str, Json]
+) -> tuple[str, Mapping[str, Json]]:
+    """The source and the metadata of a record that rests on words of a session; raises if they are not in it."""
+    if not quote or not session:
+        raise InvalidInput("quote and session go together: the exact words, and the id of the session they are from")
+    source = caller.find_quote(session, quote, category=category)
+    return source, {**metadata, "quote": quote, "evidence": [source]}
 
 
 @verb(

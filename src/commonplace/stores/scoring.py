@@ -42,7 +42,7 @@ def classes(where: Filter) -> list[int]:
         wanted.append(RECORD)
         if where.as_of is not None or where.states != {State.LIVE}:
             wanted.append(CLOSED)
-        if where.as_of is not None or where.versions:
+        if where.as_of is not None or where.versions or where.views:
             wanted.append(VERSION)
     if where.chunks:
         wanted.append(CHUNK)

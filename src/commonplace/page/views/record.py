@@ -161,7 +161,7 @@ def _path(visit: Visit, record: Record) -> str | None:
     """Return the path of a record's file."""
     if visit.app is None:
         return None
-    path: str | None = visit.app.store.references([record.id]).get(record.id)
+    path: str | None = visit.app.store.references([record]).get(record.id)
     return os.path.relpath(path, _root(visit)) if path and _root(visit) else path
 
 

@@ -18,6 +18,7 @@ from commonplace.model.changes import (
     Enqueue,
     Fail,
     Finish,
+    FromCheckout,
     Heartbeat,
     Outcome,
     PutFiles,
@@ -100,7 +101,9 @@ class PostgresStore(SqlStore):
         def make(db: PostgresDb) -> tuple[list[Outcome], tuple[int, str] | None]:
             named = vectors.embedder(db) if any(isinstance(change, AdoptEmbedder) for change in changes) else None
             take_turns(db, changes, self._connections.turn, embedder=named)
-            outcomes = [rules.make(db, self._with_server_time(db, self._with_machine(change))) for change in changes]
+            here = [self._with_machine(change) for change in changes]
+            outcomes = [rules.make(db, self._with_server_time(db, change)) for change in here]
+            rules.pin_checkouts(db, here, outcomes)
             return outcomes, self._append_audit(db, changes, outcomes, durable=durable)
 
         outcomes, last = self._write(make, durable=durable)
@@ -144,7 +147,9 @@ class PostgresStore(SqlStore):
     def _with_machine(self, change: Change) -> Change:
         """Return a change with its folder named for this machine: the same path on another is another folder."""
         return (
-            change.replace(folder=self._folder(change.folder)) if isinstance(change, PutFiles | DropFiles) else change
+            change.replace(folder=self._folder(change.folder))
+            if isinstance(change, PutFiles | DropFiles | FromCheckout)
+            else change
         )
 
     def _time(self, now: datetime) -> datetime | None:

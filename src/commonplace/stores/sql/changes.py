@@ -24,6 +24,7 @@ from commonplace.model.changes import (
     Enqueue,
     Fail,
     Finish,
+    FromCheckout,
     Heartbeat,
     LiftTombstones,
     Load,
@@ -113,7 +114,7 @@ def make(db: Db, change: Change) -> Outcome:  # noqa: C901, PLR0911, PLR0912 - o
             return vectors.adopt(db, change.identity)
         case SwitchEmbedder():
             return vectors.switch(db, change.identity)
-        case Audit():  # of all changes together, once they are made: ``audit.append``
+        case Audit() | FromCheckout():  # of all changes together, once they are made: ``audit``, ``checkouts``
             return Outcome()
         case _:
             return _make_other(db, change)
@@ -160,6 +161,21 @@ def _make_other(db: Db, change: _Other) -> Outcome:  # noqa: C901, PLR0911, PLR0
             return tombstones.require_unerased(db, change)
         case _:
             assert_never(change)
+
+
+def pin_checkouts(db: Db, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> None:
+    """Note which checkouts show what, once the changes are made; nothing if no checkout made them."""
+    made = [change for change in changes if isinstance(change, FromCheckout)]
+    if not made:
+        return
+    from commonplace.stores.sql import checkouts  # noqa: PLC0415 - no recall changes a record
+
+    changed = [
+        record for change, outcome in zip(changes, outcomes, strict=True)
+        if not isinstance(change, MarkConsolidated) for record in outcome.records if record.has_file
+    ]  # fmt: skip
+    for change in made:
+        checkouts.pin(db, change, [record.id for record in changed if record.scope == change.scope])
 
 
 def read(db: Db, id: str) -> Record | None:

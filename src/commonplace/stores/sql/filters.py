@@ -89,7 +89,7 @@ def filter_sql(db: Db, where: Filter, alias: str) -> Sql:
 
 def _further_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
     """Yield the conditions that few filters have."""
-    past = where.versions or where.as_of is not None
+    past = where.versions or where.as_of is not None or bool(where.views)
     if where.tags:
         yield db.tagged_sql(alias, where.tags, past=past)
     if where.prefix is not None:
@@ -140,7 +140,13 @@ def rows_of(db: Db, where: Filter) -> Sql:
     """Return the rows that a filter looks at: the present, every version, or what was valid at a moment."""
     if where.as_of is not None:
         return _as_of(db.columns), [micros(where.as_of), micros(where.as_of)]
-    return (_versions(db.columns), []) if where.versions else ("record", [])
+    if where.versions:
+        return _versions(db.columns), []
+    if not where.views:
+        return "record", []
+    from commonplace.stores.sql import checkouts  # noqa: PLC0415 - only where a checkout differs from the store
+
+    return checkouts.viewed_rows(db, where.views)
 
 
 @lru_cache(maxsize=2)
@@ -175,6 +181,12 @@ def is_plain(where: Filter) -> bool:
 
 def entry_sql(db: Db, where: Filter) -> Sql:
     """Return a filter as a condition on entries under the alias `e`; chunks pass it: they have no kind and no state."""
+    if where.views and is_plain(where.replace(views=frozenset())):
+        from commonplace.stores.sql import checkouts  # noqa: PLC0415 - see rows_of
+
+        plain, values = entry_sql(db, where.replace(views=frozenset()))
+        viewed, marks = checkouts.viewed_entries(db, where)
+        return f"({plain} and {viewed})", [*values, *marks]
     if is_plain(where):
         parts: list[Sql] = [("(e.expires is null or e.expires > ?)", [micros(where.at)])]
         for column, allowed in {"kind": where.kinds, "category": where.categories}.items():

@@ -126,16 +126,16 @@ class SqlStore(ABC):
         return self._ask(lambda db: changes.read(db, id))
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
-        return self._ask(lambda db: _find(db, where, order, limit))
+        return self._ask(lambda db: _find(db, self._here(where), order, limit))
 
     def match(self, where: Filter, query: Query, *, limit: int) -> list[Match]:
-        return self._read(lambda db: search.match(db, where, query, limit=limit))
+        return self._read(lambda db: search.match(db, self._here(where), query, limit=limit))
 
     def nearest(self, where: Filter, vector: Vector, *, limit: int) -> list[Match]:
-        return self._read(lambda db: search.nearest(db, where, vector, limit=limit))
+        return self._read(lambda db: search.nearest(db, self._here(where), vector, limit=limit))
 
     def survey(self, where: Filter, query: Query, vector: Vector | None, *, limit: int) -> Survey:
-        return self._read(lambda db: search.survey(db, where, query, vector, limit=limit))
+        return self._read(lambda db: search.survey(db, self._here(where), query, vector, limit=limit))
 
     def speakers(self, scopes: Collection[Scope]) -> list[str]:
         return self._read(lambda db: search.speakers(db, scopes))
@@ -241,6 +241,10 @@ class SqlStore(ABC):
     def _folder(self, folder: str) -> str:
         """Return the name under which the store knows a folder."""
         return folder
+
+    def _here(self, where: Filter) -> Filter:
+        """Return a filter with its checkouts under the names by which the store knows them."""
+        return where.replace(views=frozenset(map(self._folder, where.views))) if where.views else where
 
     def _time(self, now: datetime) -> datetime | None:
         """Return the time by which leases run; None: the database knows."""

@@ -446,6 +446,7 @@ def _make_file(path: str) -> None:
 def _make(db: SqliteDb, changes: Sequence[Change]) -> tuple[list[Outcome], list[bool]]:
     """Make changes inside a transaction; return what came of each, and whether bytes are to vanish for it."""
     outcomes = [rules.make(db, change) for change in changes]
+    rules.pin_checkouts(db, changes, outcomes)
     erased = [_erases(*pair) for pair in zip(changes, outcomes, strict=True)]
     if any(erased):
         db.execute("insert or replace into meta values ('erasing', 1)")
