@@ -35,7 +35,8 @@ from clone_machine import (
     attempt,
 )
 
-from commonplace.config.paths import FOLDER
+from commonplace.config.paths import FOLDER, find
+from commonplace.config.trust_registry import set_authors, trust_folder
 
 CHECKS: list[Check] = []
 JOBS = 2
@@ -599,6 +600,91 @@ def repository_within(machine: Machine) -> None:
     machine.use(below, *READS)
 
 
+# What lies at the path of a trusted project later
+
+
+def _cloned(machine: Machine) -> tuple[str, str]:
+    """A trusted project of the user's with a server, and the server."""
+    folder = _trusted(machine)
+    server = machine.path("server.git")
+    machine.git(machine.root, "init", "-q", "--bare", server)
+    machine.git(folder, "remote", "add", "origin", server)
+    machine.git(folder, "push", "-q", "origin", "HEAD")
+    machine.trust(folder, "local/mine")
+    machine.accept()
+    return folder, server
+
+
+def _expect_stranger(machine: Machine, folder: str) -> None:
+    """What stands there now shows and changes nothing of the project that was there."""
+    machine.watch(folder)
+    done = machine.use(folder, *EVERYTHING)
+    machine.expect_data(done["start"], done["prompt"], done["brief"])
+    machine.expect_line(done["start"])
+    shown = "".join(one.out for one in done.values())
+    machine.expect(OWN not in shown, "what the user knew of the project is shown to another one")
+
+
+@check("a trusted project is removed, and a stranger's clone is made at its path")
+def replaced_clone(machine: Machine) -> None:
+    """The yes was to the repository, not to the path."""
+    folder, _ = _cloned(machine)
+    shutil.rmtree(folder)
+    machine.clone({"decisions/a.md": NOTE, "config.yaml": "project: local/mine\n" + models(machine)}, "mine")
+    _expect_stranger(machine, folder)
+
+
+@check("a trusted project is removed, and an archive without .git is unpacked at its path")
+def replaced_archive(machine: Machine) -> None:
+    """Files that no repository knows would be taken for hand edits."""
+    folder, _ = _cloned(machine)
+    shutil.rmtree(folder)
+    machine.write(folder, {f"{FOLDER}/decisions/a.md": NOTE, f"{FOLDER}/config.yaml": "project: local/mine\n"})
+    _expect_stranger(machine, folder)
+
+
+@check("a trusted project without a remote is removed, and a stranger's clone is made at its path")
+def replaced_local(machine: Machine) -> None:
+    """There is no remote to compare: the reflog says that it was cloned."""
+    folder = _trusted(machine)
+    shutil.rmtree(folder)
+    machine.clone({"decisions/a.md": NOTE, "config.yaml": "project: local/mine\n"}, "mine")
+    _expect_stranger(machine, folder)
+
+
+@check("the remote of a trusted project becomes the stranger's, with commits under the user's address in it")
+def remote_changed(machine: Machine) -> None:
+    """Whoever owns the remote decides what its default branch is."""
+    folder, _ = _cloned(machine)
+    theirs = machine.path("theirs")
+    machine.git(machine.root, "clone", "-q", folder, theirs)
+    machine.write(theirs, {f"{FOLDER}/procedures/p.md": NOTE})
+    machine.commit(theirs, "forged", email="ada@example.org")
+    machine.git(folder, "remote", "set-url", "origin", theirs)
+    machine.git(folder, "pull", "-q", "origin", machine.git(folder, "branch", "--show-current").strip())
+    done = machine.use(machine.watch(folder), "start", "prompt", "brief", "sync")
+    machine.expect_data(done["start"], done["prompt"], done["brief"])
+
+
+@check("a stranger's clone whose commits carry the user's address, trusted with --signed")
+def forged_address(machine: Machine) -> None:
+    """The question names whose commits would count; a signature is what nobody forges."""
+    clone = machine.clone({"config.yaml": "recall_limit: 10\n"})
+    upstream = f"{clone}-upstream"
+    machine.write(upstream, {f"{FOLDER}/procedures/p.md": NOTE})
+    machine.commit(upstream, "forged", email="ada@example.org")
+    machine.git(clone, "pull", "-q")
+    machine.watch(clone)
+    asked = machine.run(clone, "trust", **PERSON)
+    machine.expect("your word: notes committed as ada@example.org" in asked.out, f"does not say so: {asked.text}")
+    place = find(clone)
+    machine.expect(place, "no project")
+    set_authors(trust_folder(place, machine.home, "local/theirs"), (), signed=True)
+    machine.accept()
+    done = machine.use(clone, "start", "prompt", "brief")
+    machine.expect_data(*done.values())
+
+
 # Archives: .git is the stranger's own
 
 
@@ -699,6 +785,81 @@ def git_commands_trusted(machine: Machine) -> None:
     record = os.path.join(folder, FOLDER, _record(folder, OWN))
     os.utime(record, (1, 1))  # so that every file has to be looked at
     machine.use(machine.watch(folder), *READS, "sync", "status", "doctor", "brief", "list")
+
+
+@check("the same settings by include.path, in config.worktree of a worktree, and in a submodule's configuration")
+def git_commands_elsewhere(machine: Machine) -> None:
+    """Git reads more than one file."""
+    folder = _trusted(machine)
+    included = machine.path("included")
+    with open(included, "w", encoding="utf-8") as file:
+        file.write(_git_traps(machine))
+    machine.git(folder, "config", "include.path", included)
+    tree = machine.path("tree")
+    machine.git(folder, "worktree", "add", "-q", tree, "-b", "w")
+    machine.git(folder, "config", "extensions.worktreeConfig", "true")
+    made = os.path.join(folder, ".git", "worktrees", "tree", "config.worktree")
+    shutil.copyfile(included, made)
+    machine.clone({"decisions/a.md": NOTE}, "sub")
+    machine.git(folder, "submodule", "add", "-q", machine.path("sub-upstream"), "vendor")
+    with open(os.path.join(folder, ".git", "modules", "vendor", "config"), "a", encoding="utf-8") as file:
+        file.write(_git_traps(machine))
+    machine.accept()
+    for number, place in enumerate((folder, tree, os.path.join(folder, "vendor"))):
+        if number:
+            machine.trust(place, "local/mine" if place == tree else "local/vendor")
+        machine.registry = machine.folders()
+        for path in _files(os.path.join(place, FOLDER)):
+            os.utime(path, (1, 1))
+        machine.use(place, *READS, "sync", "status", "doctor", "brief", "list")
+    shown = machine.run(folder, "record", "list", "--json")
+    machine.expect(MARK not in shown.out, "the submodule's note is the project's")
+
+
+@check("GIT_* variables of the caller: another repository, configuration, programs and objects")
+def git_environment(machine: Machine) -> None:
+    """A hook of Git's starts a process with GIT_DIR set."""
+    folder = _trusted(machine)
+    _pull(machine, folder, {"decisions/x.md": NOTE}, merge=True)
+    included = machine.path("included")
+    with open(included, "w", encoding="utf-8") as file:
+        file.write(_git_traps(machine))
+    env = {
+        "GIT_DIR": f"{machine.victim}/.git", "GIT_WORK_TREE": machine.victim, "GIT_CONFIG": included,
+        "GIT_CONFIG_SYSTEM": included, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": machine.trap("fsmonitor"), "GIT_CONFIG_PARAMETERS": f"'include.path={included}'",
+        "GIT_PAGER": machine.trap("pager"), "GIT_EXTERNAL_DIFF": machine.trap("diff"),
+        "GIT_SSH_COMMAND": machine.trap("ssh"), "GIT_ASKPASS": machine.trap("askpass"),
+        "GIT_EXEC_PATH": machine.path("evil-hooks"), "GIT_OBJECT_DIRECTORY": f"{machine.victim}/.git/objects",
+        "GIT_TRACE": machine.path("traps", "trace"), "GIT_TRACE2_EVENT": machine.path("traps", "trace2"),
+        "GIT_INDEX_FILE": f"{machine.victim}/.git/index", "GIT_CEILING_DIRECTORIES": "/",
+    }  # fmt: skip
+    for arguments in (["sync"], ["recall", "what is the merger called, and who approves releases?"], ["brief"]):
+        machine.run(folder, *arguments, **env)
+    done = machine.use(folder, "start", "prompt", "brief")
+    machine.expect_data(*done.values())
+
+
+@check("an archive whose .git has pipes, devices and huge files for its configuration, HEAD, index and objects")
+def git_odd_files(machine: Machine) -> None:
+    """Nothing waits for them, and none is read whole."""
+    for number, name in enumerate(("config", "HEAD", "index", "logs/HEAD", "packed-refs", "commondir", "shallow")):
+        folder = _unpacked(machine, f"odd-{number}")
+        path = os.path.join(folder, ".git", name)
+        if os.path.exists(path):
+            os.unlink(path)
+        os.mkfifo(path) if number % 2 else os.symlink("/dev/zero", path)
+        machine.expect(machine.use(folder, "start", "recall", "trust")["start"].code == 0, f"the hook fails: {name}")
+    huge = _unpacked(machine, "odd-huge")
+    for name in ("config", "index", "packed-refs", "logs/HEAD"):
+        os.truncate(_made(os.path.join(huge, ".git", name)), HUGE)
+    for arguments in (["recall", "x"], ["status"], ["trust", "--list"]):
+        machine.run(huge, *arguments, memory_kb=MEMORY_KB)
+
+
+def _made(path: str) -> str:
+    with open(path, "ab"):
+        return path
 
 
 # Role, flow, pipeline and workflow files

@@ -233,15 +233,22 @@ class Play:
         self.world.entries[place][entry.key] = value
 
     def erase(self, agent: str) -> None:
-        """Erase by a key, or everything that matches a filter."""
+        """Erase by a key: one's own nearest entry, which may be in a task that this one inherits from."""
         place, key = self._place(agent), self.chance.choice(KEYS)
         owner = agent if place[0] == "semantic" else place[1]
         try:
             self.intents.forget(Caller(agent=agent), owner, key, **self._options(place))
         except REFUSED:
             return
-        self.wrong["foreign writes"] += not self.world.may_write(agent, place)
-        self.world.entries.get(place, {}).pop(key, None)
+        may = self.world.may_write(agent, place) if place[0] == "semantic" else owner == agent
+        self.wrong["foreign writes"] += not may
+        above = self.world.open_to(agent, place[2]) if place[0] == "working" else []
+        near = [place, *(("working", agent, task) for task in above)]
+        at = next((one for one in near if key in self.world.entries.get(one, {})), None)
+        if at is None:
+            self._differ(f"{agent} erased {key} in {place}", "an entry", "none")
+        else:
+            del self.world.entries[at][key]
 
     def permit(self, agent: str) -> None:
         """Change the permissions of a namespace, if it is one's own."""
@@ -334,10 +341,10 @@ class Play:
                 self._differ(f"in {place}", stored, entries)
 
     def _inherited(self, place: Place) -> set[Place]:
-        """The places of the same agent whose entries a task shows, because it inherits from them."""
+        """The places whose entries a task shows: of those who had it before, and of the tasks that it inherits from."""
         if place[0] != "working" or place[2] not in self.world.tasks:
             return set()
-        return {("working", place[1], task) for task in self.world.open_to(place[1], place[2])}
+        return {("working", owner, task) for task in self.world.open_to(place[1], place[2]) for owner in AGENTS}
 
     def _differ(self, where: str, stored: object, meant: object) -> None:
         """Count a difference between the store and the model; the first ones are shown."""

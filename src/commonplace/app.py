@@ -13,14 +13,14 @@ from commonplace.config.project import PROJECT, Context, context
 from commonplace.engine.memory import Memory, now_utc, with_binding
 from commonplace.files.folders import Folders, RecallAnswer
 from commonplace.files.mirror import MirroredStore
-from commonplace.model.binding import Binding
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError, StoreBusy, StoreError
 from commonplace.model.ports import Clock, Embedder, Maintenance, ProgressCallback, Repair, Store, no_progress
-from commonplace.model.records import Channel, Kind, Trust
+from commonplace.model.records import Channel, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
+    from commonplace.engine.asynchronous import AsyncMemory
     from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
     from commonplace.files.external import Judge
@@ -378,7 +378,7 @@ def salvage_database(where: Context) -> Repair:
 
 
 def open(  # noqa: A001 - `commonplace.open` is what it is called
-    path: str | None = None,
+    path: str | os.PathLike[str] | None = None,
     *,
     user: str = "default",
     clock: Clock = now_utc,
@@ -392,16 +392,34 @@ def open(  # noqa: A001 - `commonplace.open` is what it is called
     """
     if path is None:
         return open_app(clock=clock, embedder=CONFIGURED if embedder == LOCAL else embedder).memory
-    scope = Scope.of(("user", user))
-    binding = Binding(
-        channel=Channel.USER,
-        writes=dict.fromkeys(Kind, scope),
-        reads=(scope,),
-        transcripts=frozenset({scope}),
-    )
+    from commonplace.engine.users import user_binding  # noqa: PLC0415 - the command has its own binding
+
+    place = _as_place(path)
     chosen = find_embedder(embedder, os.environ)
-    store = open_store(path)
-    return Memory(store, binding, clock=clock, embedder=chosen, secret=redaction_key_for(path))
+    return Memory(open_store(place), user_binding(user), clock=clock, embedder=chosen, secret=redaction_key_for(place))
+
+
+async def open_async(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    user: str = "default",
+    clock: Clock = now_utc,
+    embedder: Embedder | str | None = LOCAL,
+) -> AsyncMemory:
+    """Open a memory whose verbs are awaited; see ``open``.  The event loop goes on meanwhile."""
+    import asyncio  # noqa: PLC0415 - only programs with an event loop need it
+
+    from commonplace.engine.asynchronous import AsyncMemory  # noqa: PLC0415 - see above
+
+    return AsyncMemory(await asyncio.to_thread(open, path, user=user, clock=clock, embedder=embedder))
+
+
+def _as_place(path: str | os.PathLike[str]) -> str:
+    """Return the path or the address of a store as text."""
+    place = path if isinstance(path, str) else os.fspath(path)
+    if not isinstance(place, str) or not place:
+        raise InvalidInput(f"{path!r} names no store; give a path, ':memory:' or a postgresql:// address")
+    return place
 
 
 def redaction_key_for(place: str) -> Callable[[], bytes]:

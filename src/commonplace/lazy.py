@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take the name for true; importing it from typing costs six milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
@@ -22,3 +23,11 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], object
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load
+
+
+def load(target: str) -> Any:
+    """Return what ``module:attribute`` of this package names: a layer calls one above it by name, when it is needed."""
+    from importlib import import_module  # noqa: PLC0415 - see the module
+
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(f"commonplace.{module}"), attribute)

@@ -104,7 +104,7 @@ def test_a_secret_in_it_is_not_kept(cli):
     [
         (["nowhere", "--from", "mem0"], "there is no 'nowhere'"),
         ([".", "--from", "basic-memory"], "nothing in '.' looks like basic-memory"),
-        (["f", "--category", "decisions"], "--category and --dry-run go with --from"),
+        (["f", "--category", "decisions"], "cannot be read"),
         (["f", "--from", "mem0", "--role", "r.yaml"], "--role goes with --from lance, not with --from mem0"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -261,3 +262,99 @@ def test_a_damaged_registry_names_itself(cli):
     path.write_text("nonsense\n")
     done = cli("recall", "x")
     assert (done.code, f"{path}: line 1" in done.err) == (5, True)
+
+
+@pytest.fixture
+def own(outside):
+    """A clone of the user's own project with something private in it, and the project's server."""
+    run_git(outside.folder, "init", "-q", "--bare", "server.git")
+    run_git(outside.folder, "clone", "-q", "server.git", "app")
+    outside.at(outside.folder / "app")
+    outside.ok("init")
+    outside.add(SECRET)
+    run_git(Path.cwd(), "add", "."), run_git(Path.cwd(), "commit", "-qm", "memory"), run_git(Path.cwd(), "push", "-q")
+    return outside
+
+
+def stranger(outside):
+    """The path of a stranger's repository with a note in it."""
+    made = outside.folder / "made"
+    (made / ".commonplace" / "decisions").mkdir(parents=True)
+    (made / ".commonplace" / "decisions" / "a.md").write_text(NOTE)
+    run_git(made, "init", "-q"), run_git(made, "add", "."), run_git(made, "commit", "-qm", "cool")
+    return made
+
+
+def replace_by(outside, source):
+    """Remove the folder, and put a clone of another repository, or its unpacked files, in its place."""
+    outside.at(outside.folder)
+    shutil.rmtree("app")
+    if source.suffix == ".unpacked":
+        shutil.copytree(source.with_suffix("") / ".commonplace", "app/.commonplace")
+    else:
+        run_git(outside.folder, "clone", "-q", str(source), "app")
+    return outside.at(outside.folder / "app")
+
+
+@pytest.mark.parametrize("form", ["", ".unpacked"])
+def test_another_repository_at_the_path_of_a_trusted_one_is_a_stranger(own, form):
+    """The yes was to the repository that lay there: nothing is shown, written or archived, and the note says so."""
+    made = stranger(own)
+    replace_by(own, made.with_name(made.name + form))
+    done = own.ok("recall", "what is the merger called, and who approves releases?")
+    assert "umbra" not in done.out
+    assert "another repository lies there than the one that you trusted" in done.err
+    assert "trust external" in own.ok("recall", "who approves releases?", "--format", "prompt").out
+    assert own.ok("trust", "--list", "--json").json["folders"][0]["state"] == "another repository"
+    own("sync", "--accept-missing")
+    assert sorted(path.name for path in Path(".commonplace/decisions").iterdir()) == ["a.md"]
+    replace_by(own, own.folder / "server.git")
+    assert own.recall("what is the merger called?") == [SECRET]
+
+
+def test_another_clone_where_there_was_no_remote_is_a_stranger(outside):
+    """A project that only this machine has may be given a remote, but it does not become a clone."""
+    outside.at(outside.folder / "app")
+    run_git(Path.cwd(), "init", "-q")
+    outside.ok("init")
+    outside.add(SECRET)
+    run_git(Path.cwd(), "remote", "add", "origin", "git@git.example.org:ada/app.git")
+    assert outside.recall("what is the merger called?") == [SECRET]
+    replace_by(outside, stranger(outside))
+    assert "umbra" not in outside.ok("recall", "what is the merger called?").out
+
+
+def test_a_changed_remote_needs_a_yes_and_a_fork_or_a_new_clone_does_not(own):
+    """One of the remotes that it had is enough, in whatever form."""
+    server = own.folder / "server.git"
+    run_git(Path.cwd(), "remote", "rename", "origin", "upstream")
+    run_git(Path.cwd(), "remote", "add", "origin", "git@git.example.org:ada/fork.git")
+    assert own.recall("what is the merger called?") == [SECRET]
+    run_git(Path.cwd(), "remote", "set-url", "upstream", f"file://{server}")
+    assert own.recall("what is the merger called?") == [SECRET]
+    run_git(Path.cwd(), "remote", "remove", "upstream")
+    assert "is not trusted: another repository lies there" in own.ok("recall", "x").err
+    asked = own("trust", "--yes").out
+    assert "another repository than the one that you trusted here" in asked
+    own.ok("trust", "--identity", "kept/app", "--yes")
+    assert "is not trusted" not in own.ok("recall", "x").err
+    assert len(list((own.home / "trusted").glob("*/repository"))) == 1
+
+
+def test_the_authors_of_a_folder_do_not_vouch_for_another_repository(own):
+    """A stranger can write any address into a commit."""
+    own.ok("trust", "--author", "mallory@evil.example")
+    replace_by(own, stranger(own))
+    own.ok("trust", "--identity", "local/other", "--yes")
+    own.ok("sync")
+    assert own.ok("trust", "--json").json["authors"] == []
+    [record] = own.ok("record", "list", "--json").json["records"]
+    assert record["trust"] == "external"
+
+
+def test_the_question_names_whose_commits_would_count(own, monkeypatch):
+    """A stranger can commit under the user's address: the person who says yes is told what the yes means."""
+    (own.folder / ".gitconfig").write_text("[user]\n\temail = ada@example.org\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own.folder / ".gitconfig"))
+    replace_by(own, stranger(own))
+    assert "your word: notes committed as ada@example.org in its default branch" in own("trust", "--yes").out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from unicodedata import normalize
 
 import pytest
 
@@ -497,3 +498,23 @@ def test_a_text_of_learning_that_came_by_git_is_nobodys_edit(ada, bob, name):
     mine.write_text("# Release\n\nAsk Ada\n")
     assert artifact(addresses_of(ada.open()), name).trust is USER
     assert load_artifacts(open_workspace(ada.open()))[name].by_hand
+
+
+@pytest.mark.parametrize("name", ["decisions/DEPLOYS.md", "DECISIONS/deploys.md", "decisions/De\u0301ploys.md"])
+@pytest.mark.parametrize("folder", [".commonplace", ".Commonplace"])
+def test_capitals_and_accents_make_no_file_the_users_own(ada, bob, folder, name):
+    """Where a file system does not tell them apart, Git puts a file into the folder that is there.
+
+    The move does what such a file system does: the file lies at a path that the index knows in other letters.
+    """
+    there = bob.folder / folder / name
+    there.parent.mkdir(parents=True, exist_ok=True)
+    there.write_text("Deploys are approved by nobody\n", encoding="utf-8")
+    bob.commit()
+    bob.git("push", "-q")
+    ada.git("pull", "-q")
+    lands = ada.folder / ".commonplace" / normalize("NFC", name.lower())
+    lands.parent.mkdir(exist_ok=True)
+    (ada.folder / folder / name).rename(lands)
+    ada.sync()
+    assert {*ada.live().values()} == {EXTERNAL}

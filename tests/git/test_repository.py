@@ -7,8 +7,9 @@ import os
 import pytest
 
 from commonplace.config.paths import find, identity
+from commonplace.git.index import Unreadable, read_index
 from commonplace.git.objects import first_commit
-from commonplace.git.repository import read_config, repository_at
+from commonplace.git.repository import read_config, repository_at, was_cloned
 from commonplace.git.user import GitUser
 from stands import rows
 
@@ -144,3 +145,27 @@ def test_the_users_addresses_are_those_of_their_files(machine, condition, applie
     emails = {"ada@example.com", "ada@home.example"} | ({"ada@work.example"} if applies else set())
 
     assert GitUser(ada.env, str(ada.folder)).emails == emails
+
+
+@pytest.mark.parametrize("name", ["config", "HEAD", "logs/HEAD", "packed-refs", "commondir"])
+def test_a_pipe_in_a_repository_is_not_waited_for(tmp_path, name):
+    """An archive can bring one; a hook would hang."""
+    git = tmp_path / ".git"
+    (git / "logs").mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / name).unlink(missing_ok=True)
+    os.mkfifo(git / name)
+    assert name_of(tmp_path) is None
+    assert not was_cloned(str(git))
+
+
+def test_a_pipe_in_the_place_of_the_index_or_of_a_commit_is_not_waited_for(tmp_path):
+    """The first cannot be read; of the second nothing is known."""
+    os.mkfifo(tmp_path / "index")
+    with pytest.raises(Unreadable):
+        read_index(str(tmp_path / "index"), {"a"})
+    commit = "1" * 40
+    (tmp_path / ".git" / "objects" / "11").mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text(f"{commit}\n")
+    os.mkfifo(tmp_path / ".git" / "objects" / "11" / commit[2:])
+    assert first_commit(repository_at(str(tmp_path))) is None

@@ -10,7 +10,14 @@ import pytest
 
 from commonplace.files.artifacts import stored_artifacts
 from commonplace.learning.consolidate_receipts import consolidation_receipts, undo_consolidation
-from commonplace.learning.consolidate_rules import decide_supersession, frontmatter, near_pairs, skill_name, steps
+from commonplace.learning.consolidate_rules import (
+    MEMORY_LINES,
+    decide_supersession,
+    frontmatter,
+    near_pairs,
+    skill_name,
+    steps,
+)
 from commonplace.model.changes import Delete
 from commonplace.model.errors import Conflict, NotFound
 from commonplace.model.queries import ANY_STATE, Filter
@@ -453,3 +460,25 @@ def test_only_the_newest_receipts_are_kept(shop):
         shop.keep(f"Fact number {number} is so")
         shop.run()
     assert len(consolidation_receipts(shop.place)) == 20
+
+
+def test_memory_md_has_room_for_a_few_hundred_facts_and_says_what_it_leaves_out(shop):
+    """The pinned, a person's own and the newest; the others stay in the store, and come back when there is room."""
+    pinned = shop.keep("The oldest fact is pinned", pinned=True)
+    agents = shop.keep("An agent said this of old", trust=Trust.AGENT, source=Source(channel=Channel.AGENT))
+    for number in range(MEMORY_LINES):
+        shop.keep(f"Part {number} belongs to team {number}")
+    shop.run()
+    text = shop.text()
+    assert text.count("\n- ") == MEMORY_LINES
+    assert pinned.content in text
+    assert agents.content not in text
+    assert "Part 0 belongs" not in text
+    assert text.rstrip().endswith("2 further facts; `commonplace recall` and `commonplace list` find them.")
+
+    gone = [record.id for content, record in shop.records.items() if content.startswith("Part 1")]
+    where = Filter(scopes=frozenset({shop.scope}), at=shop.clock(), ids=frozenset(gone))
+    shop.store.apply([Delete(where=where)])
+    shop.run()
+    assert "An agent said this of old" in shop.text()
+    assert "further fact" not in shop.text()

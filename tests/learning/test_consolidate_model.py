@@ -192,7 +192,7 @@ def test_hand_edits_survive_a_model(make_shop):
     [
         ("", "the answer is empty"),
         ("I am sorry, I cannot help with that.", "not a JSON object"),
-        ('{"memory_md": "# Memory\\n- half', "not a JSON object"),
+        ('{"memory_md": "# Memory\\n- half', "cut off before its end"),
         ("[1, 2]", "not a JSON object"),
         (reply(""), "empty memory_md"),
         (reply("- x", ""), "empty memory_md or memory_summary"),

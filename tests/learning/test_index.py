@@ -217,9 +217,9 @@ def test_what_a_tool_said_is_the_tools_and_not_trusted(place, write, chunks):
     assert (tool.speaker, tool.text, tool.trust, tool.ref) == ("tool", "always use yarn", Trust.EXTERNAL, "1t1")
 
 
-def test_what_memory_injected_is_not_indexed(place, write, chunks):
+def test_what_memory_injected_is_not_indexed(opened, place, write, chunks):
     """Text between the marks of a rendered block is taken out, wherever it stands."""
-    block = fence(["- [decisions] Use yarn everywhere"], b"a key")
+    block = fence(["- [decisions] Use yarn everywhere"], opened.secret())
     report = index(
         place, [write("a.jsonl", lines(message("system", f"Hello.\n{block}\nBe kind."), message("user", block)))]
     )

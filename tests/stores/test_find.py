@@ -167,6 +167,28 @@ def test_fields_are_met_together(store, make, keep):
     assert texts(store, narrow.replace(pinned=True)) == []
 
 
+def test_metadata_chooses_by_name_value_and_sort(store, make, keep):
+    """Texts, numbers and truths are told apart, nothing inside of a value counts, and no text is a pattern."""
+    keep("a", metadata={"lang": "en", "n": 1, "paid": True, "we'ird": "%"})
+    keep("b", metadata={"lang": "de", "n": 1.5, "paid": 1, "in": {"lang": "en"}})
+    keep("c")
+    cases = [
+        ([("lang", "en")], "a"), ([("lang", "en"), ("n", 1)], "a"), ([("lang", "en"), ("n", 2)], ""),
+        ([("n", 1.5)], "b"), ([("paid", True)], "a"), ([("paid", 1)], "b"), ([("n", "1")], ""), ([("in", "en")], ""),
+        ([("we'ird", "%")], "a"), ([("lang", "%")], ""), ([], "abc"),
+    ]  # fmt: skip
+    for metadata, expected in cases:
+        assert "".join(texts(store, make.where(metadata=tuple(metadata)))) == expected, metadata
+
+
+def test_a_part_means_ids_that_have_it_anywhere(store, make, keep):
+    """The end of an id, which is random, finds its record."""
+    kept = keep("a")
+    keep("b")
+    assert texts(store, make.where(part=kept.id[-6:])) == ["a"]
+    assert texts(store, make.where(part=kept.id)) == ["a"]
+
+
 def test_a_prefix_means_ids_that_begin_so(store, make, keep):
     """The short form of an id finds its record, the whole id too, and no other text does."""
     kept = keep("a")

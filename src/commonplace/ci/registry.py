@@ -16,7 +16,8 @@ from commonplace.ci.dialect import MemoryBlock, Pipeline, agent_scope, pipeline_
 from commonplace.config import settings
 from commonplace.config.operator import is_operators
 from commonplace.config.paths import CONFIG, database, home
-from commonplace.engine.memory import ForgetResult, Memory, now_utc
+from commonplace.engine.memory import Memory, now_utc
+from commonplace.engine.results import ForgetResult
 from commonplace.engine.writer import Writer
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Change, DropScope, Outcome, Put, Require

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -27,14 +28,27 @@ That was in a temporary folder, which is deleted now.  Next steps:
   commonplace status                         show what is stored where"""
 
 
+#: A finished session of the demo's project, as `commonplace index` reads it.
+SESSION = (
+    ("user", "The release of shop hangs. Why?"),
+    ("assistant", "The proxy is still on port 8080; I restart it, as memory://{} says."),
+    ("user", "From now on we always run the smoke test before a release."),
+    ("assistant", "Done; `just release` runs it first."),
+    ("user", "Remember: the staging database is called harbor-2."),
+)
+
+
 @click.command(cls=Command)
-def demo() -> None:
+@click.option("--ui", is_flag=True, help="Then open the page on the demo's memory, until Ctrl-C.")
+@click.option("--no-browser", is_flag=True, help="With --ui: print the link, and open no browser.")
+def demo(*, ui: bool, no_browser: bool) -> None:
     """Show what Commonplace does, in a temporary folder, in a few seconds.
 
     Nothing of yours is read or changed.
 
-    Example:
+    Examples:
       commonplace demo
+      commonplace demo --ui
     """
     with _elsewhere():
         _keep()
@@ -42,6 +56,10 @@ def demo() -> None:
         _edit()
         _replace()
         _brief()
+        if ui:
+            _learn()
+            _title("Look at it, correct it, delete something: it is all thrown away at the end.")
+            _run("ui", *(["--no-browser"] if no_browser else []))
     print_text(NEXT)
 
 
@@ -108,6 +126,25 @@ def _brief() -> None:
     _run("recall", "release this repository from the main branch", "--format", "prompt")
 
 
+def _learn() -> None:
+    """Let a session be learned from, so that each view of the page has something to show."""
+    _title("Learn from a finished session.")
+    _run("config", "set", "memories.enabled", "true")
+    _run("config", "set", "memories.minRolloutIdleHours", "0")
+    cited = _best("login test hangs")["id"][:10]
+    with redirect_stdout(StringIO()):
+        _run("brief", "--task", "release the shop", "--session", "0b1c")
+    now = datetime.now(UTC)
+    with open("run.jsonl", "w", encoding="utf-8") as file:
+        file.write(json.dumps({"session": "0b1c", "started": f"{now:%Y-%m-%dT%H:%M:%SZ}"}) + "\n")
+        for place, (role, text) in enumerate(SESSION):
+            at = now - timedelta(minutes=len(SESSION) - place)
+            line = {"role": role, "content": text.format(cited), "time": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+            file.write(json.dumps(line) + "\n")
+    _run("index", "run.jsonl")
+    _run("learn")
+
+
 def _title(text: str) -> None:
     print_text(f"\n== {text}\n")
 
@@ -117,6 +154,7 @@ def _run(*arguments: str) -> None:
     from commonplace.cli.main import run  # noqa: PLC0415 - which loads this
 
     print_text("$ commonplace " + shlex.join(arguments))
+    sys.stdout.flush()
     if code := run(arguments):
         raise click.exceptions.Exit(code)
 

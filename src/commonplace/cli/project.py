@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from commonplace.app import open_app
+from commonplace.cli.agreement import agree, find_project
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_text, short_path
-from commonplace.cli.trust import agree, find_project
 from commonplace.config.paths import FOLDER, Place, find, home
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.config.trust import trust_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,14 +14,16 @@ from commonplace.app import BACKUPS, App, open_app
 from commonplace.cli.person import WAY_OUT, ask_person, current_speaker, require_person, said_yes
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT, Context
-from commonplace.engine.memory import Memory, WriteResult, with_binding
+from commonplace.engine.memory import Memory, with_binding
 from commonplace.engine.rendering import redaction_notes
+from commonplace.engine.results import WriteResult
 from commonplace.model.errors import Forbidden, InvalidInput
 from commonplace.model.records import CEILING, Channel, Record
 from commonplace.text.cleaning import plural
 from commonplace.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 PROGRESS_EVERY = 100  # items: often enough to be seen moving
 
@@ -181,6 +183,13 @@ def confirm(question: str, *, otherwise: str = "--yes") -> bool:
         return True
     print_note("nothing was changed")
     return False
+
+
+def count_items(items: Iterable[T], progress: Callable[[int, int], None]) -> Iterator[T]:
+    """Yield items and report how many were read; how many there are is not known."""
+    for number, item in enumerate(items):
+        progress(number, 0)
+        yield item
 
 
 @contextmanager

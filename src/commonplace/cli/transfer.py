@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -13,7 +13,7 @@ import click
 from commonplace.app import copier_of, machine_name, open_store
 from commonplace.cli.commands import Command
 from commonplace.cli.person import ask_on_terminal, require_person
-from commonplace.cli.session import json_option, open_session, scope_option, show_progress
+from commonplace.cli.session import count_items, json_option, open_session, scope_option, show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer
@@ -28,6 +28,7 @@ from commonplace.wire import encode
 
 if TYPE_CHECKING:
     from commonplace.app import Database
+    from commonplace.records import PlainImport
 
 LANCE = "lance"
 BELIEVE = "Its records say themselves how far they are trusted, up to your own word, and which are pinned. Believe it?"
@@ -74,7 +75,7 @@ def export(file: str | None, to: str, scope: str | None, *, with_assistant: bool
     with open_session(scope) as session, show_progress("Exporting", streamed=file in (None, STDIN)) as progress:
         scopes = frozenset(session.memory.binding.reads)
         records = export_lines(session.app.store, scopes, now=session.app.clock())
-        lines = _report_progress(sealed_lines(records, session.app.secret()), progress)
+        lines = count_items(sealed_lines(records, session.app.secret()), progress)
         if file is None or file == STDIN:
             _write(sys.stdout.buffer, lines)
         else:
@@ -108,12 +109,6 @@ def _write(target: BinaryIO, lines: Iterable[str]) -> int:
     return count
 
 
-def _report_progress(lines: Iterable[str], progress: Callable[[int, int], None]) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        progress(number, 0)
-        yield line
-
-
 @click.command("import", cls=Command)
 @click.argument("file")
 @click.option(
@@ -122,8 +117,11 @@ def _report_progress(lines: Iterable[str], progress: Callable[[int, int], None])
     type=click.Choice([LANCE, "agents-md", "claude-memory", "basic-memory", "mcp-graph", "mem0", "initrunner"]),
     help="The format of FILE, if it is another tool's file or folder.",
 )
-@click.option("--category", type=click.Choice(list(CATEGORIES)), help="With --from: the category of every record.")
-@click.option("--dry-run", is_flag=True, help="With --from: show what would be imported.")
+@click.option(
+    "--category", type=click.Choice(list(CATEGORIES)), help="The category of every record; not of an export of ours."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported; not of an export of ours.")
+@click.option("--strict", is_flag=True, help="Import nothing if one row cannot be read (default: report and skip it).")
 @click.option("--role", metavar="ROLE", help="With --from lance: the role.yaml to import into.")
 @click.option(
     "--trusted", is_flag=True, help="Believe the trust marks of an export of another machine; asks on the terminal."
@@ -136,19 +134,26 @@ def import_(
     source: str | None,
     category: str | None,
     dry_run: bool,
+    strict: bool,
     role: str | None,
     trusted: bool,
     scope: str | None,
     as_json: bool,
 ) -> None:
-    """Import the records of an export.  Importing the same file twice changes nothing.
+    """Import records from an export or from plain data.  Importing the same file twice changes nothing.
+
+    FILE is an export of Commonplace, JSON Lines, a JSON array, CSV with a header, or a folder of Markdown notes; `-`
+    reads from standard input.  Of plain data, the words are under `text` (or `content`, `memory`, `note`, `body`); the
+    columns category, tags, key, created_at, occurred_at, expires_at, aliases, keywords and metadata mean what they say,
+    and every other one becomes metadata.  Rows that cannot be read are reported by line and skipped, or with --strict
+    refuse the whole file.  If interrupted, run it again; it resumes where it stopped.
 
     An export of this machine is sealed, and comes back as it was.  Records of any other file, and of an export that was
     changed, count as text from outside: trust external, not pinned, and none replaces a record that is trusted more.
     --trusted asks you to believe the file.
 
-    `-` reads from standard input.  If one line cannot be read, nothing is imported.  --scope imports every record into
-    that memory, wherever it was exported from.
+    If one line of an export cannot be read, nothing is imported.  --scope imports every record into that memory,
+    wherever it was exported from.  Plain data goes into the project, or where there is none into your own memory.
 
     --from lance imports the memories and conversations of a LanceDB store of the public implementation of role.yaml.
     They go to the role that is named, else to the role with the name of the folder: `name: assistant` for
@@ -160,17 +165,26 @@ def import_(
 
     Examples:
       commonplace import memory.jsonl
+      commonplace import notes.csv --category facts
+      commonplace import ~/notes --dry-run
       zcat project.jsonl.gz | commonplace import - --scope project
       commonplace import --from agents-md . --dry-run
       commonplace import --from lance assistant.lance --role role.yaml
     """
-    _check_options(source, role=role, scope=scope, category=category, dry_run=dry_run)
+    _check_options(source, role=role, scope=scope, category=category)
+    if strict and source is not None:
+        raise InvalidInput("--strict goes with plain data; what another tool kept is read as far as it can be")
     if trusted and source is not None:
         raise InvalidInput("--trusted goes with an export of ours; what another tool kept is always from outside")
     if not dry_run:
         require_person("imports records")
     if source is None:
-        _import_export(file, scope, trusted=trusted, as_json=as_json)
+        from commonplace.records import PlainImport  # noqa: PLC0415 - only an import needs it
+
+        options = PlainImport(
+            scope=scope, category=category, dry_run=dry_run, strict=strict, trusted=trusted, as_json=as_json
+        )
+        _import_file(file, options)
     elif source == LANCE:
         from commonplace.roles import import_lance  # noqa: PLC0415 - agents, which an import of records needs not
 
@@ -181,14 +195,10 @@ def import_(
         import_foreign(file, source, scope=scope, category=category, dry_run=dry_run, as_json=as_json)
 
 
-def _check_options(
-    source: str | None, *, role: str | None, scope: str | None, category: str | None, dry_run: bool
-) -> None:
+def _check_options(source: str | None, *, role: str | None, scope: str | None, category: str | None) -> None:
     """Refuse an option that does not go with the format."""
     if source is None and role is not None:
         raise InvalidInput("--role goes with --from lance; `commonplace role import ROLE FILE` reads a role's export")
-    if source is None and (category or dry_run):
-        raise InvalidInput("--category and --dry-run go with --from; an export of ours is imported as it is")
     if source == LANCE and scope is not None:
         raise InvalidInput("--scope does not go with --from lance; use --role to name the role to import into")
     if source == LANCE and category is not None:
@@ -197,11 +207,24 @@ def _check_options(
         raise InvalidInput(f"--role goes with --from lance, not with --from {source}")
 
 
-def _import_export(file: str, scope: str | None, *, trusted: bool, as_json: bool) -> None:
+def _import_file(file: str, options: PlainImport) -> None:
+    """Import an export or plain data, whichever the file is."""
+    from commonplace.records import detect_format, import_plain  # noqa: PLC0415 - only an import needs them
+
+    form, lines = ("notes", iter(())) if os.path.isdir(file) else detect_format(file, read_lines(file))
+    if form != "export":
+        import_plain(form, file, lines, options)
+        return
+    if options.category or options.dry_run or options.strict:
+        raise InvalidInput("--category, --dry-run and --strict go with plain data; an export is imported as it is")
+    _import_export(file, lines, options.scope, trusted=options.trusted, as_json=options.as_json)
+
+
+def _import_export(file: str, lines: Iterator[str], scope: str | None, *, trusted: bool, as_json: bool) -> None:
     """Import an export of ours; one without the seal of this machine as text from outside."""
     with (
         open_session(scope, as_json=as_json) as session,
-        open_export(read_lines(file), file, secret=session.app.secret()) as export,
+        open_export(lines, file, secret=session.app.secret()) as export,
         show_progress("Importing") as progress,
     ):
         app = session.app

@@ -8,26 +8,18 @@ from typing import Any
 
 import click
 
-from commonplace.app import open_app
+from commonplace.cli.agreement import agree, find_project
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.person import require_person
-from commonplace.cli.session import confirm, json_option, table_lines
+from commonplace.cli.session import json_option, table_lines
 from commonplace.cli.terminal import print_json, print_text, short_path
-from commonplace.config.paths import Place, find, home
+from commonplace.config.paths import find, home
 from commonplace.config.trust import FolderTrust, trust_of, trusted_folders
 from commonplace.config.trust_registry import (
-    Claim,
-    chosen_settings,
-    read_claim,
     revoke_trust,
     set_authors,
-    settings_diff,
-    trust_folder,
 )
-from commonplace.config.writing import new_identity
-from commonplace.files import disk
-from commonplace.model.errors import InvalidInput
 from commonplace.text.cleaning import plural
 
 
@@ -78,52 +70,6 @@ def trust(
         kept = [one for one in (*known.authors, *authors) if one.lower() not in {two.lower() for two in gone}]
         set_authors(known, kept, signed=known.signed if signed is None else signed)
     return _print_trust(known, as_json=as_json)
-
-
-def find_project(path: str) -> Place:
-    """The project around a folder; any other folder is one of its own."""
-    if not os.path.isdir(path):
-        raise InvalidInput(f"{path!r} is not a folder")
-    return find(path) or Place(root=os.path.realpath(path), folder=None, git=None)
-
-
-def agree(place: Place, data: str, *, identity: str | None = None, yes: bool = False) -> FolderTrust | None:
-    """Show what a folder claims and ask for a yes; None if the answer is no."""
-    require_person("trusts a folder")
-    claim, known = read_claim(place, data), trust_of(place, data)
-    meant = identity or (known.agreed.identity if known.agreed else None) or claim.identity
-    doubtful = claim.is_doubtful and meant == claim.claimed and known.agreed is None
-    print_text("\n".join(_describe(place, claim, known, meant)))
-    if not (yes and (identity or not doubtful)) and not confirm(_question(known), otherwise=_otherwise(doubtful)):
-        return None
-    trusted = trust_folder(place, data, meant or new_identity(known.root))
-    if known.agreed is None:
-        with open_app(known.root) as app:
-            app.adopt(known.identity)
-    return trusted
-
-
-def _question(known: FolderTrust) -> str:
-    return "Apply these changes?" if known.is_trusted else "Trust this folder?"
-
-
-def _otherwise(doubtful: bool) -> str:
-    return "--identity NAME" if doubtful else "--yes"
-
-
-def _describe(place: Place, claim: Claim, known: FolderTrust, meant: str | None) -> list[str]:
-    """What a person should know before saying yes."""
-    lines = [claim.root, f"  project: {meant or 'a new one'}"]
-    if claim.is_doubtful and meant == claim.claimed:
-        found = f"Git says {claim.found}" if claim.found else "Git does not say so"
-        lines[-1] += f"  (claimed by config.yaml; {found})"
-    lines += [f"  shares its memory with {root}" for root in claim.sharing(meant)]
-    if known.is_trusted:
-        return [*lines, *(f"  {line}" for line in settings_diff(place.folder, known))]
-    if place.folder:
-        lines.append(f"  notes: {sum(1 for _ in disk.list_files(place.folder))} in {short_path(place.folder)}")
-        lines += [f"  settings: {line}" for line in chosen_settings(place.folder)]
-    return lines
 
 
 # Print
@@ -179,6 +125,8 @@ def _row(root: str, identity: str, data: str) -> dict[str, Any]:
         state = "missing"
     elif known.root != root:
         state = "its .commonplace is gone"
+    elif known.former:
+        state = "another repository"
     else:
         state = f"{plural(len(known.changed), 'changed file')}" if known.changed else "unchanged"
     return {"root": root, "project": identity, "state": state}

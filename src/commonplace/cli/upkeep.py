@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
-from commonplace.app import BACKUPS, App, open_app, salvage_database
+from commonplace.app import App, open_app, salvage_database
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.person import require_person
@@ -24,48 +23,46 @@ from commonplace.cli.session import (
     to_seconds,
 )
 from commonplace.cli.terminal import print_json, print_text, short_path
-from commonplace.config.paths import CONFIG
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.engine.rendering import iso
-from commonplace.files.permissions import Exposed, exposed, protect
 from commonplace.hosts import hook_notes
 from commonplace.learning import learning_notes, learning_status, learning_status_text
-from commonplace.model.errors import ADVICE, CommonplaceError, InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import EmbedderIdentity, ProgressCallback, Repair, StoreProblem, Tally, no_progress
-from commonplace.model.scopes import Scope
+from commonplace.model.errors import InvalidInput, StoreDamaged
+from commonplace.model.ports import Growth, Repair, StoreProblem, Tally
+from commonplace.records import FILES_CHECK, STORE_CHECK, back_up, backup_path, check_health, problem_of, repair_health
 from commonplace.text.cleaning import plural
 from commonplace.version import PRODUCT
 
-_STORE = "database, full-text index and rows"
-_FILES = "files of the {} memory"
-_RIGHTS = "permissions of the data folder"
-_EDITED = (ASSISTANT, CONFIG)  # what people edit by hand in the data folder
-_EXPOSED_FEW = 10  # paths to name
-_SIDES = ("", "-wal", "-shm", ".lock")  # the files of a database
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 @click.command(cls=Command)
 @click.option("--all", "every", is_flag=True, help="Include other projects in this store.")
 @click.option("--jobs", is_flag=True, help="Show the jobs of learning: pending, running, failed, skipped, and why.")
+@click.option("--weeks", metavar="N", type=click.IntRange(1, 104), help="Show how much there was, week by week.")
 @json_option
-def status(every: bool, jobs: bool, as_json: bool) -> None:
+def status(every: bool, jobs: bool, weeks: int | None, as_json: bool) -> None:
     """Show what is stored where, how large it is, whether files and records are in sync, and problems.
 
     Examples:
       commonplace status
       commonplace status --all --json
       commonplace status --jobs
+      commonplace status --weeks 12
     """
     with open_app() as app:
         session = Session(app, app.memory, as_json=as_json)
         if jobs:
             seen = learning_status(app, every=every)
             return session.answer(learning_status_text(seen), seen)
+        if weeks:
+            grown = app.store.growth(app.binding.reads, until=app.clock(), step=timedelta(weeks=1), steps=weeks + 1)
+            return session.answer(_growth_text(app, grown), _growth_json(app, grown))
         census = app.store.census(at=app.clock())
         tallies = [tally for tally in census if every or tally.scope in app.binding.reads]
-        scopes = [_scope_json(app, name) for name in (PROJECT, ASSISTANT)]
-        problems = _try(lambda: app.maintenance.check(quick=True))
+        checks = check_health(app, quick=True)
+        scopes = [_scope_json(app, name, checks) for name in (PROJECT, ASSISTANT)]
+        problems = [problem for found in checks.values() for problem in found]
         session.add_notes(*app.where.hints, *learning_notes(app), *hook_notes(app.where.home))
         data = {
             "version": PRODUCT,
@@ -77,7 +74,24 @@ def status(every: bool, jobs: bool, as_json: bool) -> None:
         return session.answer(_status_text(data), data)
 
 
-def _scope_json(app: App, name: str) -> dict[str, Any] | None:
+def _growth_text(app: App, grown: Sequence[Growth]) -> str:
+    rows = [
+        [app.where.label(one.scope), one.what, " ".join(map(str, one.counts)), _size(one.bytes[-1])] for one in grown
+    ]
+    head = ["scope", "what", "at the end of each week, now last", "size now"]
+    return "\n".join(table_lines([head, *rows], numbers=1)) if rows else "Nothing is stored yet."
+
+
+def _growth_json(app: App, grown: Sequence[Growth]) -> Mapping[str, Any]:
+    return {
+        "rows": [
+            {"scope": app.where.label(one.scope), "what": one.what, "counts": one.counts, "bytes": one.bytes}
+            for one in grown
+        ]
+    }
+
+
+def _scope_json(app: App, name: str, checks: Mapping[str, Sequence[StoreProblem]]) -> dict[str, Any] | None:
     scope = app.where.project if name == PROJECT else app.where.assistant
     if scope is None:
         return None
@@ -89,16 +103,9 @@ def _scope_json(app: App, name: str) -> dict[str, Any] | None:
         described["foreign"] = app.where.foreign.get(scope)
     if folder:
         last = app.folders.checked_at(scope)
-        described |= {"files": len(app.store.files(folder)), "in_sync": _is_in_sync(app, scope)}
+        described |= {"files": len(app.store.files(folder)), "in_sync": not checks[FILES_CHECK.format(name)]}
         described["last_sync"] = iso(datetime.fromtimestamp(last, UTC)) if last else None
     return described
-
-
-def _is_in_sync(app: App, scope: Scope) -> bool:
-    """Whether a sync would change anything; the files are read only if one of them seems to have changed."""
-    if app.folders.is_fresh(scope) or not app.folders.is_changed(scope):
-        return True
-    return not _try(partial(_apart, app, scope))
 
 
 def _tally_json(app: App, tally: Tally) -> dict[str, Any]:
@@ -118,7 +125,7 @@ def _status_text(data: Mapping[str, Any]) -> str:
     table = table_lines([["scope", "kind", "state", "count", "size"], *rows], numbers=2)
     lines += ["", *(table if rows else ["Nothing is stored yet."])]
     well = ["No problems seen; `commonplace doctor` checks everything."]
-    lines += ["", *([f"problem: {what}" for what in data["problems"]] or well)]
+    lines += ["", *([f"problem: {short_path(what)}" for what in data["problems"]] or well)]
     return "\n".join(lines)
 
 
@@ -145,7 +152,7 @@ def _size(count: float) -> str:
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair it.  Nothing that can be read is lost; a damaged database is kept.")
-@click.option("--quick", is_flag=True, help="Check the newest rows only: instant, however large the store is.")
+@click.option("--quick", is_flag=True, help="Check only the newest rows, and files that changed.")
 @click.option("--accept-loss", is_flag=True, help="Stop reporting writes that are missing since a crash.")
 @json_option
 def doctor(fix: bool, quick: bool, accept_loss: bool, as_json: bool) -> int:
@@ -164,18 +171,18 @@ def doctor(fix: bool, quick: bool, accept_loss: bool, as_json: bool) -> int:
         raise InvalidInput("--fix checks everything; leave out --quick")
     damage = _damage()
     if damage and not fix:
-        return _print_report({_STORE: [_problem_of(damage)]}, Repair(), as_json=as_json)
+        return _print_report({STORE_CHECK: [problem_of(damage)]}, Repair(), as_json=as_json)
     repair = salvage_database(context(os.getcwd(), os.environ)) if damage else Repair()
     with open_app() as app:
         if accept_loss:
             require_person("accepts that writes are missing", app.where.user_settings)
             app.maintenance.accept_loss()
         with show_progress("Checking rows") as progress:
-            checks = _checks(app, quick=quick, progress=progress)
+            checks = check_health(app, quick=quick, progress=progress)
             if fix and any(checks.values()):
-                more = _repair(app)
+                more = repair_health(app)
                 repair = Repair(done=(*repair.done, *more.done), lost=(*repair.lost, *more.lost))
-                checks = _checks(app, progress=progress)
+                checks = check_health(app, progress=progress)
     return _print_report(checks, repair, as_json=as_json)
 
 
@@ -190,78 +197,11 @@ def _print_report(checks: Mapping[str, Sequence[StoreProblem]], repair: Repair, 
     return OK if healthy and not repair.lost else ATTENTION
 
 
-def _problem_of(error: CommonplaceError | ValueError | TypeError) -> StoreProblem:
-    """An error of a check as what it has found; the advice to run this command is not given by it."""
-    damaged = isinstance(error, StoreDamaged) or not isinstance(error, CommonplaceError)
-    what = str(error).removesuffix(ADVICE)
-    return StoreProblem(what=what if isinstance(error, CommonplaceError) else f"damaged: {what}", fixable=damaged)
-
-
-def _try(check: Callable[[], Iterable[StoreProblem]]) -> list[StoreProblem]:
-    """Make one check; damage that stops it is what it has found, and the others go on."""
-    try:
-        return list(check())
-    except (CommonplaceError, ValueError, TypeError) as error:
-        return [_problem_of(error)]
-
-
-def _checks(
-    app: App, *, quick: bool = False, progress: ProgressCallback = no_progress
-) -> dict[str, list[StoreProblem]]:
-    checks = {_STORE: _try(lambda: app.maintenance.check(quick=quick, progress=progress))}
-    if quick:
-        return checks
-    checks[_RIGHTS] = _try(lambda: _find_exposed(app))
-    for scope in app.folders.scopes:
-        checks[_FILES.format(app.where.label(scope))] = _try(partial(_apart, app, scope))
-    if app.embedder:
-        checks["vectors"] = _try(partial(_find_unembedded, app, app.embedder.identity))
-    return checks
-
-
-def _find_exposed(app: App) -> Iterator[StoreProblem]:
-    """What others on this machine may read or write of the data folder."""
-    found = _exposed(app)
-    for one in found[:_EXPOSED_FEW]:
-        yield StoreProblem(what=short_path(one.reason), fixable=True)
-    if len(found) > _EXPOSED_FEW:
-        yield StoreProblem(what=f"and {plural(len(found) - _EXPOSED_FEW, 'other path')} likewise", fixable=True)
-
-
-def _exposed(app: App) -> list[Exposed]:
-    own = {app.database.path + side for side in _SIDES}  # the check of the store names them
-    return [one for one in exposed(app.where.home, edited=_EDITED) if one.path not in own]
-
-
-def _find_unembedded(app: App, wanted: EmbedderIdentity) -> Iterator[StoreProblem]:
-    """What is found by its words only."""
-    held = app.store.embedder()
-    if held and held != wanted:
-        what = f"the vectors come from {held.name!r}, the settings name {wanted.name!r}"
-        yield StoreProblem(what=f"{what}; `commonplace reembed` changes over", fixable=False)
-    elif lacking := app.store.count_unembedded(wanted):
-        yield StoreProblem(what=f"{plural(lacking, 'text')} without a vector, found by words only", fixable=True)
-
-
-def _apart(app: App, scope: Scope) -> Iterator[StoreProblem]:
-    """What is wrong between the files of a scope and its records."""
-    try:
-        report, others = app.folders.preview(scope)
-    except StoreError as error:
-        yield StoreProblem(what=str(error), fixable=False)
-        return
-    for sentence in app.folders.sync_notes(scope, report.replace(redactions=())):
-        yield StoreProblem(what=short_path(sentence), fixable=False)
-    if others:
-        what = "a file and its record are" if others == 1 else f"{others} files and their records are"
-        yield StoreProblem(what=f"{what} not in sync", fixable=True)
-
-
 def _check_lines(checks: Mapping[str, Sequence[StoreProblem]]) -> Iterator[str]:
     for name, problems in checks.items():
         yield f"{name}: {'ok' if not problems else ''}".rstrip()
         for problem in problems:
-            yield f"  problem: {problem.what}" + (" (--fix repairs it)" if problem.fixable else "")
+            yield f"  problem: {short_path(problem.what)}" + (" (--fix repairs it)" if problem.fixable else "")
 
 
 def _damage() -> StoreDamaged | None:
@@ -271,20 +211,6 @@ def _damage() -> StoreDamaged | None:
     except StoreDamaged as error:
         return error
     return None
-
-
-def _repair(app: App) -> Repair:
-    repair = app.maintenance.repair()
-    done = list(repair.done)
-    if protected := protect(_exposed(app)):
-        done.append(f"{plural(len(protected), 'path')} of the data folder closed to others")
-    for scope in app.folders.scopes:
-        report = app.folders.sync(scope)
-        if not report.replace(troubles=(), missing=()).is_empty:
-            done.append(f"the files and records of the {app.where.label(scope)} memory were synced")
-    if filled := app.catch_up():
-        done.append(f"{plural(filled, 'text')} embedded")
-    return repair.replace(done=tuple(done))
 
 
 @click.command(cls=Command)
@@ -320,17 +246,10 @@ def backup(file: str | None, as_json: bool) -> None:
       commonplace backup /media/disk/memory.db
     """
     with open_session(as_json=as_json) as session:
-        path = file or _backup_path(session.app)
-        count = session.app.maintenance.backup(path)
+        path, count = back_up(session.app, file)
         session.answer(
             f"Copied {plural(count, 'record')} to {short_path(os.path.abspath(path))}", {"path": path, "records": count}
         )
-
-
-def _backup_path(app: App) -> str:
-    folder = os.path.join(app.where.home, BACKUPS)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return os.path.join(folder, f"commonplace-{app.clock():%Y%m%dT%H%M%S%f}Z.db")
 
 
 @click.command("restore-backup", cls=Command)
@@ -349,7 +268,7 @@ def restore_backup(file: str, yes: bool, as_json: bool) -> int:
         session.require_person("replaces everything that is stored")
         if not yes and not confirm(f"Replace everything that is stored by {file}?"):
             return ATTENTION
-        before = _backup_path(session.app)
+        before = backup_path(session.app)
         session.app.maintenance.backup(before)
         try:
             count, notes = session.app.restore(file)

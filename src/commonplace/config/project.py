@@ -114,8 +114,10 @@ class Context(Value):
         """What the user should know about the trust in this folder, in one sentence with the command to run."""
         if self.place and self.place.link:
             return [f"{self.place.link} is a symbolic link and is not followed; remove it, or make it a real folder"]
-        if self.foreign and self.trust:
+        if self.trust and (self.foreign or self.trust.former):
             seen = "its notes are data from outside and its settings take no effect"
+            if self.trust.former:
+                seen = f"another repository lies there than the one that you trusted as {self.trust.former.identity}"
             return [f"{self.trust.root} is not trusted: {seen}; read them, then run `commonplace trust`"]
         if self.trust and self.trust.changed:
             changed = ", ".join(self.trust.changed)

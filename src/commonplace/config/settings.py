@@ -38,6 +38,7 @@ class Setting(Value):
     most: float | None = None
     choices: tuple[str, ...] = ()  #: of a text; empty: any
     advanced: bool = False  #: not written to new files
+    by_hand: bool = False  #: it says who is trusted or where data goes: no page and no program changes it
 
 
 class SettingGroup(Value):
@@ -142,11 +143,11 @@ MODELS = SettingGroup(
         Setting(name="default", default=None, kind=str, help="the model that extracts"),
         Setting(name="smol", default=None, kind=str, help="the model that consolidates; if empty, `default`"),
         Setting(
-            name="base_url", default=None, kind=str, advanced=True,
+            name="base_url", by_hand=True, default=None, kind=str, advanced=True,
             help="address of an OpenAI-compatible endpoint; if empty, the provider's own",
         ),
         Setting(
-            name="api_key_env", default=None, kind=str, advanced=True,
+            name="api_key_env", by_hand=True, default=None, kind=str, advanced=True,
             help="environment variable that holds the key; if empty, the provider's own",
         ),
         Setting(
@@ -162,7 +163,7 @@ PERSONAL_DATA = Setting(
 )  # fmt: skip
 PROJECT: Schema = (
     Setting(
-        name="project", default=None, kind=str,
+        name="project", by_hand=True, default=None, kind=str,
         help="the project's identity; clones and worktrees with the same one share memory",
     ),
     Setting(
@@ -183,13 +184,16 @@ PROJECT: Schema = (
     MODELS,
 )  # fmt: skip
 USER: Schema = (
-    Setting(name="user", default=None, kind=str, help="the owner of the assistant memory; if empty, your login name"),
+    Setting(
+        name="user", by_hand=True, default=None, kind=str,
+        help="the owner of the assistant memory; if empty, your login name",
+    ),
     Setting(
         name="enabled", default=True, kind=bool,
         help="false stops saving to and recalling from the assistant memory",
     ),
     Setting(
-        name="store", default=None, kind=str,
+        name="store", by_hand=True, default=None, kind=str,
         help="a file, or the address of a PostgreSQL database; if empty, commonplace.db in the data folder",
     ),
     Setting(
@@ -197,11 +201,11 @@ USER: Schema = (
         help="local, onnx:/PATH/model.onnx, openai:NAME, google:NAME or ollama:NAME; none searches by words only",
     ),
     Setting(
-        name="embedder_base_url", default=None, kind=str,
+        name="embedder_base_url", by_hand=True, default=None, kind=str,
         help="address of an OpenAI-compatible endpoint for it; if empty, the provider's own",
     ),
     Setting(
-        name="embedder_api_key_env", default=None, kind=str,
+        name="embedder_api_key_env", by_hand=True, default=None, kind=str,
         help="environment variable that holds its key; if empty, the provider's own",
     ),
     Setting(
@@ -210,11 +214,11 @@ USER: Schema = (
     ),
     PERSONAL_DATA,
     Setting(
-        name="key_hosts", default=None, kind=str,
+        name="key_hosts", by_hand=True, default=None, kind=str,
         help="hosts that may get a key besides its own provider's, such as OPENAI_API_KEY@llm.example.org",
     ),
     Setting(
-        name="scripts_speak_as", default="agent", kind=str, choices=("agent", "user"),
+        name="scripts_speak_as", by_hand=True, default="agent", kind=str, choices=("agent", "user"),
         help="whose word a command without a terminal is: agent, or user if only your own scripts run such commands",
     ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from commonplace.config.paths import CONFIG, Place, find, home
 from commonplace.files import disk
+from commonplace.git.repository import remote_addresses, was_cloned
 from commonplace.model.errors import ConfigError
 from commonplace.model.values import Value
 
@@ -21,6 +22,8 @@ REGISTRY = "trusted"  # the folder of the registry, in the data folder
 INDEX = "folders"  # its list: the name of the copy, the identity and the real path of a folder on each line
 AUTHORS = "authors"  # in a folder's copy: whose commits count as the user's word, one address on each line
 SIGNED = "signed"  # likewise: a mark that they have to be signed
+REPOSITORY = "repository"  # likewise: the addresses of its remotes then, and whether it was cloned, one on each line
+CLONED = "cloned"
 PROMPTS = "prompts"
 SETTINGS_BYTES = 262_144
 PROMPT_FILES = 16  # there are four; a folder with more is not one of prompts
@@ -44,6 +47,7 @@ class FolderTrust(Value):
     copy: str | None = None  #: where the settings and prompts lie that were agreed to
     changed: tuple[str, ...] = ()  #: settings and prompts that differ from the copy
     is_first: bool = False  #: it was the first one of its project: only its losses archive records
+    former: TrustedFolder | None = None  #: a yes that no longer counts: another repository lies there now
 
     @property
     def is_trusted(self) -> bool:
@@ -85,6 +89,8 @@ def trust_of(place: Place, data: str) -> FolderTrust:
     if agreed is None:
         return FolderTrust(root=root)
     copy = os.path.join(data, REGISTRY, agreed.name)
+    if is_other_repository(place.git, copy):
+        return FolderTrust(root=root, former=agreed)
     first = next((one for one in known if one.identity == agreed.identity and os.path.isdir(one.root)), agreed)
     return FolderTrust(
         root=root, agreed=agreed, copy=copy, changed=changed_files(place.folder, copy), is_first=first is agreed
@@ -127,6 +133,28 @@ def trusted_folders(data: str) -> Iterator[TrustedFolder]:
 
 
 # What was agreed to, and what lies there now
+
+
+def repository_lines(git: str | None) -> list[str]:
+    """What a repository is known by, from its configuration and its reflog, which no clone brings along."""
+    if git is None:
+        return []
+    remotes = [address for address in remote_addresses(git) if address.isprintable()]
+    return [*remotes, *([CLONED] if was_cloned(git) else [])]
+
+
+def is_other_repository(git: str | None, copy: str) -> bool:
+    """Whether another repository lies at the path of a folder than when its user said yes to it.
+
+    One of the remotes of then has to be a remote still; so a fork may be added, and a clone be made anew.  A repository
+    that had none may get one, unless it is a clone now.
+    """
+    text = _read(os.path.join(copy, REPOSITORY))
+    if text is None:  # agreed to before this was noted
+        return False
+    then, now = set(text.decode("utf-8", "replace").split("\n")) - {""}, set(repository_lines(git))
+    remotes = then - {CLONED}
+    return remotes.isdisjoint(now) if remotes else CLONED in now - then
 
 
 def changed_files(folder: str | None, copy: str) -> tuple[str, ...]:

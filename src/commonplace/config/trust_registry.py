@@ -15,10 +15,12 @@ from commonplace.config.trust import (
     CLAIMED,
     INDEX,
     REGISTRY,
+    REPOSITORY,
     SIGNED,
     FolderTrust,
     TrustedFolder,
     read_settings,
+    repository_lines,
     root_of,
     trust_of,
     trusted_folders,
@@ -89,13 +91,15 @@ def trust_folder(place: Place, data: str, identity: str) -> FolderTrust:
     before = trust_of(place, data)
     with _registry(data) as registry:
         name = os.urandom(8).hex()
-        _write_copy(os.path.join(registry, name), read_settings(place.folder) if place.folder else {}, before)
+        copy = os.path.join(registry, name)
+        _write_copy(copy, read_settings(place.folder) if place.folder else {}, before)
+        disk.replace(copy, REPOSITORY, "".join(f"{line}\n" for line in repository_lines(place.git)).encode())
         agreed = TrustedFolder(name=name, identity=identity, root=root)
         known = list(trusted_folders(data))
         at = next((number for number, one in enumerate(known) if one.root == root), len(known))
         _write_index(registry, [*known[:at], agreed, *known[at + 1 :]])
-        if before.copy:
-            shutil.rmtree(before.copy, ignore_errors=True)
+        if gone := before.agreed or before.former:
+            shutil.rmtree(os.path.join(registry, gone.name), ignore_errors=True)
     return trust_of(place, data)
 
 

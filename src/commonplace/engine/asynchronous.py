@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from commonplace.engine.bulk import Transaction
 from commonplace.engine.memory import Memory
+from commonplace.engine.results import BulkResult
+from commonplace.model.records import Record
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +32,8 @@ class AsyncMemory:
         self.memory = memory
 
     remember = _in_thread(Memory.remember)
+    remember_many = _in_thread(Memory.remember_many)
+    learn = _in_thread(Memory.learn)
     update = _in_thread(Memory.update)
     reclassify = _in_thread(Memory.reclassify)
     pin = _in_thread(Memory.pin)
@@ -48,8 +53,57 @@ class AsyncMemory:
     history = _in_thread(Memory.history)
     close = _in_thread(Memory.close)
 
+    def for_user(self, user: str) -> AsyncMemory:
+        """See ``Memory.for_user``."""
+        return AsyncMemory(self.memory.for_user(user))
+
+    async def iterate(self, **filters: Any) -> AsyncIterator[Record]:
+        """See ``Memory.iterate``."""
+        pages = self.memory.iterate(**filters)
+        while (record := await asyncio.to_thread(next, pages, None)) is not None:
+            yield record
+
+    def transaction(self) -> AsyncTransaction:
+        """See ``Memory.transaction``; the block is an ``async with``, and its writes are awaited."""
+        return AsyncTransaction(self.memory.transaction())
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+
+for _name in ("for_user", "iterate", "transaction"):  # inspect shows the verb's own signature
+    vars(AsyncMemory)[_name].__wrapped__ = vars(Memory)[_name]
+
+
+class AsyncTransaction:
+    """A transaction whose writes are awaited."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+
+    async def remember(self, content: str = "", **fields: Any) -> Record:
+        """See ``Transaction.remember``."""
+        return await asyncio.to_thread(self.transaction.remember, content, **fields)
+
+    async def update(self, id: str, **fields: Any) -> Record:
+        """See ``Transaction.update``."""
+        return await asyncio.to_thread(self.transaction.update, id, **fields)
+
+    async def archive(self, id: str) -> None:
+        """See ``Transaction.archive``."""
+        await asyncio.to_thread(self.transaction.archive, id)
+
+    @property
+    def result(self) -> BulkResult | None:
+        """See ``Transaction``."""
+        return self.transaction.result
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            await asyncio.to_thread(self.transaction.commit)

@@ -7,62 +7,35 @@ answered in ``recall``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.engine.ranking import distinct, within
-from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search
+from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search, searches_chunks
 from commonplace.model.binding import Binding
 from commonplace.model.changes import Archive, Change, Outcome, Restore, Supersede
-from commonplace.model.documents import Document, DocumentKind
-from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound
-from commonplace.model.ids import is_prefix
+from commonplace.model.documents import DocumentKind
+from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, StoreError
 from commonplace.model.ports import Clock, Embedder, Store
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
-from commonplace.model.records import CEILING, EMPTY, Channel, Draft, Json, Kind, Record, Source, Trust
+from commonplace.model.records import EMPTY, Channel, Draft, Json, Record, Trust
 from commonplace.model.scopes import Scope
-from commonplace.model.values import UNSET, Value
-from commonplace.text.cleaning import one_line
+from commonplace.model.values import UNSET
 from commonplace.text.question import Profile
 
 if TYPE_CHECKING:  # writing is half of the start-up, and no recall writes
     from commonplace.engine.admission import Admitted
+    from commonplace.engine.arguments import Duration, KindName, Moment, NewRecord, ScopeName, StateName, TrustName
+    from commonplace.engine.bulk import Transaction
     from commonplace.engine.forgetting import Erasure
+    from commonplace.engine.results import BulkResult, ForgetResult, IndexResult, LearnResult, WriteResult
     from commonplace.engine.review import ReviewResult
-    from commonplace.engine.transcripts import Turn
+    from commonplace.engine.transcripts import Message, Turn
     from commonplace.engine.writer import Writer
-    from commonplace.redact.redaction import Finding
 
 LIST_LIMIT = 50
-
-
-class WriteResult(Value):
-    """The result of a write."""
-
-    record: Record
-    deduped: bool = False  #: a live record had the same text and is returned instead
-    redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
-    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
-    superseded: Record | None = None  #: the record whose validity was closed
-    held_for: str | None = None  #: the id of the record that would be changed: ``record`` is a proposal for review
-
-
-class IndexResult(Value):
-    """The result of indexing a session or a ticket."""
-
-    redactions: tuple[Finding, ...] = ()  #: secrets that were removed before anything was written
-    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
-
-
-class ForgetResult(Value):
-    """The result of erasing records."""
-
-    ids: tuple[str, ...]  #: the record, and what was derived from it alone
-    pending: bool = False  #: gone from every answer, but a reader still holds old bytes of the file; tried again later
-    receipt: str | None = None  #: the receipt, where a tombstone was left
-    held: Record | None = None  #: the proposal that waits for review; then nothing was erased
-    notes: tuple[str, ...] = ()  #: what else the caller should know, as sentences
+PAGE = 500  # records that ``iterate`` reads at a time
 
 
 def now_utc() -> datetime:
@@ -82,17 +55,33 @@ class Memory:
         embedder: Embedder | None = None,
         secret: Callable[[], bytes] = bytes,
         erased: Callable[[Erasure], None] = lambda _: None,
+        maker: Memory | None = None,
     ) -> None:
         """See the store through the binding; ``secret`` gives the key of redaction marks, asked for when needed.
 
-        ``erased`` is called after an erasure, so that files that repeat the erased text can be rewritten.
+        ``erased`` is called after an erasure, so that files that repeat the erased text can be rewritten.  The store
+        belongs to ``maker``, if there is one, and is closed with it.
         """
-        self.store = store
+        self._store = store
+        self._closed = False
+        self._maker = maker
         self.binding = binding
         self.clock = clock
         self.embedder = embedder
         self.secret = secret
         self.erased = erased
+
+    @property
+    def store(self) -> Store:
+        """Where the records are; raises ``StoreError`` after ``close``."""
+        if self.is_closed:
+            raise StoreError("this memory is closed; open it again to use it")
+        return self._store
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or the memory that it was made of."""
+        return self._closed or (self._maker is not None and self._maker.is_closed)
 
     # Writing
 
@@ -101,8 +90,8 @@ class Memory:
         content: str = "",
         *,
         category: str | None = None,
-        kind: Kind | None = None,
-        scope: Scope | None = None,
+        kind: KindName | None = None,
+        scope: ScopeName | None = None,
         key: str | None = None,
         value: Json = None,
         tags: Iterable[str] = (),
@@ -111,27 +100,70 @@ class Memory:
         parents: Sequence[str] = (),
         pinned: bool = False,
         held: bool = False,
-        occurred_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        ttl: timedelta | None = None,
+        occurred_at: Moment | None = None,
+        expires_at: Moment | None = None,
+        ttl: Duration | None = None,
         supersedes: str | None = None,
     ) -> WriteResult:
         """Store a record.
 
         If a live record of the same scope and kind has the same text, that one is returned and nothing is written.  A
         key that is taken gets a new version.  ``supersedes`` names a record that this one replaces; it is archived.
+        Kinds and scopes can be given by name, dates and durations as text.
         """
-        draft = Draft(
-            content=content, category=category, kind=kind, scope=scope, key=key, value=value, tags=frozenset(tags),
-            metadata=metadata, ref=ref, parents=tuple(parents), pinned=pinned, held=held, occurred_at=occurred_at,
-            expires_at=expires_at, ttl=ttl,
-        )  # fmt: skip
+        from commonplace.engine.arguments import to_draft  # noqa: PLC0415 - no recall writes
+
+        given = {
+            "content": content, "category": category, "kind": kind, "scope": scope, "key": key, "value": value,
+            "tags": tags, "metadata": metadata, "ref": ref, "parents": parents, "pinned": pinned, "held": held,
+            "occurred_at": occurred_at, "expires_at": expires_at, "ttl": ttl,
+        }  # fmt: skip
+        return self._remember(to_draft(given, self.binding), supersedes)
+
+    def _remember(self, draft: Draft, supersedes: str | None = None) -> WriteResult:
         admitted = self._admit(draft)
         if supersedes is not None:
             return self._supersede(self.get(supersedes), admitted)
-        if key is not None:
+        if draft.key is not None:
             return self._remember_key(admitted)
         return self._put(admitted, dedupe=True)
+
+    def remember_many(self, records: Iterable[NewRecord], *, skip_invalid: bool = False) -> BulkResult:
+        """Store many records: texts, or the arguments of ``remember`` by name.
+
+        All are checked before the first is written; one that cannot be stored refuses all of them with its number, or
+        with ``skip_invalid`` is left out and reported.  Repeating it changes nothing.
+        """
+        from commonplace.engine.bulk import remember_many  # noqa: PLC0415 - no recall writes
+
+        return remember_many(self, records, skip_invalid=skip_invalid)
+
+    def transaction(self) -> Transaction:
+        """Collect writes in a ``with`` block and make all of them or, after an error, none."""
+        from commonplace.engine.bulk import Transaction  # noqa: PLC0415 - no recall writes
+
+        return Transaction(self)
+
+    def learn(self, messages: str | Iterable[Message], *, user: str | None = None, model: Any = None) -> LearnResult:
+        """Store what a conversation states for good: preferences, facts, decisions, corrections.
+
+        ``messages`` are ``{"role": ..., "content": ...}`` or one text of the user's.  Rules extract unless a ``model``
+        is given, such as ``"openai:gpt-5-mini"``.  A later statement replaces an earlier one about the same.
+        """
+        from commonplace.lazy import load  # noqa: PLC0415 - learning is a room, which no recall enters
+
+        target = self if user is None else self.for_user(user)
+        learned: LearnResult = load("learning:learn_from_messages")(target, messages, model=model)
+        return learned
+
+    def for_user(self, user: str) -> Memory:
+        """Return the memory of one user in the same store, over the same connection: it sees nothing of the others.
+
+        Only a memory that belongs to one user gives it, such as ``commonplace.open("notes.db")``.
+        """
+        from commonplace.engine.users import binding_of_user  # noqa: PLC0415 - no recall changes users
+
+        return with_binding(self, binding_of_user(self.binding, user))
 
     def update(
         self,
@@ -141,8 +173,8 @@ class Memory:
         tags: Iterable[str] = UNSET,
         metadata: Mapping[str, Json] = UNSET,
         value: Json = UNSET,
-        occurred_at: datetime | None = UNSET,
-        expires_at: datetime | None = UNSET,
+        occurred_at: Moment | None = UNSET,
+        expires_at: Moment | None = UNSET,
         pinned: bool = UNSET,
         held: bool = UNSET,
         category: str = UNSET,
@@ -157,9 +189,9 @@ class Memory:
             "content": content, "tags": tags, "metadata": metadata, "value": value, "occurred_at": occurred_at,
             "expires_at": expires_at, "pinned": pinned, "held": held, "category": category,
         }  # fmt: skip
-        changes: dict[str, Any] = {field: change for field, change in named.items() if change is not UNSET}
-        if "tags" in changes:
-            changes["tags"] = frozenset(changes["tags"])
+        from commonplace.engine.arguments import to_changes  # noqa: PLC0415 - no recall edits
+
+        changes = to_changes({field: change for field, change in named.items() if change is not UNSET})
         from commonplace.engine.edits import edit_record, outranks, readmit  # noqa: PLC0415 - no recall edits
 
         before = self._writable(id)
@@ -238,6 +270,7 @@ class Memory:
         """
         from commonplace.engine import edits, review  # noqa: PLC0415 - no recall erases
         from commonplace.engine.forgetting import Removal, erase  # noqa: PLC0415 - no recall erases
+        from commonplace.engine.results import ForgetResult  # noqa: PLC0415 - no recall writes
 
         record = self._writable(id)
         if edits.outranks(record, self):
@@ -258,11 +291,14 @@ class Memory:
         self.erased(erasure)
         return done
 
-    def clear(self, scope: Scope) -> ForgetResult:
+    def clear(self, scope: ScopeName) -> ForgetResult:
         """Erase everything in a scope."""
+        from commonplace.engine.arguments import to_scope  # noqa: PLC0415 - see forget
         from commonplace.engine.edits import is_person, outranks  # noqa: PLC0415 - see forget
         from commonplace.engine.forgetting import clear  # noqa: PLC0415 - see forget
+        from commonplace.engine.results import ForgetResult  # noqa: PLC0415 - no recall writes
 
+        scope = to_scope(scope, self.binding)
         self._may_write(scope)
         if not is_person(self) and any(outranks(record, self) for record in self._everything(scope)):
             raise Forbidden(f"{scope} holds what a person wrote or approved; {self.binding.channel} may not clear it")
@@ -275,32 +311,9 @@ class Memory:
 
         Only scopes that take transcripts do; the assistant's own holds records alone.
         """
-        target = scope or next(iter(sorted(self.binding.transcripts, key=str)), None)
-        if target is None or target not in self.binding.transcripts:
-            raise Forbidden(f"{target or 'this binding'} takes records only, no sessions and no tickets")
-        from commonplace.engine.admission import Gate, transcript_policy  # noqa: PLC0415 - see above
-        from commonplace.engine.tombstones import (  # noqa: PLC0415 - see above
-            document_erased,
-            refusal_notes,
-            without_erased_turns,
-        )
-        from commonplace.engine.transcripts import chunk_turns, digest_of  # noqa: PLC0415 - see above
-        from commonplace.engine.writer import document_change  # noqa: PLC0415 - see above
+        from commonplace.engine.documents import index_document  # noqa: PLC0415 - no recall indexes
 
-        gate = Gate(self.secret(), personal=transcript_policy(self.binding, target))
-        name = one_line(gate.text(name, what="the name"))
-        if erased := document_erased(self.store, (target, name), self.secret()):
-            return IndexResult(redactions=tuple(gate.findings), notes=refusal_notes([erased], kind))
-        said = chunk_turns(target, kind, name, turns, gate)
-        pieces, gone = without_erased_turns(self.store, said, self.secret())
-        now = self.clock()
-        source = Source(channel=Channel.CAPTURE, ref=name)
-        document = Document(
-            scope=target, kind=kind, name=name, digest=digest_of(pieces), source=source,
-            trust=CEILING[Channel.CAPTURE], created_at=now, updated_at=now,
-        )  # fmt: skip
-        written = self.writer.apply([document_change(document, pieces)])
-        return IndexResult(redactions=tuple(gate.findings), notes=(*written.notes, *refusal_notes(gone, "turn")))
+        return index_document(self, kind, name, turns, scope=scope)
 
     # Reading
 
@@ -308,80 +321,110 @@ class Memory:
         self,
         query: str,
         *,
-        scopes: Sequence[Scope] | None = None,
-        kinds: Iterable[Kind] | None = None,
+        scopes: Iterable[ScopeName] | None = None,
+        kinds: Iterable[KindName] | None = None,
         categories: Iterable[str] | None = None,
         tags: Iterable[str] = (),
         limit: int = RECALL_LIMIT,
         budget: int | None = None,
-        as_of: datetime | None = None,
-        trusts: Iterable[Trust] | None = None,
-        states: Iterable[State] = (State.LIVE,),
+        as_of: Moment | None = None,
+        trusts: Iterable[TrustName] | None = None,
+        states: Iterable[StateName] = (State.LIVE,),
+        metadata: Mapping[str, Json] | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
         profile: Profile | None = None,
         count: bool = True,
     ) -> Recall:
         """Return the records that match a question, best first; without words in it, the newest.
 
-        ``budget`` limits the tokens of all hits; ``as_of`` searches a past state; ``profile`` is a question about the
+        ``budget`` limits the tokens of all hits; ``as_of`` searches a past state; ``metadata`` are names and values
+        that a record must have; ``since`` and ``until`` limit when it was created; ``profile`` is a question about the
         past or about current work (default: guessed from its form); ``count`` counts the recall as use.
         """
         if limit < 1:
             raise InvalidInput(f"a limit of {limit} would find nothing")
         where = self._where(
-            scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of, states=frozenset(states), trusts=trusts
-        )
+            scopes=scopes, kinds=kinds, categories=categories, tags=tags, as_of=as_of, states=states, trusts=trusts,
+            metadata=metadata, since=since, until=until,
+        )  # fmt: skip
         found = search(
-            self.store, self.embedder, where.replace(chunks=_searches_chunks(where)), query, profile=profile,
+            self.store, self.embedder, where.replace(chunks=searches_chunks(where)), query, profile=profile,
             limit=2 * limit, candidates=max(CANDIDATES, 2 * limit),
         )  # fmt: skip
         hits = newest(self.store, where, limit=limit) if found is None else distinct(found.hits)[:limit]
         chosen, notes = within(hits, budget), () if found is None else found.notes
-        used = [hit.record.id for hit in chosen if hit.record] if count and as_of is None else []
+        used = [hit.record.id for hit in chosen if hit.record] if count and where.as_of is None else []
         return Recall(
             query=query, hits=tuple(chosen), notes=(*notes, *count_use(self.store, used, self.clock()))
         )  # fmt: skip
 
-    def get(self, id: str) -> Record:
-        """Return a record by its id or a unique prefix of it; archived ones too."""
-        if not is_prefix(id):
-            raise NotFound(f"there is no record {id!r}")
-        where = Filter(scopes=frozenset(self.binding.reads), at=self.clock(), states=ANY_STATE, prefix=id)
-        found = self.store.find(where, order=Order.ID, limit=4)
-        if not found:
-            raise NotFound(f"there is no record {id!r}")
-        if len(found) > 1:
-            several = ", ".join(record.id for record in found[:3]) + (", ..." if len(found) > 3 else "")  # noqa: PLR2004
-            raise InvalidInput(f"{id!r} begins the ids of several records: {several}")
-        return found[0]
+    def get(self, id: str | None = None, *, key: str | None = None) -> Record:
+        """Return a record by its id, archived ones too, or the live one that has a key.
+
+        An id can be shortened to any part of it that no other record has.
+        """
+        from commonplace.engine.lookup import find_by_id, find_by_key  # noqa: PLC0415 - no recall looks one up
+
+        if (id is None) == (key is None):
+            raise InvalidInput("get takes an id, or key=...; give one of them")
+        return find_by_id(self, str(id)) if key is None else find_by_key(self, key)
 
     def list(
         self,
         *,
-        scopes: Sequence[Scope] | None = None,
-        kinds: Iterable[Kind] | None = None,
+        scopes: Iterable[ScopeName] | None = None,
+        kinds: Iterable[KindName] | None = None,
         categories: Iterable[str] | None = None,
         tags: Iterable[str] = (),
-        trusts: Iterable[Trust] | None = None,
-        states: Iterable[State] = (State.LIVE,),
+        trusts: Iterable[TrustName] | None = None,
+        states: Iterable[StateName] = (State.LIVE,),
         sources: Iterable[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        before: Record | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        before: Record | str | None = None,
         pinned: bool | None = None,
         order: Order = Order.NEWEST,
         limit: int = LIST_LIMIT,
+        offset: int = 0,
     ) -> Sequence[Record]:
-        """Return the records that match, newest first; ``before`` is the last record of the page before.
+        """Return the records that match, newest first: at most ``limit`` (-1: all), after the first ``offset``.
 
-        ``sources`` are channels (`import`) or references of sources; ``since`` and ``until`` limit when the records
-        were created; ``pinned`` returns only those that are, or are not.
+        ``before`` is the last record of the page before, or its id: a cursor that later writes do not shift.
+        ``sources`` are channels (`import`) or references of sources; ``metadata`` are names and values that a record
+        must have; ``since`` and ``until`` limit when it was created; ``pinned`` returns those that are, or are not.
         """
+        if offset < 0:
+            raise InvalidInput(f"an offset of {offset} is before the first record")
         where = self._where(
-            scopes, kinds=kinds, categories=categories, tags=tags, states=frozenset(states), trusts=trusts
-        ).replace(since=since, until=until, sources=None if sources is None else frozenset(sources), pinned=pinned)
+            scopes=scopes, kinds=kinds, categories=categories, tags=tags, states=states, trusts=trusts,
+            sources=sources, metadata=metadata, since=since, until=until,
+        ).replace(pinned=pinned)  # fmt: skip
         if before is not None:
-            where = where.replace(earlier=(before.created_at, before.id))
-        return self.store.find(where, order=order, limit=limit)
+            last = self.get(before) if isinstance(before, str) else before
+            where = where.replace(earlier=(last.created_at, last.id))
+        return self.store.find(where, order=order, limit=limit if limit < 0 else limit + offset)[offset:]
+
+    def iterate(self, **filters: Any) -> Iterator[Record]:
+        """Yield every record that matches, newest first, with the filters of ``list``: pages are read as needed."""
+        last: Record | None = None
+        while page := self.list(**filters, before=last, limit=PAGE):
+            yield from page
+            last = page[-1]
+
+    def __len__(self) -> int:
+        """Return how many live records there are."""
+        return self.store.measure(self._where()).count
+
+    def __bool__(self) -> bool:
+        """Return True: a memory without records is one too."""
+        return True
+
+    def __repr__(self) -> str:
+        places = ", ".join(map(str, self.binding.reads))
+        path = getattr(self._store, "path", None) or "a store"
+        return f"<Memory of {places} in {path}{', closed' if self.is_closed else ''}>"
 
     def history(self, id: str) -> Sequence[Record]:
         """Return every version of a record, newest first."""
@@ -390,8 +433,10 @@ class Memory:
         return self.store.find(where, order=Order.ID, limit=record.version + 1)
 
     def close(self) -> None:
-        """Close the store."""
-        self.store.close()
+        """Close the memory and, if it was not made of another one, its store; later calls raise ``StoreError``."""
+        if not self.is_closed and self._maker is None:
+            self._store.close()
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -458,6 +503,8 @@ class Memory:
             message = f"record {before.id!r} is at version {before.version}, not {expect}: it was changed meanwhile"
             raise Conflict(message, current=before.version, holder=before.id)
         if edits.is_same(after, before):
+            from commonplace.engine.results import WriteResult  # noqa: PLC0415 - no recall writes
+
             return WriteResult(record=before, deduped=True)
         return review.propose_update(self, before, after, fields, ref=ref)
 
@@ -481,6 +528,7 @@ class Memory:
     ) -> tuple[Sequence[Change], WriteResult | None]:
         """The changes that make a record the next version of another; none, and what is there, if it is the same."""
         from commonplace.engine.edits import is_same  # noqa: PLC0415 - see above
+        from commonplace.engine.results import WriteResult  # noqa: PLC0415 - no recall writes
 
         after = admitted.record.replace(id=before.id, created_at=before.created_at)
         if is_same(after, before) and expect in (None, before.version):
@@ -537,50 +585,25 @@ class Memory:
     def _only(self, record: Record) -> Filter:
         return Filter(scopes=frozenset({record.scope}), at=self.clock(), states=ANY_STATE, ids=frozenset({record.id}))
 
-    def _where(
-        self,
-        scopes: Sequence[Scope] | None,
-        *,
-        kinds: Iterable[Kind] | None,
-        categories: Iterable[str] | None,
-        tags: Iterable[str],
-        as_of: datetime | None = None,
-        states: frozenset[State] = frozenset({State.LIVE}),
-        trusts: Iterable[Trust] | None = None,
-    ) -> Filter:
-        asked = frozenset(self.binding.reads if scopes is None else scopes)
-        if foreign := asked - frozenset(self.binding.reads):
-            raise Forbidden(f"this binding may not read {', '.join(sorted(str(scope) for scope in foreign))}")
-        return Filter(
-            scopes=asked, at=self.clock(), states=states, as_of=as_of, tags=frozenset(tags),
-            trusts=None if trusts is None else frozenset(trusts),
-            kinds=None if kinds is None else frozenset(kinds),
-            categories=None if categories is None else self._categories(categories),
-        )  # fmt: skip
+    def _where(self, **asked: Any) -> Filter:
+        said = {name for name, value in asked.items() if value is not None and (name != "tags" or value)}
+        if said <= {"states"} and list(asked.get("states", (State.LIVE,))) == [State.LIVE]:
+            return Filter(scopes=frozenset(self.binding.reads), at=self.clock())
+        from commonplace.engine.arguments import to_filter  # noqa: PLC0415 - a recall without filters needs it not
 
-    def _categories(self, categories: Iterable[str]) -> frozenset[str]:
-        asked, known = frozenset(categories), self.binding.categories
-        if known is not None and (unknown := asked - frozenset(known)):
-            from commonplace.text.suggest import unknown_category  # noqa: PLC0415 - no recall is mistaken
-
-            raise InvalidInput(unknown_category(min(unknown), known))
-        return asked
+        return to_filter(self.binding, self.clock(), **asked)
 
 
 def _result(outcome: Outcome, admitted: Admitted, notes: tuple[str, ...]) -> WriteResult:
+    from commonplace.engine.results import WriteResult  # noqa: PLC0415 - no recall writes
+
     return WriteResult(
         record=outcome.records[0], deduped=outcome.deduped, redactions=admitted.redactions,
         notes=(*admitted.notes, *notes),
     )  # fmt: skip
 
 
-def _searches_chunks(where: Filter) -> bool:
-    """Return whether a filter can match chunks, which have no kind, category, tag, trust, state or past."""
-    of_records = (where.kinds, where.categories, where.tags or None, where.as_of, where.trusts)
-    return where.states == frozenset({State.LIVE}) and all(one is None for one in of_records)
-
-
 def with_binding(memory: Memory, binding: Binding) -> Memory:
-    """Return the same memory, seen through another binding."""
-    clock, embedder, secret = memory.clock, memory.embedder, memory.secret
-    return Memory(memory.store, binding, clock=clock, embedder=embedder, secret=secret, erased=memory.erased)
+    """Return the same memory, seen through another binding; it is closed with the one that it is made of."""
+    clock, embedder, secret, erased = memory.clock, memory.embedder, memory.secret, memory.erased
+    return Memory(memory.store, binding, clock=clock, embedder=embedder, secret=secret, erased=erased, maker=memory)

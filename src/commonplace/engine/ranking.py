@@ -174,9 +174,13 @@ def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
     if over > 0:
         shown.append(("above one", -over))
     return Hit(
-        score=max(0.0, sum([part for _, part in shown])), record=one.record, chunk=one.chunk,
-        similarity=one.candidate.similarity, parts=tuple(shown), bears=_bearing(one, view),
-    )  # fmt: skip
+        score=max(0.0, sum([part for _, part in shown])),
+        record=one.record,  # type: ignore[arg-type]  # as `Hit` says
+        chunk=one.chunk,
+        similarity=one.candidate.similarity,
+        parts=tuple(shown),
+        bears=_bearing(one, view),
+    )
 
 
 # What each is worth

@@ -13,7 +13,7 @@ from commonplace.engine.ranking import rank
 from commonplace.model.changes import Touch
 from commonplace.model.errors import StoreBusy, StoreError, StoreReadOnly
 from commonplace.model.ports import Embedder, Store
-from commonplace.model.queries import Filter, Hit, Order
+from commonplace.model.queries import Filter, Hit, Order, State
 from commonplace.model.values import Value
 from commonplace.text.question import Profile, parse_question
 from commonplace.text.words import plan, word_weights
@@ -82,3 +82,12 @@ def count_use(store: Store, ids: Sequence[str], now: datetime) -> tuple[str, ...
     except StoreError as error:
         return (f"the use of these records was not counted: {error}", *store.take_notices())
     return store.take_notices()
+
+
+def searches_chunks(where: Filter) -> bool:
+    """Return whether a filter can match chunks, which have no kind, category, tag, trust, state or past."""
+    of_records = (
+        where.kinds, where.categories, where.tags or None, where.as_of, where.trusts, where.metadata or None,
+        where.since, where.until,
+    )  # fmt: skip
+    return where.states == frozenset({State.LIVE}) and all(one is None for one in of_records)

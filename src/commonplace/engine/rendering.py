@@ -88,6 +88,16 @@ def is_sealed(text: str, secret: bytes) -> bool:
     return bool(found) and not rest.strip() and all(_is_seal_of(one[1], one[2], secret) for one in found)
 
 
+def poses_as_memory(text: str, secret: bytes) -> bool:
+    """Whether something stands between marks, or behind one, that this store has not put there."""
+    if _MARK not in text:
+        return False
+    rest = re.sub(
+        _FENCED_WHOLE, lambda one: "" if _is_seal_of(one[1], one[2], secret) else one[0], text, flags=re.DOTALL
+    )
+    return remove_fenced(rest) != rest
+
+
 def _is_seal_of(seal: str, inner: str, secret: bytes) -> bool:
     return seal in {keyed_digest(one, secret) for one in (inner, inner.replace("&lt;", "<"))}
 

@@ -18,7 +18,8 @@ from commonplace.model.records import Channel, Draft, Json, Record
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
-    from commonplace.engine.memory import ForgetResult, Memory, WriteResult
+    from commonplace.engine.memory import Memory
+    from commonplace.engine.results import ForgetResult, WriteResult
 
 PROPOSAL = "proposal"  # the name in the metadata of a held record under which its change stands
 UPDATE, SUPERSEDE, ARCHIVE, FORGET = "update", "supersede", "archive", "forget"
@@ -179,7 +180,7 @@ def propose_end(memory: Memory, before: Record, action: str) -> WriteResult:
 
 def _hold(memory: Memory, draft: Draft, before: Record) -> WriteResult:
     """Put a proposal, unless the same one waits already."""
-    from commonplace.engine.memory import WriteResult  # noqa: PLC0415 - it imports this module
+    from commonplace.engine.results import WriteResult  # noqa: PLC0415 - no recall reviews
 
     admitted = memory.writer.admit(draft, memory.binding, parent_trust=before.trust)
     there = next((one for one in _proposals(memory, before) if _proposes_the_same(one, admitted.record)), None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from commonplace.engine.rendering import is_sealed, remove_fenced
+from commonplace.engine.rendering import is_sealed, poses_as_memory, remove_fenced
 from commonplace.model.documents import Chunk, DocumentKind
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.scopes import Scope
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 TOOL = "tool"  # the speaker of what a tool brought in, from wherever
 LABEL_CHARS = 12
-POSED = "(left out: it posed as memory)"  # stands for a tool's output of which nothing is left
+USER = "user"
+POSED = "(left out: it posed as memory)"  # stands for a tool's output of which nothing is left, and for what was pasted
+
+
+Message: TypeAlias = "Mapping[str, Any] | tuple[str, str] | Turn"  #: a role and its words
 
 
 class Turn(Value):
@@ -37,8 +41,11 @@ def chunk_turns(
     found: list[Chunk] = []
     taken: set[str] = set()
     for turn in turns:  # without fenced text: recalled records would be learned again
-        cut = list(chunks(gate.text(remove_fenced(turn.text), what=f"turn {turn.ref}")))
         speaker = _label(turn.speaker, gate, what="the speaker")
+        left = remove_fenced(turn.text)
+        if speaker == USER and poses_as_memory(turn.text, gate.key):
+            left = f"{left}\n> {POSED}"  # a quotation: words from outside lower the trust in what is learned
+        cut = list(chunks(gate.text(left, what=f"turn {turn.ref}")))
         if not cut and speaker == TOOL and turn.text.strip() and not is_sealed(turn.text, gate.key):
             cut = [POSED]  # that a tool has spoken lowers the trust in what is learned
         whole = _free_ref(_label(turn.ref, gate, what="the reference"), taken) if cut else ""

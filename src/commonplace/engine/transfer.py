@@ -47,6 +47,7 @@ ALL = -1
 BATCH = 500  # records read or written at a time
 MOVED_BATCH = 100  # items of one transaction of a migration: little is repeated after an interruption
 SPOOL_BYTES = 4 * 1024 * 1024  # of what waits to be written; beyond that it waits on disk
+SHOWN = 20  # reasons in one error
 T = TypeVar("T")
 
 
@@ -66,7 +67,14 @@ class History(Value):
     versions: tuple[Record, ...]  #: oldest first; the last one is the present
 
 
-Incoming: TypeAlias = Arrival | History
+class Unreadable(Value):
+    """A place of a file that holds nothing that could be read."""
+
+    place: str
+    reason: str
+
+
+Incoming: TypeAlias = Arrival | History | Unreadable
 
 
 class ImportResult(Value):
@@ -132,11 +140,13 @@ def import_items(
     *,
     into: Scope | None = None,
     lenient: bool = False,
+    strict: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> ImportResult:
     """Write what a source yields, all of it or nothing; ``into``: everything goes to that scope.
 
     ``lenient`` leaves out an entry that the gate refuses, with its reason; else it refuses the whole source.
+    ``strict`` reads all of it, and then refuses it if there is a reason.
     """
     intake = _Intake(memory, into, lenient=lenient)
     writer = Writer(memory.store, clock=memory.clock, secret=memory.secret)  # vectors come last, all in one go
@@ -144,6 +154,10 @@ def import_items(
         for change in intake.changes(items):
             pickle.dump(change, spool, protocol=pickle.HIGHEST_PROTOCOL)
             intake.read += 1
+        if strict and intake.left_out:
+            more = len(intake.left_out) - SHOWN
+            reasons = [*intake.left_out[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
+            raise InvalidInput(f"nothing was imported: {'; '.join(reasons)}")
         spool.seek(0)
         waiting = (pickle.load(spool) for _ in range(intake.read))  # noqa: S301 - our own values, from our own file
         done = 0
@@ -192,7 +206,9 @@ class _Intake:
 
     def _batch_changes(self, items: Iterable[Incoming], held: Mapping[str, Record]) -> Iterator[Put | Load]:
         for item in items:
-            if isinstance(item, History):
+            if isinstance(item, Unreadable):
+                self.left_out.append(f"{item.place}: {item.reason}")
+            elif isinstance(item, History):
                 present = item.versions[-1]
                 here = held.get(present.id, present)
                 if present.trust < here.trust and present.version > here.version:
@@ -201,10 +217,16 @@ class _Intake:
                 yield self._load(item)
             elif not item.draft.content.strip() and not self._lenient:
                 self.blank += 1
-            elif item.draft.ref is not None and item.draft.ref in self._known_refs:
+            elif self._is_known(item.draft):
                 self.repeated += 1
             elif put := self._put(item):
                 yield put
+
+    def _is_known(self, draft: Draft) -> bool:
+        """Whether a new record came in before, or its key has the same words."""
+        if draft.ref is not None and draft.ref in self._known_refs:
+            return True
+        return draft.key is not None and self._known_keys.get(draft.key) == draft.content.strip()
 
     @cached_property
     def _known_refs(self) -> set[str | None]:
@@ -213,8 +235,19 @@ class _Intake:
         found = histories(self._memory.store, scopes, now=self._memory.clock())
         return {version.source.ref for versions in found for version in versions}
 
+    @cached_property
+    def _known_keys(self) -> dict[str, str]:
+        """Return what the live records with a key say, and those that this import brings."""
+        scopes = frozenset({self._into} if self._into else self._memory.binding.writes.values())
+        where = Filter(scopes=scopes, at=self._memory.clock())
+        found = self._memory.store.find(where, order=Order.ID, limit=ALL)
+        return {record.key: record.content for record in found if record.key}
+
     def _put(self, item: Arrival) -> Put | None:
         draft = item.draft.replace(scope=self._into)
+        if draft.key is not None and draft.key in self._known_keys:
+            self.left_out.append(f"{item.place}: another record has the key {draft.key!r}")
+            return None
         try:
             passed = self._memory.writer.admit(draft, self._memory.binding)
         except (InvalidInput, Forbidden) as error:
@@ -224,6 +257,8 @@ class _Intake:
             raise InvalidInput(f"{item.place}: {error}") from error
         if draft.ref is not None:
             self._known_refs.add(draft.ref)
+        if draft.key is not None:
+            self._known_keys[draft.key] = passed.record.content
         self._gate.findings += passed.redactions
         # A date to come would be the newest for ever, and would never be evicted.
         created = min(item.created_at or passed.record.created_at, passed.record.created_at)

@@ -21,6 +21,8 @@ TEMPORARY = ".tmp-"  # how a file that is being written begins; never a record
 LOCK_SECONDS = 30.0  # how long a writer waits for the lock; its holder is stopped or dead by then
 POLL_SECONDS = 0.002
 LEFTOVER_SECONDS = 3600  # a temporary file older than this was left by a process that died
+FEW = 16  # files that are flushed one after the other
+FLUSHERS = 8  # at once
 LOG_BYTES = 65_536  # a longer log begins anew
 OTHERS = frozenset({"prompts", "rollout_summaries", "skills"})  # folders of a project that hold no records
 
@@ -181,10 +183,21 @@ def open_log(path: str) -> int:
 
 def flush_files(folder: str, written: Collection[str], removed: Collection[str]) -> None:
     """Flush files to disk, contents before names: many at once cost hardly more than one."""
-    for path in written:
-        _flush(os.path.join(folder, path), os.O_RDONLY | os.O_NOFOLLOW)
+    paths = [os.path.join(folder, path) for path in written]
+    if len(paths) < FEW:
+        for path in paths:
+            _flush_file(path)
+    else:  # a disk that is asked for many at once writes them together, one after the other it waits for each
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only what writes many files needs it
+
+        with ThreadPoolExecutor(FLUSHERS, thread_name_prefix="flush") as pool:
+            list(pool.map(_flush_file, paths))
     for category in {os.path.dirname(path) for path in (*written, *removed)}:
         _flush(os.path.join(folder, category), os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush_file(path: str) -> None:
+    _flush(path, os.O_RDONLY | os.O_NOFOLLOW)
 
 
 def _flush(path: str, flags: int) -> None:

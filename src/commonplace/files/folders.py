@@ -114,6 +114,9 @@ class Folders:
         self._label = label
         self._on_change = on_change
         self._judge_of = judge_of
+        self.reports: dict[
+            Scope, SyncReport
+        ] = {}  #: of the last sync of each scope; a file that cannot be read is in each
 
     @property
     def scopes(self) -> list[Scope]:
@@ -139,11 +142,17 @@ class Folders:
             references |= folder.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
 
-    def refresh(self, *, progress: ProgressCallback = no_progress) -> list[str]:
-        """Take in what people have edited; no file that Git tracks is written.  Returns what they should know."""
+    def refresh(
+        self, scopes: Collection[Scope] | None = None, *, progress: ProgressCallback = no_progress
+    ) -> list[str]:
+        """Take in what people have edited; no file that Git tracks is written.  Returns what they should know.
+
+        Of the scopes that have files here all are looked at, unless some are named.
+        """
         foreign = [folder for scope in self.binding.reads for folder in self._open_foreign(scope)]
         notes = [note for folder in foreign for note in self._read_foreign(folder)]
-        for scope in [scope for scope in self.scopes if self.is_changed(scope)]:
+        looked_at = self.scopes if scopes is None else scopes
+        for scope in [scope for scope in looked_at if self.is_changed(scope)]:
             with suppress(StoreReadOnly):  # what is stored can be read all the same, and the store's own notice says so
                 notes += self.sync_notes(scope, self.sync(scope, progress=progress, writes=False))
         return notes
@@ -179,6 +188,7 @@ class Folders:
         began = time.time_ns()
         with Unfinished(self.marks) as unfinished:
             report = self._syncer(scope, writes=writes).run(accept_missing=accept_missing, progress=progress, wait=wait)
+            self.reports[scope] = report
             self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
             if report.added or report.changed or report.restored or unfinished.others():
                 self._on_change()
@@ -249,6 +259,7 @@ class Folders:
         if not os.path.isdir(folder) or seen != known:
             return True
         self.mark(scope, began, len(seen))
+        self.reports.pop(scope, None)
         return False
 
     def is_edited(self, scope: Scope, ids: Collection[str]) -> bool:
@@ -276,6 +287,14 @@ class Folders:
             return os.stat(self._mark_path(scope)).st_mtime
         except OSError:
             return None
+
+    def count(self, scope: Scope) -> int:
+        """Return how many files of the scope there were at the last whole check."""
+        try:
+            with open(self._mark_path(scope), encoding="utf-8") as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return len(self.store.files(self.store.folders[scope]))
 
     def mark(self, scope: Scope, began: int, count: int) -> None:
         """Note a whole check after which files and records agree; without its mark the next recall is only slower."""

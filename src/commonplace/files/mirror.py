@@ -45,6 +45,7 @@ else:
 ERASING = (Delete, DropScope, Trim)
 CHANGING = (Put, Load, Archive, Restore, Supersede)
 UNNOTED_MOST = 64  # files written before their states are noted in one go
+MANY = 16  # new records of one transaction that are written together
 
 
 class MirroredStore(_Port):
@@ -76,9 +77,15 @@ class MirroredStore(_Port):
         return outcomes
 
     def _update_files(self, changes: Sequence[Change], outcomes: Sequence[Outcome]) -> None:
+        new = [one for one in map(self._new_record, changes, outcomes) if one is not None]
+        if len(new) >= MANY:
+            self._write_new(new)
+        skipped = {record.id for record in new} if len(new) >= MANY else set()
         with self._guard:
             for change, outcome in zip(changes, outcomes, strict=True):
                 for record in () if isinstance(change, MarkConsolidated) else outcome.records:  # no file says it
+                    if record.id in skipped:
+                        continue
                     folder = self.folders.get(record.scope)
                     if folder and record.has_file:
                         self.write(folder, record.id)
@@ -96,7 +103,7 @@ class MirroredStore(_Port):
 
     def find(self, where: Filter, *, order: Order, limit: int) -> list[Record]:
         """See ``Store``.  Records in all states are those of the store: what keeps house has to see all of it."""
-        if where.prefix is not None and not where.versions:
+        if (where.prefix is not None or where.part is not None) and not where.versions:
             return self._as_shown(self.store.find(where, order=order, limit=limit))
         return self.store.find(self._viewed(where), order=order, limit=limit)
 
@@ -169,6 +176,43 @@ class MirroredStore(_Port):
         return Put(record=record, terms=tuple(search_terms(record)), expect=current.version)
 
     # Files
+
+    def _new_record(self, change: Change, outcome: Outcome) -> Record | None:
+        """Return the record that a change has made, if it is new and has a file."""
+        if not isinstance(change, Put) or outcome.deduped or not outcome.records:
+            return None
+        record = outcome.records[0]
+        return record if record.version == 1 and record.scope in self.folders and record.has_file else None
+
+    def _write_new(self, records: Sequence[Record]) -> None:
+        """Write the files of many new records; what another process has deleted or changed meanwhile gets none here."""
+        for folder in {self.folders[record.scope] for record in records}:
+            ids = frozenset(record.id for record in records if self.folders[record.scope] == folder)
+            with self._guard, files.folder_lock(folder):
+                for record in self._unchanged([record for record in records if record.id in ids]):
+                    self._write_first(folder, record)
+        self.settle()
+
+    def _write_first(self, folder: str, record: Record) -> None:
+        """Write the first file of a record; one whose name is taken is looked at more closely."""
+        from commonplace.files import swap  # noqa: PLC0415 - see _write
+        from commonplace.files.codec import encode, file_name  # noqa: PLC0415 - see _write
+
+        target, data = file_name(record), encode(record, previous=None)
+        stamp = swap.replace_unchanged(folder, target, data, expect=None)
+        if stamp is None:
+            self.write(folder, record.id)
+            return
+        state = FileState(path=target, record=record.id, version=record.version, digest=_digest(data), stamp=stamp)
+        self._written.setdefault(folder, {})[target] = state
+
+    def _unchanged(self, records: Sequence[Record]) -> list[Record]:
+        """Return those of some new records that are in the store as they were made."""
+        where = Filter(
+            scopes=frozenset(record.scope for record in records), at=records[0].updated_at, states=ANY_STATE,
+            ids=frozenset(record.id for record in records),
+        )  # fmt: skip
+        return [record for record in self.store.find(where, order=Order.ID, limit=-1) if record.version == 1]
 
     def write(
         self, folder: str, id: str, *, at: str | None = None, to: str | None = None, expect: str | None = None

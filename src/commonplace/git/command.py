@@ -111,7 +111,7 @@ def run_git(
     options = {**NEUTRAL, **(settings or {})}
     command = [
         *(find_program(repository.root), "--no-pager", "--no-replace-objects", "--no-optional-locks"),
-        *("--literal-pathspecs", f"--git-dir={repository.own}"),
+        f"--git-dir={repository.own}",
         *(text for key, value in options.items() for text in ("-c", f"{key}={value}")),
         *arguments,
     ]

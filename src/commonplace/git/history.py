@@ -8,6 +8,7 @@ commit, made of two texts counts if both of them do.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -159,7 +160,8 @@ class History:
 
 
 def _commits(trusted: TrustedRepository, folder: str) -> Iterator[Commit]:
-    """Every commit that introduced contents of a folder, with them."""
+    """Every commit that introduced contents of a folder, with them; on some file systems capitals do not matter."""
+    folder = ":(top)" if folder == os.curdir else f":(top,icase,literal){folder}"
     heads = _lines(refs.loose_heads(trusted.repository))
     walk = ["rev-list", "--ignore-missing", "--full-history", "--all", "--reflog", "--stdin", "--", folder]
     names = run_git(trusted, walk, stdin=heads)

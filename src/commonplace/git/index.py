@@ -40,9 +40,13 @@ class Unreadable(Exception):
 
 
 def read_index(path: str, wanted: Collection[str], *, id_bytes: int = 20) -> dict[str, list[Staged]]:
-    """Return the entries of these paths; raises ``Unreadable``.  Without an index nothing is tracked."""
+    """Return the entries of these paths; raises ``Unreadable``.  Without an index nothing is tracked.
+
+    Capitals and the two forms of an accent make no difference: on some file systems ``DECISIONS/a.md`` of a repository
+    lands in ``decisions/a.md``.
+    """
     try:
-        if os.path.getsize(path) > INDEX_BYTES:
+        if os.path.getsize(path) > INDEX_BYTES or not os.path.isfile(path):
             raise Unreadable
         with open(path, "rb") as file:
             data = file.read()
@@ -50,18 +54,30 @@ def read_index(path: str, wanted: Collection[str], *, id_bytes: int = 20) -> dic
         return {}
     except OSError as error:
         raise Unreadable from error
-    names = {os.fsencode(name): name for name in wanted}
+    names: dict[bytes, list[str]] = {}
+    for name in wanted:
+        names.setdefault(_folded(os.fsencode(name)), []).append(name)
     found: dict[str, list[Staged]] = {}
     try:
-        for name, staged in _entries(data, names, id_bytes):
-            found.setdefault(names[name], []).append(staged)
+        for folded, staged in _entries(data, names, id_bytes):
+            for name in names[folded]:
+                found.setdefault(name, []).append(staged)
     except (struct.error, IndexError, ValueError) as error:
         raise Unreadable from error
     return found
 
 
+def _folded(name: bytes) -> bytes:
+    """A path without regard to what some file systems do not tell apart."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize  # noqa: PLC0415 - hardly any path needs it
+
+    return os.fsencode(normalize("NFC", normalize("NFC", os.fsdecode(name)).casefold()))
+
+
 def _entries(data: bytes, names: Collection[bytes], id_bytes: int) -> Iterator[tuple[bytes, Staged]]:
-    """The entries of the index that are wanted; the others are only passed over."""
+    """The entries of the index that are wanted, by their folded paths; the others are only passed over."""
     signature, version, count = _HEADER.unpack_from(data)
     if signature != b"DIRC" or version not in (_PADDED, _PLAIN, _COMPRESSED):
         raise Unreadable
@@ -81,11 +97,11 @@ def _entries(data: bytes, names: Collection[bytes], id_bytes: int) -> Iterator[t
             end = at + length if length < _LENGTH else data.index(b"\0", at)
             name = data[at:end]
             at = start + ((end - start + 8) & ~7)  # one NUL at least, up to a multiple of eight
-        if name in names:
+        if (folded := _folded(name)) in names:
             _, _, seconds, nanoseconds, *_, size = _STAT.unpack_from(data, start)
             blob = data[start + _STAT.size : start + _STAT.size + id_bytes].hex()
             left_out = bool(more & _SKIP_WORKTREE)
-            yield name, Staged(blob=blob, size=size, mtime=(seconds, nanoseconds), is_left_out=left_out)
+            yield folded, Staged(blob=blob, size=size, mtime=(seconds, nanoseconds), is_left_out=left_out)
     _refuse_split(data, at, len(data) - id_bytes)
 
 

@@ -70,8 +70,11 @@ def _loose_commit(repository: Repository, name: str) -> bytes | None:
     """The text of a commit that is a file of its own; None if it is in a pack, or is no commit."""
     import zlib  # noqa: PLC0415 - only for a repository without a remote and a configuration
 
+    path = os.path.join(repository.common, "objects", name[:2], name[2:])
+    if not os.path.isfile(path):  # a pipe would be waited for
+        return None
     try:
-        with open(os.path.join(repository.common, "objects", name[:2], name[2:]), "rb") as file:
+        with open(path, "rb") as file:
             data = zlib.decompressobj().decompress(file.read(OBJECT_BYTES), OBJECT_BYTES)
     except (OSError, zlib.error):
         return None

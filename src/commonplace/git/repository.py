@@ -42,17 +42,28 @@ def repository_at(folder: str) -> Repository | None:
 
 def remote_address(common: str) -> str | None:
     """Return the address of ``origin``, else of the first remote, in one form for all clones of it."""
+    return next(iter(remote_addresses(common)), None)
+
+
+def remote_addresses(common: str) -> list[str]:
+    """Return the addresses of all remotes, ``origin`` first, each in one form for all clones of it."""
     remotes: dict[str, str] = {}
     for section, name, key, value in read_config(os.path.join(common, "config")):
-        if section == "remote" and key == "url":
+        if section == "remote" and key == "url" and value:
             remotes.setdefault(name, value)
-    address = remotes.get("origin") or next(iter(remotes.values()), None)
-    return canonical(address) if address else None
+    return [canonical(remotes[name]) for name in sorted(remotes, key="origin".__ne__)]
+
+
+def was_cloned(common: str) -> bool:
+    """Whether this machine's reflog says that the repository was made by ``git clone``."""
+    return "\tclone: " in _first_line(os.path.join(common, "logs", "HEAD"))
 
 
 def canonical(address: str) -> str:
     """Return one form for a remote: ``git@host:team/app.git`` and ``https://host/team/app`` are one project."""
     rest = address.partition("://")[2] or address
+    if rest.startswith("/"):  # a folder: `git clone ../app.git` writes down ``/home/ada/work/../app.git``
+        return os.path.normpath(rest).removesuffix(".git") or address
     if "://" not in address and ":" in rest and not rest.startswith(("/", ".")):
         host, _, path = rest.partition(":")
         rest = f"{host}/{path}"
@@ -65,7 +76,7 @@ def canonical(address: str) -> str:
 def read_config(path: str) -> Settings:
     """Return the settings of a file in Git's format, without what it includes; none if it cannot be read."""
     try:
-        if os.path.getsize(path) > CONFIG_BYTES:
+        if not os.path.isfile(path) or os.path.getsize(path) > CONFIG_BYTES:  # a pipe would be waited for
             return []
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().replace("\\\n", "").split("\n")

@@ -7,7 +7,8 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.hosts.capture import HistoryReport, index_history
-    from commonplace.hosts.hook_files import forget_session_files, hook_notes, saved_files
+    from commonplace.hosts.connections import list_connections
+    from commonplace.hosts.hook_files import forget_session_files, hook_notes, hook_troubles, saved_files
     from commonplace.hosts.registry import get_host
 
 COMMANDS = {
@@ -20,7 +21,8 @@ __getattr__ = lazy_names(
     __name__,
     {
         "capture": "HistoryReport index_history",
-        "hook_files": "forget_session_files hook_notes saved_files",
+        "connections": "list_connections",
+        "hook_files": "forget_session_files hook_notes hook_troubles saved_files",
         "registry": "get_host",
     },
 )
@@ -31,6 +33,8 @@ __all__ = [
     "forget_session_files",
     "get_host",
     "hook_notes",
+    "hook_troubles",
     "index_history",
+    "list_connections",
     "saved_files",
 ]

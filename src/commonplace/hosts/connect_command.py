@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +10,10 @@ from typing import Any
 import click
 
 from commonplace.app import open_app
+from commonplace.cli.agreement import agree
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
+from commonplace.cli.person import current_speaker
 from commonplace.cli.session import confirm, json_option, table_lines
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import CONFIG, FOLDER, Place, find, home
@@ -20,14 +21,14 @@ from commonplace.config.project import Context, context
 from commonplace.config.trust import trust_of
 from commonplace.config.trust_registry import keep_trust, read_claim, trust_new_project
 from commonplace.config.writing import make_project, set_setting
+from commonplace.hosts.connections import PROJECT, USER, list_connections, our_command
 from commonplace.hosts.plugin import write_plugin
-from commonplace.hosts.registry import HOSTS, Host, SettingsPart, SettingsPlace, get_host, user_home
+from commonplace.hosts.registry import Host, SettingsPlace, get_host, user_home
 from commonplace.hosts.settings import FileChange, SettingsEditor
-from commonplace.model.errors import ConfigError, InvalidInput
+from commonplace.model.errors import InvalidInput
+from commonplace.records import AgentConnection
 from commonplace.text.cleaning import plural
 
-SCRIPT = "commonplace"
-USER, PROJECT = "user", "project"
 _ASK_SETTING = "memories.askAgent"
 _ASK = "May the agent be asked, once in a session, to save what was settled? It costs one more message of its model."
 _OFFER = "`commonplace config set memories.askAgent true` has the agent save what a session settles, once in a session"
@@ -70,7 +71,8 @@ def connect(
 
     HOST is claude-code, codex, gemini, cursor, opencode or vscode.  Adds hooks and the MCP server to the settings of
     the agent, after showing the difference.  Nothing else in them changes, and `commonplace disconnect` restores them.
-    In a repository it also creates the project's memory and switches learning on, unless --no-learn is given.
+    In a repository it also creates the project's memory and switches learning on, unless --no-learn is given.  If the
+    project came with a memory, for example to your second machine, it asks whether you trust the folder.
 
     --ask-agent lets the agent learn for you without a key: at the end of a turn in which something was settled, it is
     asked once in a session to save it, with a quote that is checked.  Without the option you are asked.
@@ -89,21 +91,25 @@ def connect(
     if plugin is not None:
         return _plugin(host, plugin, as_json=as_json)
     places = _places(level or USER)
-    parts = found.parts(_script(), places)
+    parts = found.parts(our_command(), places)
     if not parts:
         raise InvalidInput(f"{found.TITLE} cannot be connected; `commonplace index --host {host}` reads its sessions")
     editor = SettingsEditor(home(os.environ))
     changes = editor.plan_connect(host, places.project, parts)
     learns = None if no_learn else _project_without_learning()
+    asks = not (yes or dry_run or as_json)
+    if not changes and learns is None:
+        hints = _hints(no_learn=no_learn, asks=asks)
+        asking = _set_asking(found, ask_agent, yes=True) if ask_agent is not None and not dry_run else []
+        return _print_result("Nothing to change", [], [*asking, *hints], as_json=as_json)
     if not _confirm(changes, learns, yes=yes, dry_run=dry_run, as_json=as_json):
-        if not dry_run and not changes and learns is None and ask_agent is not None:
-            print_note("; ".join(_set_asking(found, ask_agent, yes=True)))
-        return OK if dry_run or (not changes and learns is None) else ATTENTION
+        return OK if dry_run else ATTENTION
     backups = editor.apply(changes)
     learned = [_switch_learning_on(learns)] if learns else []
     kept = [f"the file before is saved in {short_path(path)}" for path in backups]
+    hints = _hints(no_learn=no_learn, asks=asks)
     asking = _set_asking(found, ask_agent, yes=yes)
-    notes = [*kept, *learned, *asking, *found.NOTES, *_hints(no_learn=no_learn)]
+    notes = [*kept, *learned, *asking, *found.NOTES, *hints]
     return _print_result(f"Connected {found.TITLE}", changes, notes, as_json=as_json)
 
 
@@ -129,9 +135,11 @@ def disconnect(*, host: str, level: str | None, yes: bool, dry_run: bool, as_jso
     changes: list[FileChange] = []
     for one in [level] if level else _levels():
         places = _places(one)
-        changes += editor.plan_disconnect(host, places.project, found.parts(_script(), places))
+        changes += editor.plan_disconnect(host, places.project, found.parts(our_command(), places))
+    if not changes:
+        return _print_result("Nothing to change", [], [], as_json=as_json)
     if not _confirm(changes, None, yes=yes, dry_run=dry_run, as_json=as_json):
-        return OK if dry_run or not changes else ATTENTION
+        return OK if dry_run else ATTENTION
     editor.apply(changes)
     return _print_result(f"Disconnected {found.TITLE}", changes, [], as_json=as_json)
 
@@ -151,23 +159,11 @@ def _levels() -> list[str]:
     return [USER, PROJECT] if find(os.getcwd()) else [USER]
 
 
-def _script() -> str:
-    """Our own command, wherever it is installed: agents do not start with a person's path."""
-    own = os.path.join(os.path.dirname(sys.executable), SCRIPT)
-    found = own if os.access(own, os.X_OK) else shutil.which(SCRIPT)
-    if not found:
-        raise ConfigError("the command `commonplace` was not found; install it so that agents can run it", file=own)
-    return os.path.abspath(found)
-
-
 # Confirm and report
 
 
 def _confirm(changes: Sequence[FileChange], learns: Place | None, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
-    """Show what would change, and ask; False if nothing is to be done."""
-    if not changes and learns is None:
-        _print_result("Nothing to change", [], [], as_json=as_json)
-        return False
+    """Show what would change, and ask; False if the answer is no, or if nothing is to be changed."""
     if not as_json:
         print_text("\n".join(change.diff.rstrip("\n") for change in changes))
         sys.stdout.flush()  # before the question or a note
@@ -190,36 +186,28 @@ def _print_result(what: str, changes: Sequence[FileChange], notes: Sequence[str]
 
 
 def _list(*, as_json: bool) -> int:
-    rows = [_row(name) for name in HOSTS]
+    place = find(os.getcwd())
+    found = list(list_connections(os.environ, project=place.root if place else None))
+    for one in found:
+        if one.trouble:
+            print_note(one.trouble)
     if as_json:
-        print_json({"hosts": rows})
+        print_json({"hosts": [_row(one) for one in found]})
         return OK
-    print_text("\n".join(table_lines([_cells(row) for row in rows])))
+    print_text("\n".join(table_lines([_cells(_row(one)) for one in found])))
     return OK
 
 
-def _row(name: str) -> dict[str, Any]:
-    host, editor = get_host(name), SettingsEditor(home(os.environ))
-    levels = [(level, _places(level)) for level in _levels()]
-    script = _script()
-    connected = [level for level, places in levels if _is_connected(editor, host.parts(script, places))]
-    detected = os.path.isdir(host.root(os.environ)) or shutil.which(host.PROGRAM) is not None
+def _row(one: AgentConnection) -> dict[str, Any]:
+    host = get_host(one.name)
     return {
-        "host": name,
-        "title": host.TITLE,
-        "detected": detected,
-        "connected": connected,
+        "host": one.name,
+        "title": one.title,
+        "detected": one.found,
+        "connected": list(one.connected),
         "hooks": bool(host.EVENTS),
         "history": host.KEEPS_LOGS,
     }
-
-
-def _is_connected(editor: SettingsEditor, parts: Sequence[SettingsPart]) -> bool:
-    try:
-        return editor.is_connected(parts)
-    except ConfigError as error:  # settings that cannot be read: the others are listed all the same
-        print_note(str(error))
-        return False
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -232,7 +220,7 @@ def _plugin(host: str, folder: str, *, as_json: bool) -> int:
     if host not in ("claude-code", "codex"):
         raise InvalidInput(f"{host!r} takes no plugin of this format; claude-code and codex do")
     where = os.path.abspath(os.path.expanduser(folder))
-    written = write_plugin(where, _script())
+    written = write_plugin(where, our_command())
     if as_json:
         print_json({"result": "Wrote the plugin", "folder": where, "files": written})
     else:
@@ -261,6 +249,11 @@ def _waits_for_trust(where: Context) -> bool:
     if where.place.folder is None and not where.trust.is_trusted:
         return bool(read_claim(where.place, where.home).others)
     return not where.trust.is_trusted or bool(where.trust.changed)
+
+
+def _is_person(where: Context) -> bool:
+    """Whether a person at a terminal types this, who can be asked."""
+    return sys.stdin.isatty() and current_speaker(where.user_settings).is_person
 
 
 def _switch_learning_on(place: Place) -> str:
@@ -294,11 +287,17 @@ def _set_asking(host: Host, wanted: bool | None, *, yes: bool) -> list[str]:
     return [f"the agent is asked once in a session to save what was settled ({_ASK_SETTING})" if wanted else _ASK_OFF]
 
 
-def _hints(*, no_learn: bool) -> list[str]:
-    """Return advice for a user outside a project, or in one that is not trusted or does not learn."""
+def _hints(*, no_learn: bool, asks: bool) -> list[str]:
+    """Return advice for a user outside a project, or in one that is not trusted or does not learn.
+
+    Where a person is there to be asked, a folder that waits for a yes gets its question now, not with the next recall.
+    """
     if find(os.getcwd()) is None:
         return ["there is no project here; run `commonplace connect` in each project that should learn"]
     where = context(os.getcwd(), os.environ)
+    if asks and where.place and where.place.folder and _waits_for_trust(where) and _is_person(where):
+        agree(where.place, where.home)
+        where = context(os.getcwd(), os.environ)
     if _waits_for_trust(where):
         return where.trust_notes or ["other folders share this project's memory; run `commonplace init` to join them"]
     return (

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
     from commonplace.learning.learned import learned_notice
+    from commonplace.learning.messages import learn_from_messages
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
@@ -67,6 +68,7 @@ __getattr__ = lazy_names(
         "execution": "Execution",
         "extract": "EXTRACT_JOB extract_sessions session_watermark",
         "extract_host": "extraction_prompt forget_prepared",
+        "messages": "learn_from_messages",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
         "learned": "learned_notice",
@@ -97,6 +99,7 @@ __all__ = [
     "forget_prepared",
     "inject",
     "injection_json",
+    "learn_from_messages",
     "learned_notice",
     "learning_notes",
     "learning_status",

@@ -29,6 +29,7 @@ from commonplace.learning.consolidate_checks import (
 )
 from commonplace.learning.consolidate_model import (
     PROMPT,
+    REPEATED,
     ModelProposal,
     Part,
     Question,
@@ -41,17 +42,29 @@ from commonplace.learning.consolidate_model import (
 from commonplace.learning.consolidate_rules import (
     Line,
     Supersession,
+    choose_lines,
     fact_date,
     find_supersessions,
     group_lines,
     is_playbook,
     line_text,
     memory_md,
+    more_note,
     raw_memories_md,
     rollout_summaries,
     skills_of,
     subject,
     summary_md,
+)
+from commonplace.learning.consolidate_scope import Scope as ConsolidationScope
+from commonplace.learning.consolidate_scope import (
+    live_facts,
+    scope_of,
+    skills_held,
+    unseen_sessions,
+    was_by_model,
+    whole_scope,
+    with_kept,
 )
 from commonplace.learning.hand_edits import Edits, block_digest, content_digest, merge_edits
 from commonplace.learning.workspace import Workspace
@@ -96,6 +109,7 @@ class ConsolidateReport(Value):
     edited: tuple[str, ...] = ()  #: artifacts whose hand edits were taken in
     left: tuple[str, ...] = ()  #: files that were changed while it ran; the next run takes them in
     redactions: tuple[str, ...] = ()  #: secrets taken out of hand edits, as sentences
+    failed_parts: tuple[str, ...] = ()  #: why, for each part of the work of which a model's answer could not be used
     receipt: str | None = None
     diff: str = ""  #: what would change, if it was only planned
 
@@ -138,7 +152,7 @@ def consolidate_memory(
     if mode == HOST:
         reason = "a host's agent does the thinking here: `commonplace consolidate --prepare DIR`, then --commit DIR"
         return ConsolidateReport(status="skipped", mode=mode, reason=reason)
-    think = _by_rules if mode == RULES else _by_model(place, progress)
+    think = _by_rules if mode == RULES else _by_model(place, progress, whole=force)
     if dry_run:
         return _dry_run(place, think, mode)
     publish(place)  # what a process that died had stored and not written
@@ -204,7 +218,7 @@ def _read(place: Workspace) -> _Inputs:
     return _Inputs(
         held=load_artifacts(place, ledger.before_texts(found)), every=every, receipts=found,
         records=[one for one in every.values() if one.state(now) is State.LIVE],
-        extractions=ledger.extractions_of(place),
+        extractions=ledger.shared_extractions(place, every),
     )  # fmt: skip
 
 
@@ -217,31 +231,45 @@ def _by_rules(_place: Workspace, _inputs: _Inputs, _lines: Sequence[Line], _pros
     """Rules need no model."""
 
 
-def _by_model(place: Workspace, progress: ProgressCallback) -> Think:
+def _by_model(place: Workspace, progress: ProgressCallback, *, whole: bool) -> Think:
     def think(_place: Workspace, inputs: _Inputs, lines: Sequence[Line], _prose: Sequence[Document]) -> ModelProposal:
         model, template = place.model("smol"), place.prompt(PROMPT)
         summary = own_text(inputs.summary.text, inputs.summary.edits)
         room, answer = token_limits(model, template, summary, place.learning)
-        parts = _parts(inputs, lines, room=room, answer=answer)
+        scope = _scope(inputs, lines, answer=answer, whole=whole)
+        if scope.is_empty:
+            reply = Reply(memory=with_kept("", scope.kept), summary=summary)
+            return _with_rest(inputs, lines, scope, ModelProposal(reply=reply, model=model.name))
+        parts = split_into_parts(scope.shown, scope.new, scope.sessions, room=room, answer=answer)
 
         def questions(present_summary: str) -> list[Question]:
             return _questions(place, inputs, parts, template=template, summary=present_summary, answer=answer)
 
-        return ask_model(model, questions, len(parts), summary=summary, progress=progress)
+        made = ask_model(model, questions, len(parts), summary=summary, progress=progress)
+        return _with_rest(inputs, lines, scope, made)
 
     return think
 
 
-def _parts(inputs: _Inputs, lines: Sequence[Line], *, room: int, answer: int) -> list[Part]:
-    live = {record.short for line in lines for record in line.records}
-    facts = [
-        fact
-        for fact in fact_blocks(inputs.memory.text, inputs.memory.edits)
-        if not (names := references(fact.text)) or names & live
-    ]
-    named = references(inputs.memory.text)
-    new = [line for line in lines if not {record.short for record in line.records} & named]
-    return split_into_parts(facts, new, inputs.extractions, room=room, answer=answer)
+def _scope(inputs: _Inputs, lines: Sequence[Line], *, answer: int, whole: bool = False) -> ConsolidationScope:
+    """What a model is shown: what is new and its neighbours; all there is if that is asked for, or none was at it."""
+    facts, _ended = live_facts(fact_blocks(inputs.memory.text, inputs.memory.edits), lines)
+    left_out, named = _read_left_out(inputs.memory), frozenset(references(inputs.memory.text))
+    wanted = [one for one in lines if left_out.get(one.records[0].short) != block_digest(one.records[0].content)]
+    if whole or not was_by_model(inputs.receipts):
+        return whole_scope(facts, lines, inputs.extractions, named=named)
+    sessions = unseen_sessions(inputs.extractions, inputs.receipts)
+    return scope_of(facts, wanted, sessions, named=named, room=int(answer * REPEATED))
+
+
+def _with_rest(inputs: _Inputs, lines: Sequence[Line], scope: ConsolidationScope, made: ModelProposal) -> ModelProposal:
+    """An answer with what it was not about: facts that were not shown, and skills that still say a person's word."""
+    held = {
+        name: one.text for name, one in inputs.held.items() if name.startswith(f"{SKILLS}/") and one.stored is not None
+    }
+    founded, _unfounded = founded_skills(skills_held(held, made.reply.skills), lines)
+    memory = with_kept(made.reply.memory, scope.kept)
+    return made.replace(reply=made.reply.replace(memory=memory, skills={**founded, **made.reply.skills}))
 
 
 def _questions(
@@ -261,8 +289,9 @@ def prepare_questions(place: Workspace) -> tuple[str, list[Question]]:
     """The work for a host's agent: a digest of what it was made from, and one question for each part."""
     inputs = _read(place)
     template = place.prompt(PROMPT)
-    lines, _prose, _replaced, _disputed = _lines(inputs, ())
-    parts = _parts(inputs, lines, room=HOST_TOKENS, answer=HOST_ANSWER)
+    lines, _ = choose_lines(_lines(inputs, ())[0])
+    scope = _scope(inputs, lines, answer=HOST_ANSWER)
+    parts = split_into_parts(scope.shown, scope.new, scope.sessions, room=HOST_TOKENS, answer=HOST_ANSWER)
     summary = own_text(inputs.summary.text, inputs.summary.edits)
     return ledger.input_digest(place), _questions(
         place, inputs, parts, template=template, summary=summary, answer=HOST_ANSWER
@@ -278,8 +307,8 @@ def commit_answers(
         raise InvalidInput("what is stored has changed since the work was prepared; prepare it again")
     answer = ModelProposal(reply=reply, model=by)
 
-    def think(*_given: object) -> ModelProposal:
-        return answer
+    def think(_place: Workspace, inputs: _Inputs, lines: Sequence[Line], _prose: Sequence[Document]) -> ModelProposal:
+        return _with_rest(inputs, lines, _scope(inputs, lines, answer=HOST_ANSWER), answer)
 
     return _dry_run(place, think, HOST) if dry_run else _run(place, think, HOST, force=True)
 
@@ -301,32 +330,29 @@ def _lines(
     stale = {one.id: one.source.parents for one in left if one.source.parents and set(one.source.parents) <= ended}
     lines = group_lines(left, stale=stale, disputed=disputed)
     struck = inputs.memory.edits.struck
-    recorded = {record.id for record in records}
-    prose = [one for one in inputs.extractions if (one.content or "").strip() and not _ids(one) & recorded]
+    prose = [one for one in inputs.extractions if (one.content or "").strip() and not ledger.record_ids(one)]
     left_in = [line for line in lines if content_digest(line_text(line)) not in struck] if struck else lines
     return left_in, prose, replaced, disputed
 
 
-def _ids(extraction: Document) -> set[str]:
-    found = extraction.metadata.get("records")
-    return {str(name) for name in found} if isinstance(found, list) else set()
-
-
 def _think(place: Workspace, inputs: _Inputs, think: Think, mode: str) -> _Outcome:
     lines, prose, replaced, disputed = _lines(inputs, ())
-    answer = think(place, inputs, lines, prose) if lines or prose or inputs.extractions else None
+    listed, beyond = choose_lines(lines)
+    answer = think(place, inputs, listed, prose) if lines or prose or inputs.extractions else None
     if answer and answer.reply.superseded:
         lines, prose, replaced, disputed = _lines(inputs, answer.reply.superseded)
+        listed, beyond = choose_lines(lines)
     memory = inputs.memory
-    reply = answer.reply if answer else _reply_by_rules(lines, prose)
+    reply = answer.reply if answer else _reply_by_rules(listed, prose)
     whole = check_proposal(
         reply, old=memory.text, edits=memory.edits,
-        records=_close_records(inputs.every, replaced), lines=lines, prose=prose,
+        records=_close_records(inputs.every, replaced), lines=listed, prose=prose, beyond=beyond,
         left_out=_read_left_out(memory) if answer else {}, limit=place.learning.max_loss_percent if answer else None,
     )  # fmt: skip
     report = ConsolidateReport(
         status="consolidated", mode=mode, model=answer.model if answer else None,
         tokens_in=answer.tokens_in if answer else 0, tokens_out=answer.tokens_out if answer else 0,
+        failed_parts=answer.failed if answer else (),
         extractions=len(inputs.extractions), records=len(inputs.records), superseded=tuple(replaced),
         disputed=tuple((old.id, new.id) for old, new in disputed), dropped=whole.dropped, carried=len(whole.carried),
         stale=tuple(line.records[0].id for line in lines if line.stale),
@@ -336,7 +362,8 @@ def _think(place: Workspace, inputs: _Inputs, think: Think, mode: str) -> _Outco
             note for name, one in inputs.held.items() for note in redaction_notes(one.findings, source=name)
         ),
     )  # fmt: skip
-    return _outcome(place, inputs, lines, answer, memory=whole.text, report=report)
+    noted = f"{whole.text}\n\n{more_note(len(beyond))}" if beyond else whole.text
+    return _outcome(place, inputs, lines, answer, memory=noted, report=report)
 
 
 def _close_records(every: Mapping[str, Record], replaced: Sequence[Supersession]) -> dict[str, Record]:
@@ -516,7 +543,7 @@ def describe(report: ConsolidateReport) -> str:
         "records": report.records, "sessions": report.extractions,
         "artifacts written": len(report.written), "removed": len(report.removed),
         "records superseded": len(report.superseded), "facts dropped": len(report.dropped),
-        "facts put back": report.carried, "stale": len(report.stale),
+        "facts put back": report.carried, "parts that failed": len(report.failed_parts), "stale": len(report.stale),
         "procedures to approve before they are skills": report.unapproved,
         "contradictions left for review": len(report.disputed), "skills held for review": len(report.held_skills),
     }.items():  # fmt: skip

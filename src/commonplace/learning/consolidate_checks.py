@@ -8,6 +8,8 @@ from typing import Any
 
 from commonplace.files.artifacts import check_name
 from commonplace.learning.consolidate_rules import (
+    BEYOND,
+    MORE,
     TITLE,
     Line,
     frontmatter,
@@ -252,12 +254,13 @@ def _trust_of(text: str, lines: Sequence[Line]) -> Trust:
 def check_proposal(
     reply: Reply, *, old: str, edits: Edits, records: Mapping[str, Record], lines: Sequence[Line],
     left_out: Mapping[str, str], limit: int | None, prose: Sequence[Document] = (),
+    beyond: Collection[str] = (),
 ) -> CheckedMemory:  # fmt: skip
     """Make a proposal whole, or refuse it.
 
     ``old`` is the present MEMORY.md, ``records`` are all of the project by the beginnings of their ids, ``lines`` what
     is live.  ``limit`` is the share of old facts in percent that a proposal may drop with a reason; what it only forgot
-    is put back.
+    is put back.  ``beyond`` are records that hold and find no room in MEMORY.md.
     """
     text = without_unknown_references(with_title(escape_tags(reply.memory)), records)
     made = _ProposedFacts(text)
@@ -267,7 +270,7 @@ def check_proposal(
     forgotten: list[Block] = []
     for fact in facts:
         if not made.has_fact(fact.text):
-            drop = _end_of(fact, records, live, prose) or _find_drop(fact, reply.dropped)
+            drop = _end_of(fact, records, live, prose, beyond) or _find_drop(fact, reply.dropped)
             gone += [drop] if drop else []
             forgotten += [] if drop else [fact]
     _within(limit, sum(one.by == "model" for one in gone), len(facts))
@@ -292,7 +295,7 @@ def check_proposal(
 def with_title(text: str) -> str:
     """A MEMORY.md with our title and our first sentence."""
     found = blocks(text)
-    rest = [block.text for block in found if block.level != 1 and block.text != INTRO]
+    rest = [block.text for block in found if block.level != 1 and block.text != INTRO and MORE not in block.text]
     return "\n\n".join([TITLE, INTRO, *rest]) if rest else ""
 
 
@@ -309,7 +312,7 @@ def fact_blocks(text: str, edits: Edits) -> list[Block]:
     return [
         block
         for block in blocks(text, edits.owned)
-        if not block.level and block.text != INTRO and block.text not in theirs
+        if not block.level and block.text != INTRO and block.text not in theirs and not block.text.startswith(MORE)
     ]
 
 
@@ -333,12 +336,16 @@ class _ProposedFacts:
 
 
 def _end_of(
-    fact: Block, records: Mapping[str, Record], live: Collection[str], prose: Sequence[Document]
+    fact: Block,
+    records: Mapping[str, Record],
+    live: Collection[str],
+    prose: Sequence[Document],
+    beyond: Collection[str],
 ) -> Dropped | None:
     """Return why a fact no longer holds: none of its records is live any more, or its session is out of reach."""
     names = references(fact.text)
     if names and not names & set(live):
-        reasons = sorted({_why(records.get(name)) for name in names})
+        reasons = sorted({BEYOND if name in beyond else _why(records.get(name)) for name in names})
         text = fact.text if names <= records.keys() else _ERASED  # an erased text is not repeated
         return Dropped(text=text, reason="; ".join(reasons))
     if fact.path[-1:] == ("## From sessions",):

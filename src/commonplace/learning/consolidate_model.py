@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from commonplace.config.learning import Learning
 from commonplace.engine.rendering import fence
 from commonplace.learning.consolidate_checks import Dropped, Reply, parse_proposal, with_title
+from commonplace.learning.consolidate_receipts import record_ids
 from commonplace.learning.consolidate_rules import TITLE, Line, heading, line_text
 from commonplace.learning.hand_edits import Edits, merge_edits
 from commonplace.learning.model_prompts import fill_template
 from commonplace.model.documents import Document
+from commonplace.model.errors import CommonplaceError, InvalidInput, ProviderError
 from commonplace.model.ports import Model, ModelAnswer, ProgressCallback
 from commonplace.model.values import Value
 from commonplace.text.blocks import Block, OwnedBlock, blocks, escape_tags, join_blocks
@@ -26,6 +28,8 @@ OUTPUT_TOKENS = 8192  # of one answer
 INPUT_TOKENS = 20_000  # of one part
 LEAST_WINDOW = 2048
 REPEATED = 0.6  # of an answer: the share for MEMORY.md, which has to hold what was shown of it
+SESSIONS, SUMMARIES = "sessions", "summaries"
+RETRY = "Your last answer could not be used: {}. Answer with the JSON object alone, whole, and no longer than needed."
 _BREAK = re.compile(r"^---\s*$", re.MULTILINE)
 _END = "\0"
 
@@ -55,6 +59,7 @@ class ModelProposal(Value):
     model: str
     tokens_in: int = 0
     tokens_out: int = 0
+    failed: tuple[str, ...] = ()  #: why, for each part that came to nothing
 
 
 def split_into_parts(
@@ -66,7 +71,7 @@ def split_into_parts(
     repeat = max(64, int(answer * REPEATED))
     for what in _items(facts, new, extractions, most=max(64, room)):
         cost = estimate_tokens(what.text if isinstance(what, Block) else what[2])
-        repeats = cost if isinstance(what, Block) else 0
+        repeats = cost if isinstance(what, Block) or what[0] == SESSIONS else 0
         if part.tokens and (part.tokens + cost > room or part.repeated + repeats > repeat):
             done.append(part)
             part = Part()
@@ -89,7 +94,8 @@ def _items(
     yield from sorted((*facts, *fresh), key=lambda block: order.index(block.path))
     for one in extractions:
         summary_text = one.metadata.get("summary")
-        for field, text in (("sessions", one.content or ""), ("summaries", str(summary_text or ""))):
+        raw = "" if record_ids(one) else one.content or ""  # its records are shown already
+        for field, text in ((SESSIONS, raw), (SUMMARIES, str(summary_text or ""))):
             for piece in chunks(text.strip(), most=most * 2):  # two characters a token: also where letters are dense
                 yield field, one.name, piece
 
@@ -138,19 +144,43 @@ def token_limits(model: Model, template: str, summary: str, learning: Learning) 
 def ask_model(
     model: Model, questions: Callable[[str], list[Question]], parts: int, *, summary: str, progress: ProgressCallback
 ) -> ModelProposal:
-    """Ask part after part, each with the summary that the one before has left."""
+    """Ask part after part, each with the summary that the one before has left.
+
+    A part that fails twice is left out, and what the others say is used; raises only if there is no answer at all.
+    """
     replies: list[Reply] = []
     answers: list[ModelAnswer] = []
+    failed: list[CommonplaceError] = []
     for number in range(parts):
         progress(number, parts)
         question = questions(replies[-1].summary if replies else summary)[number]
-        answers.append(model.ask(question.system, question.prompt, max_tokens=question.most, effort="medium"))
-        replies.append(parse_proposal(answers[-1].text))
+        try:
+            replies.append(_ask_part(model, question, answers))
+        except (InvalidInput, ProviderError) as error:
+            failed.append(error)
+            if isinstance(error, ProviderError):
+                break  # the service is down; the other parts would only wait for it
     progress(parts, parts)
+    if not replies:
+        raise failed[0]
     return ModelProposal(
         reply=merge_replies(replies), model=answers[-1].model, tokens_in=sum(one.tokens_in for one in answers),
-        tokens_out=sum(one.tokens_out for one in answers),
+        tokens_out=sum(one.tokens_out for one in answers), failed=tuple(str(error) for error in failed),
     )  # fmt: skip
+
+
+def _ask_part(model: Model, question: Question, answers: list[ModelAnswer]) -> Reply:
+    """Ask for one part, and once more with the reason if the answer cannot be used; what it cost is in ``answers``."""
+    prompt = question.prompt
+    for retry in (False, True):
+        answers.append(model.ask(question.system, prompt, max_tokens=question.most, effort="medium"))
+        try:
+            return parse_proposal(answers[-1].text)
+        except InvalidInput as error:
+            if retry:
+                raise
+            prompt = f"{question.prompt}\n\n{RETRY.format(error)}"
+    raise AssertionError  # the second try returns or raises
 
 
 def merge_replies(replies: Sequence[Reply]) -> Reply:

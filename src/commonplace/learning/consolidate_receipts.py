@@ -30,7 +30,7 @@ from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order
 from commonplace.model.records import EMPTY, Channel, Json, Record
 from commonplace.model.values import Value
 from commonplace.text.blocks import blocks, join_blocks, references
-from commonplace.text.cleaning import plural
+from commonplace.text.cleaning import one_line, plural
 
 PREFIX = "consolidation/"
 KIND, KEY = "consolidate", "memory"  # the job of a project
@@ -264,6 +264,35 @@ def extractions_of(place: Workspace) -> list[Document]:
     """What was made of sessions, newest first, as many as one consolidation reads."""
     where = DocumentFilter(scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.EXTRACTION.value}))
     return place.store.documents(where, limit=place.learning.max_raw_memories_for_global)
+
+
+def shared_extractions(place: Workspace, every: Mapping[str, Record]) -> list[Document]:
+    """The same as files of the project may show them: where a fact is the user's own, by the project's records alone.
+
+    New extractions have been divided already (``extract``); earlier ones have not.
+    """
+    found = extractions_of(place)
+    others = frozenset(name for one in found for name in record_ids(one) if name[:SHORT] not in every)
+    if place.personal is None or not others:
+        return found
+    where = Filter(scopes=frozenset({place.personal}), at=place.clock(), states=ANY_STATE, ids=others)
+    personal = {one.id for one in place.store.find(where, order=Order.ID, limit=EVERYTHING)}
+    return [one if personal.isdisjoint(record_ids(one)) else _by_records(one, every) for one in found]
+
+
+def record_ids(extraction: Document) -> list[str]:
+    """The records that were made of a session."""
+    found = extraction.metadata.get("records")
+    return [str(name) for name in found] if isinstance(found, list) else []
+
+
+def _by_records(extraction: Document, every: Mapping[str, Record]) -> Document:
+    known = [every[name[:SHORT]] for name in record_ids(extraction) if name[:SHORT] in every]
+    lines = [f"- [{one.category}] {one_line(one.content)}" for one in known]
+    summary = "; ".join(one_line(one.content) for one in known[:3])
+    return extraction.replace(
+        content="\n".join(lines), metadata={**extraction.metadata, "summary": summary, "slug": None}
+    )
 
 
 def all_records(place: Workspace) -> dict[str, Record]:

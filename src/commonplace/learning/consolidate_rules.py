@@ -42,6 +42,9 @@ _COMMAND = re.compile(r"^\s*\$ \S|`[^`\n]{3,}`", re.MULTILINE)
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _NEGATIONS = frozenset({"no", "not", "never", "dont", "without", "avoid", "cannot", "cant", "must", "stop"})
 
+MEMORY_LINES = 300  # of MEMORY.md: as much as somebody reads; recall finds the rest
+MORE = "More is remembered than is listed here:"
+BEYOND = f"beyond the {MEMORY_LINES} facts of MEMORY.md; recall finds it"
 TITLE, SUMMARY_TITLE = "# Memory", "# Memory summary"
 
 
@@ -263,6 +266,26 @@ def memory_md(lines: Sequence[Line], prose: Sequence[Document] = ()) -> str:
     return "\n\n".join([TITLE, INTRO, *parts]) if parts else ""
 
 
+def choose_lines(lines: Sequence[Line]) -> tuple[list[Line], frozenset[str]]:
+    """Divide the lines: those that MEMORY.md has room for, in their order, and the records of the others.
+
+    What is pinned comes first, then what a person wrote or approved, then what was recalled most, then the newest.
+    """
+    first = sorted(lines, key=lambda one: (not _is_pinned(one), not one.records[0].has_authority, *_worth(one)))
+    chosen = {line.records[0].id for line in first[:MEMORY_LINES]}
+    beyond = (record.short for line in first[MEMORY_LINES:] for record in line.records)
+    return [line for line in lines if line.records[0].id in chosen], frozenset(beyond)
+
+
+def _is_pinned(line: Line) -> bool:
+    return any(record.pinned for record in line.records)
+
+
+def more_note(count: int) -> str:
+    """The last line of a MEMORY.md that has not room for everything."""
+    return f"{MORE} {plural(count, 'further fact')}; `commonplace recall` and `commonplace list` find them."
+
+
 def _place(category: str) -> tuple[int, str]:
     return (ORDER.index(category) if category in ORDER else len(ORDER), category)
 
@@ -340,7 +363,7 @@ def left_out_note(count: int) -> str:
 
 
 def _worth(line: Line) -> tuple[bool, int, float, str]:
-    pinned = any(record.pinned for record in line.records)
+    pinned = _is_pinned(line)
     used = sum(record.usage.recalls for record in line.records)
     newest = max(line.records, key=lambda record: (fact_date(record), record.id))
     return not pinned, -used, -fact_date(newest).timestamp(), newest.id

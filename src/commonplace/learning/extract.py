@@ -18,8 +18,9 @@ from commonplace.engine.forgetting import Erasure, without_erased_blocks, withou
 from commonplace.engine.rendering import keyed_digest
 from commonplace.engine.transcripts import TOOL, Turn, join_chunks
 from commonplace.learning.extract_gate import FORGOTTEN, Decision, comparable_text, decide
-from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules
+from commonplace.learning.extractors import Extraction, Transcript, by_model, by_rules, texts_of
 from commonplace.learning.learned import learned_counts
+from commonplace.learning.proposals import Proposal
 from commonplace.learning.refused import NOT_KEPT
 from commonplace.learning.rules_text import brings_in_text
 from commonplace.learning.workspace import Workspace
@@ -380,7 +381,7 @@ def changes_of(
         gone: list[Change] = [DeleteDocuments(where=extraction), Enqueue(job=due, force=True)] if earlier else []
         return [*gone, end], None
     passed = decide(place, document.name, thought.proposals, earlier=earlier)
-    thought = _without_erased(thought, passed.unsayable)
+    thought = _without_erased(_without_personal(thought, document.name, passed.shared), passed.unsayable)
     text = place.document(
         DocumentKind.EXTRACTION, document.name, thought.raw, Channel.EXTRACTION,
         _metadata(place, claim, thought, passed, earlier),
@@ -390,6 +391,17 @@ def changes_of(
         replaced=passed.replaced, left_out=(*thought.left_out, *passed.left_out), redactions=passed.redactions,
     )  # fmt: skip
     return [*passed.changes, text, Enqueue(job=due), end], taken
+
+
+def _without_personal(thought: Extraction, session: str, shared: Sequence[Proposal]) -> Extraction:
+    """Replace the texts of an extraction, which files of the project show, if something in it is the user's own.
+
+    What a model has written in its own words cannot be divided, so they are made of the project's facts alone.
+    """
+    if len(shared) == len(thought.proposals):
+        return thought
+    raw, summary = texts_of(session, shared)
+    return thought.replace(raw=raw, summary=summary, slug=None)
 
 
 def _without_erased(thought: Extraction, words: frozenset[str]) -> Extraction:

@@ -6,7 +6,7 @@ to; one that is trusted less than what it would replace waits for a person.  Not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from commonplace.engine.admission import Admitted
@@ -21,7 +21,7 @@ from commonplace.learning.worth import worthless_reason
 from commonplace.model.changes import Change, Require, Supersede
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
-from commonplace.model.queries import ANY_STATE, Filter, State
+from commonplace.model.queries import ANY_STATE, Filter, Order, State
 from commonplace.model.records import INSTRUCTIVE, Channel, Draft, Json, Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
@@ -47,6 +47,7 @@ class Decision(Value):
     left_out: tuple[str, ...] = ()  #: why, for each proposal that came to nothing
     refused: tuple[RefusedRequest, ...] = ()  #: those of them that the user asked to have remembered
     redactions: tuple[Finding, ...] = ()
+    shared: tuple[Proposal, ...] = ()  #: those of the project; all others are the user's own and in none of its files
     unsayable: frozenset[str] = frozenset()  #: words that nothing but what a person has forgotten would tell
 
 
@@ -55,6 +56,7 @@ def decide(
 ) -> Decision:
     """Decide what is stored of some proposals; ``earlier`` is the former extraction of this session."""
     gate = _Decider(place, session, earlier)
+    shared = tuple(one for one in proposals if gate.scope(one) == place.scope)
     oldest = datetime.min.replace(tzinfo=UTC)
     for proposal in sorted(proposals, key=lambda one: one.occurred_at or oldest):
         gate.propose(proposal)
@@ -62,7 +64,7 @@ def decide(
         changes=gate.all_changes(), records=tuple(gate.records), again=tuple(gate.again),
         replaced=tuple(gate.replaced), held=sum(record.held for record in gate.records),
         left_out=tuple(gate.left_out), refused=tuple(gate.refused),
-        redactions=tuple(gate.redactions), unsayable=gate.unsayable(),
+        redactions=tuple(gate.redactions), shared=shared, unsayable=gate.unsayable(),
     )  # fmt: skip
 
 
@@ -98,9 +100,9 @@ class _Known:
         evidence, quote = set(evidence_of(record)), str(record.metadata.get("quote") or "")
         if not evidence or not quote:
             return None
-        query = plan(record.content)
-        near = self._store.match(self._where.replace(states=LIVE), query, limit=LOOKED_UP) if query.words else ()
-        return next((one.record.id for one in near if one.record and _same_words(one.record, evidence, quote)), None)
+        where = self._where.replace(states=LIVE, sources=frozenset(evidence))
+        found = self._store.find(where, order=Order.ID, limit=LOOKED_UP)
+        return next((one.id for one in found if _same_words(one, quote)), None)
 
     def rival(self, record: Record) -> Record | None:
         """The live record about the same thing, if it is one of which one thing holds at a time."""
@@ -201,7 +203,7 @@ class _Decider:
             "keywords": [subject.replace("_", " ")] if subject else [],  # so that it is found by what it is about
         }
         untrusted = proposal.trust is Trust.EXTERNAL and proposal.category in INSTRUCTIVE
-        scope = self._scope(proposal)
+        scope = self.scope(proposal)
         unquoted = scope == self._place.personal and not proposal.by_user  # it would hold everywhere
         return Draft(
             content=proposal.content, category=proposal.category, scope=scope,
@@ -209,7 +211,7 @@ class _Decider:
             occurred_at=proposal.occurred_at, held=untrusted or unquoted or not proposal.founded,
         )  # fmt: skip
 
-    def _scope(self, proposal: Proposal) -> Scope:
+    def scope(self, proposal: Proposal) -> Scope:
         """Preferences that hold everywhere are the person's own; everything else is the project's."""
         everywhere = proposal.scope == "assistant" and proposal.category == "preferences"
         return self._place.personal if everywhere and self._place.personal else self._place.scope
@@ -238,10 +240,9 @@ class _Decider:
         self._known.add(record, current=not record.held)
 
 
-def _same_words(record: Record, evidence: Collection[str], quote: str) -> bool:
+def _same_words(record: Record, quote: str) -> bool:
     own = str(record.metadata.get("quote") or "")
-    same_turn = not set(evidence_of(record)).isdisjoint(evidence)
-    return record.source.channel is Channel.AGENT and same_turn and bool(own) and (own in quote or quote in own)
+    return record.source.channel is Channel.AGENT and bool(own) and (own in quote or quote in own)
 
 
 def _about(record: Record) -> tuple[Scope, str, str] | None:

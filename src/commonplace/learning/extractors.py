@@ -75,16 +75,20 @@ class Extraction(Value):
 def by_rules(transcript: Transcript, *, most: int) -> Extraction:
     """What the rules find: every fact with its quote."""
     findings = rules.read_session(transcript.turns, most=most)
-    found = findings.proposals
-    lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(transcript, one)})" for one in found]
+    raw, summary = texts_of(transcript.name, findings.proposals)
     return Extraction(
-        mode="rules", proposals=found, refused=findings.refused, raw="\n".join(lines), slug=None,
-        summary="; ".join(one_line(one.content).rstrip(".") for one in found[:3]),
+        mode="rules", proposals=findings.proposals, refused=findings.refused, raw=raw, summary=summary
     )  # fmt: skip
 
 
-def _evidence(transcript: Transcript, proposal: Proposal) -> str:
-    return ", ".join(f"{DocumentKind.SESSION}:{transcript.name}#{ref}" for ref in proposal.refs)
+def texts_of(session: str, found: Sequence[Proposal]) -> tuple[str, str]:
+    """The raw memory and the summary that some facts of a session come to."""
+    lines = [f"- [{one.category}] {one_line(one.content)} ({_evidence(session, one)})" for one in found]
+    return "\n".join(lines), "; ".join(one_line(one.content).rstrip(".") for one in found[:3])
+
+
+def _evidence(session: str, proposal: Proposal) -> str:
+    return ", ".join(f"{DocumentKind.SESSION}:{session}#{ref}" for ref in proposal.refs)
 
 
 # A model

@@ -96,6 +96,7 @@ def learn_from_sessions(
         troubles.append(f"nothing was extracted: {error}")
     consolidated = consolidate_memory(place, progress=progress)
     troubles += [f"consolidation: {consolidated.reason}"] if consolidated.status == "failed" else []
+    troubles += [f"consolidation, a part of it: {reason}" for reason in consolidated.failed_parts]
     report = LearnReport(extracted=extracted, consolidated=consolidated, troubles=tuple(troubles))
     place.store.apply(
         [place.document(DocumentKind.RECEIPT, LAST, "\n".join(report.lines), Channel.AGENT, _metadata(place, report))]

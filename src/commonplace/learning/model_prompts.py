@@ -56,6 +56,8 @@ def load_reply(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         start, end = text.find("{"), text.rfind("}")
+    if text.strip().startswith("{") and not text.strip().endswith("}"):
+        raise BadReply("the answer was cut off before its end")
     if start < 0 or end < start:
         raise BadReply("the answer is not a JSON object")
     try:

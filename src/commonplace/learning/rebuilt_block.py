@@ -56,7 +56,7 @@ def _notes(receipt: Receipt, records: dict[str, Record | None], turns: dict[str,
         record, chunk = records.get(id_), turns.get(id_)
         if record or chunk:
             yield Note(
-                hit=Hit(score=receipt.scores.get(id_, 1.0), record=record, chunk=chunk),
+                hit=Hit(score=receipt.scores.get(id_, 1.0), record=record, chunk=chunk),  # type: ignore[arg-type]  # see Hit
                 part=Part(receipt.parts.get(id_, Part.MATCHING)), start=receipt.starts.get(id_, 0),
                 newer=receipt.newer.get(id_),
             )  # fmt: skip

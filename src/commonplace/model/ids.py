@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: nothing to misread
 LENGTH = 20
-SHORT = 10  # what people see and type
+SHORT = 10  # a beginning that no other record of the same process has
+PART_LEAST = 4  # characters of any part of an id that name a record, if no other has them
+SHOWN = 5  # random ones from the end of an id: what people see and type
 
 _guard = threading.Lock()
 _last_ms = 0

@@ -91,6 +91,15 @@ class Tally(Value):
     bytes: int
 
 
+class Growth(Value):
+    """How much of one sort a scope held at some moments, the earliest first."""
+
+    scope: Scope
+    what: str  #: ``records``, for those that are not archived, or the name of a kind of document
+    counts: tuple[int, ...]
+    bytes: tuple[int, ...]  #: of the records' contents and of the documents' own texts
+
+
 class Measure(Value):
     """How much there is."""
 
@@ -141,6 +150,9 @@ class Store(Protocol):
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         """Count what is stored by scope, kind and state; what has expired by ``at`` is counted apart."""
+
+    def growth(self, scopes: Collection[Scope], *, until: datetime, step: timedelta, steps: int) -> list[Growth]:
+        """Count what these scopes held at ``until`` and at each step before it; what is erased was never there."""
 
     def measure(self, where: Filter) -> Measure:
         """Return the number of matching records and the size of their contents."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from commonplace.model.records import Kind, Record, Trust
 
 Vector: TypeAlias = Sequence[float]
+REPR_CHARS = 60  # of a text, for people who look at a value
 
 
 class State(StrEnum):
@@ -51,9 +52,11 @@ class Filter(Value):
     versions: bool = False  #: every version of each record, the earlier ones too
     ids: frozenset[str] | None = None  #: any of these
     prefix: str | None = None  #: ids that begin so
+    part: str | None = None  #: ids that have it somewhere
     kinds: frozenset[Kind] | None = None  #: any of these
     categories: frozenset[str] | None = None  #: any of these
     tags: frozenset[str] = frozenset()  #: all of these, by value
+    metadata: tuple[tuple[str, str | float | bool], ...] = ()  #: names and their values in the metadata, all of them
     keys: frozenset[str] | None = None  #: any of these
     trusts: frozenset[Trust] | None = None  #: any of these
     sources: frozenset[str] | None = None  #: any of these: a channel (`import`), or the reference of a source, whole
@@ -147,8 +150,10 @@ class Hit(Value):
     """One ranked result of a recall, and the parts of its score."""
 
     score: float  #: 0..1 within one answer
-    record: Record | None = None
-    chunk: Chunk | None = None
+    #: None, in spite of its type, where ``chunk`` is set: only a memory with indexed sessions has such hits, and where
+    #: there are none ``hit.record.id`` should need no question.
+    record: Record = None  # type: ignore[assignment]
+    chunk: Chunk | None = None  #: a turn of a session or a part of a ticket
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
     alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
@@ -164,6 +169,10 @@ class Hit(Value):
     def text(self) -> str:
         """The words to show."""
         return self.record.content if self.record else self.chunk.text if self.chunk else ""
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= REPR_CHARS else f"{self.text[: REPR_CHARS - 1]}…"
+        return f"Hit({self.score:.2f}, {text!r}, id={self.id!r})"
 
 
 SearchedKind: TypeAlias = Literal["record", "session", "ticket"]

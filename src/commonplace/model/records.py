@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, TypeAlias
 
 from commonplace.model.errors import InvalidInput
-from commonplace.model.ids import SHORT, is_id
+from commonplace.model.ids import SHORT, SHOWN, is_id
 from commonplace.model.queries import State
 from commonplace.model.scopes import Scope
 from commonplace.model.values import QUOTED, Value
@@ -159,6 +159,11 @@ class Record(Value):
         return self.id[:SHORT]
 
     @property
+    def brief_id(self) -> str:
+        """The end of the id, which is random: few characters tell it from others, and any part of an id is accepted."""
+        return self.id[-SHOWN:]
+
+    @property
     def aliases(self) -> tuple[str, ...]:
         """Other names by which it is found."""
         return _words(self.metadata.get("aliases"))
@@ -188,6 +193,14 @@ class Record(Value):
         if self.expires_at is not None and self.expires_at <= at:
             return State.EXPIRED
         return State.LIVE
+
+    def __repr__(self) -> str:
+        """Return every field that says something, the content first."""
+        defaults = type(self).defaults
+        fields = {"content": self.content} | {name: getattr(self, name) for name in type(self).fields}
+        said = [f"{name}={_plain(value)}" for name, value in fields.items()
+                if name not in defaults or value != defaults[name]]  # fmt: skip
+        return f"Record({', '.join(said)})"
 
     def _check(self) -> None:
         if not is_id(self.id):
@@ -222,3 +235,8 @@ class Draft(Value):
 
 def _words(value: Json) -> tuple[str, ...]:
     return tuple(str(item) for item in value) if isinstance(value, list) else ()
+
+
+def _plain(value: object) -> str:
+    """Return a value as a person would write it."""
+    return repr(str(value)) if isinstance(value, Scope | StrEnum | datetime) else repr(value)

@@ -57,6 +57,13 @@ class Value(metaclass=_ValueType):
         """Return the same value with some fields changed."""
         return type(self)(**{field: getattr(self, field) for field in type(self).fields} | changes)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as JSON takes it: dates as text, enumerations as their words, values inside as dicts."""
+        from commonplace.lazy import load  # noqa: PLC0415 - no recall needs it
+
+        encoded: dict[str, Any] = load("wire:encode")(self)
+        return encoded
+
     def __setattr__(self, name: str, value: object) -> None:
         message = f"{type(self).__name__} is immutable; use replace({name}=...)"
         raise AttributeError(message)

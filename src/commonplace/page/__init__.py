@@ -6,13 +6,13 @@ from commonplace.lazy import lazy_names
 
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
-    from commonplace.page.access import open_for_person
+    from commonplace.page.access import opener_for_person
     from commonplace.page.application import page_routes
     from commonplace.page.doors import PageHost, Visitor
 
 __getattr__ = lazy_names(
     __name__,
-    {"access": "open_for_person", "application": "page_routes", "doors": "PageHost Visitor"},
+    {"access": "opener_for_person", "application": "page_routes", "doors": "PageHost Visitor"},
 )
 
-__all__ = ["PageHost", "Visitor", "open_for_person", "page_routes"]
+__all__ = ["PageHost", "Visitor", "opener_for_person", "page_routes"]

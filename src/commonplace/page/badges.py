@@ -24,4 +24,6 @@ class Badge(Value):
 def badges_of(visit: Visit) -> dict[str, Badge]:
     """Return the counts by the name of their view; none for nothing."""
     waiting = len(visit.ask("review", limit=MOST + 1).waiting)
-    return {"Review": Badge(count=waiting, what="to review")} if waiting else {}
+    wrong = len(visit.ask("troubles").troubles)
+    found = {"Review": Badge(count=waiting, what="to review")} if waiting else {}
+    return found | ({"Health": Badge(count=wrong, what="problems", warns=True)} if wrong else {})

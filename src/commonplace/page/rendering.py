@@ -37,7 +37,7 @@ class Renderer:
         )  # fmt: skip
         self._env.filters |= {
             "day": day, "clock": clock, "moment": moment, "iso": iso, "number": number, "size": size, "plural": plural,
-            "line": one_line, "weekday": weekday, "segment": segment,
+            "line": one_line, "weekday": weekday, "segment": segment, "capital": capital,
         }  # fmt: skip
         self._env.globals |= {
             "url": url, "views": VIEWS, "version": VERSION, "prefix": PREFIX, "word_diff": word_diff,
@@ -52,7 +52,8 @@ class Renderer:
         around = {
             "visit": visit, "now": visit.now, "label": visit.access.name_of, "badges": badges_of(visit),
             "here": visit.here, "live": page.live,
-            "project": _project_name(visit), "has_project": project is not None, "foot": self._host.place,
+            "project": _project_name(visit), "has_project": project is not None,
+            "has_app": visit.app is not None, "foot": self._host.place,
         }  # fmt: skip
         return self.render(page, visit.session, around)
 
@@ -146,6 +147,11 @@ def one_line(text: str | Record, letters: int = 160) -> str:
 def segment(name: str) -> str:
     """Return a name as one part of an address."""
     return quote(name, safe="")
+
+
+def capital(text: str) -> str:
+    """Return a sentence with a capital at its beginning; all else stays."""
+    return text[:1].upper() + text[1:]
 
 
 def elapsed_ms(began: float) -> int:

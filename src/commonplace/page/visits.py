@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -98,3 +98,15 @@ def url(path: str, **parameters: Any) -> str:
     """Return an address of the page; parameters that are empty are left out."""
     given = {name: item for name, item in parameters.items() if item not in (None, "", ())}
     return f"{PREFIX}/{path}" + (f"?{urlencode(given, doseq=True)}" if given else "")
+
+
+def end_of_day(text: str | None) -> datetime | None:
+    """Return the end of a day as people mean it: memory as it was on that day."""
+    if text is None:
+        return None
+    try:
+        day = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{text[:40]!r} is not a date; write it like 2026-06-01") from None
+    local = day.replace(hour=23, minute=59, second=59) if len(text) == 10 else day  # noqa: PLR2004 - a date without a time
+    return local.astimezone(UTC)

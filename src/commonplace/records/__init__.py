@@ -8,7 +8,17 @@ TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.records.access import AccessTable, AppAccess, MemoryAccess
     from commonplace.records.activity import latest_change
-    from commonplace.records.commands.foreign import export_foreign, import_foreign
+    from commonplace.records.commands.foreign import PlainImport, export_foreign, import_foreign, import_plain
+    from commonplace.records.health import (
+        FILES_CHECK,
+        STORE_CHECK,
+        back_up,
+        backup_path,
+        check_health,
+        problem_of,
+        repair_health,
+    )
+    from commonplace.records.health_verbs import AgentConnection
     from commonplace.records.index import (
         LINE_BYTES,
         Indexed,
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
         file_stamp,
         index_logs,
     )
+    from commonplace.records.plain import detect_format
     from commonplace.records.session_lines import asks_memory
     from commonplace.records.surface import record_tools, records_surface
     from commonplace.records.verbs import VERBS
@@ -53,7 +64,10 @@ __getattr__ = lazy_names(
     {
         "activity": "latest_change",
         "access": "AccessTable AppAccess MemoryAccess",
-        "commands.foreign": "export_foreign import_foreign",
+        "commands.foreign": "PlainImport export_foreign import_foreign import_plain",
+        "health": "FILES_CHECK STORE_CHECK back_up backup_path check_health problem_of repair_health",
+        "health_verbs": "AgentConnection",
+        "plain": "detect_format",
         "index": "LINE_BYTES IndexReport Indexed Log IndexProblem index_logs file_stamp",
         "session_lines": "asks_memory",
         "surface": "record_tools records_surface",
@@ -62,21 +76,32 @@ __getattr__ = lazy_names(
 )
 
 __all__ = [
+    "FILES_CHECK",
     "LINE_BYTES",
+    "STORE_CHECK",
     "VERBS",
     "AccessTable",
+    "AgentConnection",
     "AppAccess",
     "IndexProblem",
     "IndexReport",
     "Indexed",
     "Log",
     "MemoryAccess",
+    "PlainImport",
     "asks_memory",
+    "back_up",
+    "backup_path",
+    "check_health",
+    "detect_format",
     "export_foreign",
     "file_stamp",
     "import_foreign",
+    "import_plain",
     "index_logs",
     "latest_change",
+    "problem_of",
     "record_tools",
     "records_surface",
+    "repair_health",
 ]

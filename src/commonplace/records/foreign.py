@@ -41,7 +41,7 @@ _CATEGORIES = (
 _LIKES = re.compile(r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rite)\b", re.IGNORECASE)
 _KINDS = {"semantic": "facts", "procedural": "procedures", "episodic": "incidents"}
 _OURS = re.compile(re.escape(BEGIN) + r".*?(?:" + re.escape(END) + r"|\Z)", re.DOTALL)
-_FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+FRONTMATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _OBSERVATION = re.compile(r"[-*+]\s+\[([^\]\[]+)\]\s+(.+)", re.DOTALL)
 _RELATION = re.compile(r"[-*+]\s+(.+?)\s+\[\[([^\]]+)\]\](.*)", re.DOTALL)
 _TAG = re.compile(r"(?:^|\s)#([\w/-]+)")
@@ -88,7 +88,7 @@ def _fact(name: str, content: str, category: str | None, *, origin: str = "", **
     digest = sha256(content.encode(errors="surrogatepass")).hexdigest()  # whether it may be kept is for the gate to say
     ref = f"{origin or name}#{digest[:SHORT_DIGEST]}"
     metadata: dict[str, Json] = {"file": name, **more.pop("metadata", {})}
-    draft = Draft(content=content, category=category or _plain(content), ref=ref, metadata=metadata, **more)
+    draft = Draft(content=content, category=category or guess_category(content), ref=ref, metadata=metadata, **more)
     return Arrival(place=ref, draft=draft)
 
 
@@ -97,12 +97,12 @@ def _fact(name: str, content: str, category: str | None, *, origin: str = "", **
 
 def guidance(name: str, text: str, *, default: str | None = "principles") -> Iterator[Arrival]:
     """Yield the blocks of a Markdown file under their headings, without those that we wrote into it ourselves."""
-    plain = _FRONTMATTER.sub("", _OURS.sub("", text.replace("\r\n", "\n")))
+    plain = FRONTMATTER.sub("", _OURS.sub("", text.replace("\r\n", "\n")))
     for block in _with_code(blocks(plain)):
         content = strip_reference(block.text)
         if worthless_reason(content) is None:
             headings = [line.lstrip("#").strip() for line in block.path][-HEADINGS_MOST:]
-            category = next((found for heading in reversed(headings) if (found := _category(heading))), default)
+            category = next((found for heading in reversed(headings) if (found := label_category(heading))), default)
             yield _fact(name, content, category, metadata={"keywords": headings} if headings else {})
 
 
@@ -124,12 +124,12 @@ def notes(name: str, text: str) -> Iterator[Arrival]:
     """Yield a note of basic-memory: its observations with their category and tags, its relations, and its prose."""
     title = _title(name, text)
     prose: list[str] = []
-    for block in blocks(_FRONTMATTER.sub("", text.replace("\r\n", "\n"))):
+    for block in blocks(FRONTMATTER.sub("", text.replace("\r\n", "\n"))):
         if observed := _OBSERVATION.fullmatch(block.text):
             category, words = observed.groups()
             about = {"category": category, "keywords": [title]}
             content, tags = f"{title}: {_TAG.sub('', words).strip()}", frozenset(_TAG.findall(words))
-            yield _fact(name, content, _category(category), tags=tags, metadata=about)
+            yield _fact(name, content, label_category(category), tags=tags, metadata=about)
         elif (related := _RELATION.fullmatch(block.text)) and not block.level:
             yield _fact(name, f"{title} {related[1]} {related[2]}{related[3]}", None)
         else:
@@ -139,7 +139,7 @@ def notes(name: str, text: str) -> Iterator[Arrival]:
 
 def _title(name: str, text: str) -> str:
     """Return the name of a note: as its frontmatter has it, else its first heading, else its file."""
-    head = _FRONTMATTER.match(text)
+    head = FRONTMATTER.match(text)
     titled = re.search(r"^title:\s*(.+?)\s*$", head[0], re.MULTILINE) if head else None
     found = titled or re.search(r"^#\s+(.+?)\s*$", text, re.MULTILINE)
     return found[1].strip("'\"") if found else name.rsplit("/", 1)[-1].removesuffix(".md")
@@ -160,7 +160,7 @@ def graph(name: str, text: str) -> Iterator[Arrival]:
             about = f"{place}: the observations of {subject!r}"
             for observation in decode(list[str], row.get("observations", []), name=about):
                 content, tags = f"{subject}: {observation}", frozenset({sort})
-                yield _fact(name, content, _category(sort), tags=tags, metadata={"keywords": [subject]})
+                yield _fact(name, content, label_category(sort), tags=tags, metadata={"keywords": [subject]})
         elif row.get("type") == "relation":
             source, relation, target = (_text(row, key, place) for key in ("from", "relationType", "to"))
             yield _fact(name, f"{source} {relation.replace('_', ' ')} {target}", None)
@@ -179,7 +179,7 @@ def mem0(name: str, text: str) -> Iterator[Arrival]:
         labels = row.get("categories") or []
         tags = [str(label) for label in labels] if isinstance(labels, list) else []
         yield _fact(
-            name, content, next(filter(None, map(_category, tags)), None), tags=frozenset(tags),
+            name, content, next(filter(None, map(label_category, tags)), None), tags=frozenset(tags),
             origin=f"mem0:{row.get('id', number)}", occurred_at=_date(row, place),
             metadata={key: row[key] for key in ("user_id", "agent_id") if isinstance(row.get(key), str)},
         )  # fmt: skip
@@ -202,18 +202,20 @@ FORMATS: Mapping[str, Format] = {
     ),
     "claude-memory": Format(read=guidance, endings=(".md",)),
     "basic-memory": Format(read=notes, endings=(".md",)),
+    "notes": Format(read=guidance, endings=(".md", ".markdown")),
     "mcp-graph": Format(read=graph, endings=(".json", ".jsonl")),
     "mem0": Format(read=mem0, endings=(".json",)),
     "initrunner": Format(read=role_export, endings=(".json",)),
 }
 
 
-def _plain(content: str) -> str:
+def guess_category(content: str) -> str:
     """Return the category of a text that nothing labels: what somebody likes, else a fact."""
     return "preferences" if _LIKES.search(content) else "facts"
 
 
-def _category(word: str) -> str | None:
+def label_category(word: str) -> str | None:
+    """Return the category that a heading or another tool's label means, if it means one."""
     return next((category for pattern, category in _CATEGORIES if pattern.search(word)), None)
 
 

@@ -14,6 +14,7 @@ from commonplace.records.verbs import (
     Erased,
     Listing,
     MemoryPage,
+    RankedHit,
     Recalled,
     Saved,
     SessionBrief,
@@ -31,9 +32,12 @@ NOTHING_TO_SHOW = "There is nothing to show: no summary, and no notes."
 
 def render_recall(caller: MemoryAccess, result: Recalled) -> str:
     """Render hits, one line each."""
-    hits = [(hit, Hit(score=hit.score, record=hit.record, chunk=hit.chunk)) for hit in result.hits]
-    lines = [hit_line(found, {found.id: hit.uri}) for hit, found in hits]
+    lines = [hit_line(found, {found.id: hit.uri}) for hit in result.hits for found in [_to_hit(hit)]]
     return _block(caller, lines, result.notes, NOTHING_FOUND)
+
+
+def _to_hit(hit: RankedHit) -> Hit:
+    return Hit(score=hit.score, record=hit.record, chunk=hit.chunk)  # type: ignore[arg-type]  # as `Hit` says
 
 
 def render_list(caller: MemoryAccess, result: Listing) -> str:

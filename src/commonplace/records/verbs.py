@@ -20,6 +20,7 @@ from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import CATEGORIES, EMPTY, Channel, Json, Kind, Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import QUOTED, UNSET, Value
+from commonplace.records.health_verbs import HEALTH_VERBS
 from commonplace.records.insight_verbs import (
     RECORD,
     log,
@@ -38,7 +39,7 @@ from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
 if TYPE_CHECKING:  # with the first call, see above
-    from commonplace.engine.memory import WriteResult
+    from commonplace.engine.results import WriteResult
     from commonplace.engine.review import WaitingRecord
     from commonplace.records.access import MemoryAccess
 
@@ -792,7 +793,7 @@ def to_awaiting(one: WaitingRecord) -> Awaiting:
 VERBS = (
     recall, remember, update, forget, get, list_, brief, read, sessions, session, history, log, archive, restore,
     pin, unpin, delete_session, review, approve, reject, why, uses, replaced, similar,
-    replace, merge, made_from, shown, used, use_by_week,
+    replace, merge, made_from, shown, used, use_by_week, *HEALTH_VERBS,
 )  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from commonplace.agents.verb_tools import VerbTool, tools_of
-from commonplace.engine.memory import Memory, WriteResult
+from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import redaction_notes
+from commonplace.engine.results import WriteResult
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import Hit
 from commonplace.model.records import Json, Kind, Record

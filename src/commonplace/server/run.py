@@ -18,7 +18,7 @@ from commonplace.config.project import context
 from commonplace.engine.memory import now_utc
 from commonplace.intents import Intents
 from commonplace.model.errors import Forbidden
-from commonplace.page import open_for_person
+from commonplace.page import opener_for_person
 from commonplace.records import AccessTable, AppAccess
 from commonplace.server.application import application
 from commonplace.server.auth import Authenticator
@@ -108,7 +108,7 @@ def open_services(
         settings=settings, keys=keys, authenticator=Authenticator(keys, settings), is_stopping=is_stopping,
         intents=Intents(store, embedder=embedder, secret=secret, event_days=settings.event_days),
         memory_access=access,
-        open_own=(lambda: nullcontext(access(None))) if own is None else lambda: open_for_person(directory, env),
+        open_own=(lambda: nullcontext(access(None))) if own is None else opener_for_person(directory, env),
     )  # fmt: skip
     return services, store.close
 

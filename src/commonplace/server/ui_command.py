@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import webbrowser
 from contextlib import suppress
 
@@ -52,6 +53,7 @@ def open_page(*, port: int = 0, browse: bool = True) -> int:
     def started(url: str) -> None:
         link = f"{url}/ui/enter?token={token}"
         print_text(link)
+        sys.stdout.flush()  # a program that waits for the link gets it now
         print_note("the link works once; Ctrl-C stops the page")
         if browse:
             with suppress(webbrowser.Error):  # the link is on the screen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commonplace.page.views import injected, record, review, search, sessions, timeline
+from commonplace.page.views import health, injected, record, review, search, sessions, timeline
 from commonplace.page.visits import View
 
 #: By path and method; names in braces are parts of the address.
@@ -12,6 +12,7 @@ ROUTES: Mapping[str, Mapping[str, View]] = {
     "/": {"GET": search.show},
     "/records": {"POST": search.add},
     "/records/{id}": {"GET": record.show, "POST": record.act},
+    "/records/{id}/file": {"GET": record.file},
     "/records/{id}/edit": {"GET": record.edit, "POST": record.save},
     "/review": {"GET": review.show, "POST": review.decide},
     "/timeline": {"GET": timeline.show},
@@ -20,4 +21,6 @@ ROUTES: Mapping[str, Mapping[str, View]] = {
     "/injected/{id}/plain": {"GET": injected.plain},
     "/sessions": {"GET": sessions.show},
     "/sessions/{id}": {"GET": sessions.show, "POST": sessions.delete},
+    "/health": {"GET": health.show, "POST": health.act},
+    "/health/settings": {"POST": health.change},
 }

@@ -9,7 +9,7 @@ from typing import Any
 from commonplace.model.errors import Conflict, InvalidInput, NotFound
 from commonplace.model.records import CATEGORIES, Record
 from commonplace.page.differences import merge, word_diff
-from commonplace.page.visits import Answer, Go, Page, Visit, url
+from commonplace.page.visits import Answer, Go, Page, Visit, end_of_day, url
 
 VERSIONS_SHOWN = 10
 USES_SHOWN = 20
@@ -24,7 +24,9 @@ def show(visit: Visit) -> Answer:
     record: Record = stored.record
     versions: Sequence[Record] = visit.ask("history", record.id).versions
     shown = versions if visit.get("versions") == "all" else versions[:VERSIONS_SHOWN]
-    begin, rest = _folded(record.content)
+    as_of = end_of_day(visit.get("as_of") or None)
+    then = next((one for one in versions if as_of and one.updated_at <= as_of), None)
+    begin, rest = _folded((then or record).content)
     context = {
         "record": record, "state": stored.state.value, "begin": begin, "rest": rest,
         "versions": _diffs(shown, versions),
@@ -32,8 +34,16 @@ def show(visit: Visit) -> Answer:
         "uses": visit.ask("uses", record.id, limit=USES_SHOWN).uses, "chain": _chain(visit, record),
         "path": _path(visit, record), "bytes": len(record.content.encode()), "notes": stored.file_notes,
         "most_bytes": visit.access.memory.binding.content_bytes, "done": visit.get("done"),
+        "as_of": as_of, "then": then,
     }  # fmt: skip
     return Page(template="record.html", context=context)
+
+
+def file(visit: Visit) -> Answer:
+    """Show the Markdown file of a record, as it is on the disk."""
+    found = visit.ask("file", visit.path["id"])
+    record = visit.ask("get", visit.path["id"]).record
+    return Page(template="file.html", context={"record": record, "found": found})
 
 
 def act(visit: Visit) -> Answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from commonplace.model.errors import InvalidInput
@@ -13,7 +12,7 @@ from commonplace.model.records import CATEGORIES, Trust
 from commonplace.model.values import Value
 from commonplace.page.differences import marked
 from commonplace.page.rendering import elapsed_ms
-from commonplace.page.visits import Answer, Go, Page, Visit, url
+from commonplace.page.visits import Answer, Go, Page, Visit, end_of_day, url
 
 PAGE = 10
 MOST = 100
@@ -108,7 +107,7 @@ def _asked(visit: Visit) -> dict[str, str | None]:
 
 
 def _search(visit: Visit, query: str, asked: Mapping[str, str | None], limit: int) -> dict[str, Any]:
-    as_of = _moment(asked["as_of"])
+    as_of = end_of_day(asked["as_of"])
     found = visit.ask(
         "recall", query, categories=_some(asked["category"]), tags=_some(asked["tag"]), scope=asked["scope"],
         trust=asked["trust"], state=asked["state"], as_of=as_of, limit=limit, explain=True, count=False,
@@ -174,18 +173,6 @@ def _tags(context: Mapping[str, Any]) -> list[str]:
 
 def _some(text: str | None) -> tuple[str, ...] | None:
     return (text,) if text else None
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Return the end of a day as people mean it: memory as it was on that day."""
-    if text is None:
-        return None
-    try:
-        day = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(f"{text[:40]!r} is not a date; write it like 2026-06-01") from None
-    local = day.replace(hour=23, minute=59, second=59) if len(text) == 10 else day  # noqa: PLR2004 - a date without a time
-    return local.astimezone(UTC)
 
 
 def _command(query: str, asked: Mapping[str, str | None]) -> str:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from commonplace.cli.session import Session, open_session, show_progress
+from commonplace.cli.person import ask_on_terminal
+from commonplace.cli.session import Session, count_items, open_session, show_progress
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import with_binding
 from commonplace.engine.rendering import redaction_notes
-from commonplace.engine.transfer import ImportResult, import_items
+from commonplace.engine.transfer import Arrival, ImportResult, Incoming, Unreadable, import_items
 from commonplace.files.artifacts import SKILLS, list_files, read
 from commonplace.files.user_files import read_lines, replacing
 from commonplace.learning import addresses_of
 from commonplace.model.errors import InvalidInput
 from commonplace.model.records import Channel, Record
+from commonplace.model.values import Value
 from commonplace.records.foreign import find_files, read_files
 from commonplace.records.foreign_export import NOTE, between_marks, index_line, section
-from commonplace.text.cleaning import plural
+from commonplace.records.plain import NOTES, read_notes, read_plain
+from commonplace.text.cleaning import one_line, plural
 
 AGENTS_FILE, INDEX_FILE = "AGENTS.md", "MEMORY.md"
-SHOWN_REFUSALS = 5  # of facts that were left out, by name
+SHOWN_REFUSALS = 20  # of facts or rows that were left out, by name
+OWN_WORDS = "These records will count as your own word, with trust user. Are they?"
 ALL = -1
 
 
@@ -45,14 +49,62 @@ def import_foreign(
         _report(session, import_items(memory, items, into=into, lenient=True, progress=progress), len(files))
 
 
-def _report(session: Session, done: ImportResult, files: int) -> None:
+class PlainImport(Value):
+    """The options of an import of plain data."""
+
+    scope: str | None = None
+    category: str | None = None
+    dry_run: bool = False
+    strict: bool = False
+    trusted: bool = False
+    as_json: bool = False
+
+
+def import_plain(form: str, file: str, lines: Iterator[str], options: PlainImport) -> None:
+    """Import rows or notes, as text from outside unless the user says on the terminal that they are their own."""
+    with open_session(options.scope, as_json=options.as_json) as session, show_progress("Importing") as progress:
+        app = session.app
+        into = app.where.writable_scope(options.scope or (PROJECT if app.where.project else ASSISTANT))
+        items = (
+            read_notes(file, category=options.category)
+            if form == NOTES
+            else read_plain(form, file, lines, category=options.category)
+        )
+        if options.dry_run:
+            _preview(session, items)
+            return
+        if options.trusted:
+            ask_on_terminal(f"{file}: {OWN_WORDS}")
+        memory = app.memory if options.trusted else with_binding(app.memory, app.where.bind(Channel.IMPORT))
+        read = count_items(items, progress)
+        done = import_items(memory, read, into=into, lenient=True, strict=options.strict, progress=progress)
+        _report(session, done, None)
+
+
+def _preview(session: Session, items: Iterable[Incoming]) -> None:
+    """Print what an import would add, and which rows it would leave out."""
+    found, refused = [], []
+    for item in items:
+        if isinstance(item, Unreadable):
+            refused.append(f"{item.place}: {item.reason}")
+        elif isinstance(item, Arrival):
+            found.append(item.draft)
+    session.add_notes(*(f"would leave out: {reason}" for reason in refused))
+    text = "\n".join(f"{draft.category}: {one_line(draft.content)}" for draft in found)
+    rows = [{"category": one.category, "content": one.content, "tags": sorted(one.tags)} for one in found]
+    session.answer(text, {"found": rows, "left_out": refused})
+
+
+def _report(session: Session, done: ImportResult, files: int | None) -> None:
     session.add_notes(*redaction_notes(done.redactions), *done.notes)
     session.add_notes(*(f"left out: {reason}" for reason in done.left_out[:SHOWN_REFUSALS]))
     if (more := len(done.left_out) - SHOWN_REFUSALS) > 0:
         session.add_notes(f"left out: {more} more")
     added, duplicates = plural(done.added, "record"), plural(done.duplicates, "duplicate")
+    source = "" if files is None else f" from {plural(files, 'file')}"
     data = {"files": files, "added": done.added, "duplicates": done.duplicates, "left_out": list(done.left_out)}
-    session.answer(f"Imported {added} ({duplicates}) from {plural(files, 'file')}.", data)
+    skipped = f", {plural(len(done.left_out), 'row')} left out" if done.left_out and files is None else ""
+    session.answer(f"Imported {added} ({duplicates}{skipped}){source}.", data)
 
 
 def export_foreign(to: str, path: str | None, *, scope: str | None, with_assistant: bool) -> None:

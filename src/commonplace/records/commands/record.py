@@ -19,7 +19,9 @@ from commonplace.engine.memory import Memory
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, Order, State
 from commonplace.model.records import CATEGORIES, Record, Trust
+from commonplace.records.access import AppAccess
 from commonplace.records.commands.forget import erase_and_report
+from commonplace.records.health_verbs import file as record_file
 from commonplace.text.cleaning import one_line
 from commonplace.wire import encode
 
@@ -412,6 +414,21 @@ def get(id: str, scope: str | None, as_json: bool) -> None:
         versions = session.memory.history(found.id)
         data = session.to_json(found) | {"versions": [encode(version) for version in versions]}
         session.answer(_sheet(session, found, versions), data)
+
+
+@record.command("file")
+@_id
+@json_option
+def file_(id: str, as_json: bool) -> None:
+    """Print the Markdown file of a record, and its path on standard error.
+
+    Example:
+      commonplace record file 1m7gmb4480
+    """
+    with open_session(as_json=as_json) as session:
+        found = record_file(AppAccess(session.app), id)
+        session.add_notes(short_path(found.path))
+        session.answer(found.text.rstrip("\n"), encode(found))
 
 
 def _sheet(session: Session, record: Record, versions: Sequence[Record]) -> str:

@@ -19,7 +19,7 @@ from commonplace.model.errors import StoreDamaged
 from commonplace.model.queries import Filter, Query, Vector
 from commonplace.model.records import Record
 from commonplace.stores.postgres import search
-from commonplace.stores.rows import CHUNK_FIELDS, SHARED_COLUMNS, Sql, insert_sql, micros
+from commonplace.stores.rows import CHUNK_FIELDS, SHARED_COLUMNS, Sql, insert_sql, micros, to_json
 from commonplace.stores.scoring import CHUNK, CLOSED, RECORD, VERSION, Postings, unit_vector
 from commonplace.stores.sql.items import indexed_term
 from commonplace.stores.sql.search import Candidates
@@ -129,6 +129,9 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
 
     def tagged_sql(self, alias: str, tags: Collection[str], *, past: bool) -> Sql:
         return f"{alias}.tagged @> ?::text[]", [sorted(tags)]
+
+    def metadata_sql(self, alias: str, name: str, value: str | float | bool) -> Sql:
+        return f"({alias}.metadata::jsonb -> ?::text) = ?::jsonb", [name, to_json(value)]
 
     def derived_sql(self, alias: str, parents: Collection[str], *, past: bool) -> Sql:
         return f"{alias}.derived && ?::text[]", [sorted(parents)]

@@ -68,6 +68,9 @@ class Db(Protocol):
     def tagged_sql(self, alias: str, tags: Collection[str], *, past: bool) -> Sql:
         """Return the condition that a record, or with ``past`` any version, has all of these tags."""
 
+    def metadata_sql(self, alias: str, name: str, value: str | float | bool) -> Sql:
+        """Return the condition that the metadata has this value under this name."""
+
     def derived_sql(self, alias: str, parents: Collection[str], *, past: bool) -> Sql:
         """Return the condition that a record, or with ``past`` any version, has one of these parents."""
 

@@ -109,7 +109,11 @@ def _further_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
 
 
 def _origin_sql(db: Db, where: Filter, alias: str) -> Iterator[Sql]:
-    """Yield the conditions on when and from where records came."""
+    """Yield the conditions on when and from where records came, and on what their users noted with them."""
+    if where.part is not None:
+        yield f"{alias}.id like ?", [f"%{where.part}%"]
+    for name, value in where.metadata:
+        yield db.metadata_sql(alias, name, value)
     if where.since is not None:
         yield f"{alias}.created_at >= ?", [micros(where.since)]
     if where.until is not None:

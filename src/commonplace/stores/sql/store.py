@@ -6,13 +6,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.model.changes import DropFiles, PutFiles, SetVectors, Touch, TrimEvents, versions_digest
 from commonplace.model.documents import Chunk, Document, FileState
 from commonplace.model.jobs import JobState
-from commonplace.model.ports import EmbedderIdentity, Measure, Tally, UnembeddedText
+from commonplace.model.ports import EmbedderIdentity, Growth, Measure, Tally, UnembeddedText
 from commonplace.model.queries import DocumentFilter, Filter, Match, Order, Query, State, Survey, Vector
 from commonplace.model.records import Kind, Record
 from commonplace.model.scopes import Scope
@@ -160,6 +160,11 @@ class SqlStore(ABC):
 
     def census(self, *, at: datetime | None = None) -> list[Tally]:
         return self._ask(lambda db: _census(db, at))
+
+    def growth(self, scopes: Collection[Scope], *, until: datetime, step: timedelta, steps: int) -> list[Growth]:
+        from commonplace.stores.sql import growth  # noqa: PLC0415 - no recall asks for it
+
+        return self._ask(lambda db: growth.growth(db, scopes, until=until, step=step, steps=steps))
 
     def measure(self, where: Filter) -> Measure:
         return self._ask(lambda db: changes.measure(db, where))

@@ -191,6 +191,12 @@ class SqliteDb(apsw.Connection):
         sql = own if past else f"{alias}.row in (select record from tag where tag = ?)"
         return " and ".join([sql] * len(tags)), sorted(tags)
 
+    def metadata_sql(self, alias: str, name: str, value: str | float | bool) -> Sql:
+        """See ``Db``; JSON's true is 1 in SQLite, so the sort of the value is compared as well."""
+        sorts = {bool: ("true", "false"), str: ("text", "text")}.get(type(value), ("integer", "real"))
+        sql = f"exists (select 1 from json_each({alias}.metadata) where key = ? and value = ? and type in (?, ?))"
+        return sql, [name, int(value) if isinstance(value, bool) else value, *sorts]
+
     def derived_sql(self, alias: str, parents: Collection[str], *, past: bool) -> Sql:
         """See ``Db``; an earlier version's parents are in its own row only."""
         inner, values = self.among("value" if past else "parent", parents)
