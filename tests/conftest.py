@@ -41,6 +41,7 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in {name for _, marks in AGENTS for name in marks} - {"HOME", "USER", "PAGER", "TERM_PROGRAM"}:
         os.environ.pop(name, None)  # a coding agent may run the tests, but is not the person in them
+    os.environ["COMMONPLACE_PROGRESS"] = "terminal"  # how long something takes is no part of what is tested
     config.addinivalue_line("markers", "postgres: needs a PostgreSQL server with pgvector (scripts/postgres)")
     config.addinivalue_line("markers", "every_store: runs on every sort of store, also outside of tests/stores")
 

@@ -33,7 +33,7 @@ BAD = [
     (["recall", "x", "--limit", "0"], 2),
     (["recall", "x", "--limit", "-3"], 2),
     (["recall", "x", "--limit", "²"], 2),
-    (["recall", "x", "--as-of", "yesterday"], 2),
+    (["recall", "x", "--as-of", "yesteryear"], 2),
     (["recall", "x", "--as-of", "99999999999999d"], 2),
     (["recall", "x", "--as-of", "0001-01-01T00:00+14:00"], 2),
     (["recall", "x", "--category", "news"], 2),

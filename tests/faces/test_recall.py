@@ -27,7 +27,7 @@ def kept(cli):
 
 def test_snippets_are_a_ranked_list_with_scores_and_files(kept):
     """R29, R28: each line has a score, what it is, its words and the file it comes from, best first."""
-    lines = kept.ok("recall", "how do we deploy?").lines
+    lines = kept.ok("recall", "how do we deploy?", "--format", "snippets").lines
     assert len(lines) == 2
     assert re.fullmatch(
         r"[01]\.\d\d  procedures, project, \d{4}-\d\d-\d\d  Deploy with .* \(\.commonplace/procedures/.*\.md\)",
@@ -103,7 +103,7 @@ def test_an_alias_finds_its_record(kept):
 
 def test_explain_says_why(kept):
     """The parts of a score add up to it, for people below each line and for programs in each hit."""
-    line, why = kept.ok("recall", "pnpm", "--explain").lines
+    line, why = kept.ok("recall", "pnpm", "--explain", "--format", "snippets").lines
     assert re.fullmatch(r"      [01]\.\d{3} = .*words [01]\.\d{3}.*", why)
     assert line.startswith(f"{float(why.split()[0]):.2f}")
     [hit] = kept.ok("recall", "pnpm", "--explain", "--format", "json").json["hits"]
@@ -189,7 +189,7 @@ def test_sessions_and_tickets_are_found_and_named(cli):
         ("session", "session:s1#4"),
         ("ticket", "ticket:T-7#notes"),
     }
-    assert "(session:s1#4)" in cli.ok("recall", "kraken").out
+    assert "\tsession:s1#4\tsession\tproject\t" in cli.ok("recall", "kraken").out
 
 
 def test_a_recall_counts_as_use(cli, pnpm):
@@ -224,7 +224,7 @@ def test_outside_of_a_project_only_the_own_memory_answers(outside):
     """Without a project the assistant's memory answers alone, with a hint how to make one."""
     outside.add("Prefer short answers", "preferences")
     done = outside.ok("recall", "answers")
-    assert "preferences, assistant" in done.out
+    assert "\tpreferences\tassistant\t" in done.out
     assert "commonplace init" in done.err
     assert "commonplace init" in outside.ok("recall", "answers", "--format", "json").json["notes"][0]
 

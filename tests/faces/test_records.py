@@ -434,7 +434,7 @@ def test_a_list_by_state(cli, pnpm):
         assert [record["id"] for record in cli.ok("record", "list", "--state", state, "--json").json["records"]] == [
             meant
         ]
-        assert f"({state}" in cli.ok("record", "list", "--state", state).out or state == "live"
+        assert f"\t{state}\t" in cli.ok("record", "list", "--state", state).out
     assert len(cli.ok("record", "list", "--state", "all").lines) == 4
 
 

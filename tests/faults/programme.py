@@ -41,6 +41,7 @@ from faults.places import lost_ends_of_logs, replaced_stores
 
 POSTGRES = "COMMONPLACE_TEST_POSTGRES"
 KILLS_A_RUN, CUTS_A_RUN = 20, 200
+_SCHEMAS = count()  # of all rows together: each begins with an empty store
 
 
 @contextlib.contextmanager
@@ -287,9 +288,9 @@ def hostile_questions(folder, tries):
 
 
 def _postgres_home():
-    numbers, address = count(), os.environ[POSTGRES]
+    address = os.environ[POSTGRES]
     join = "&" if "?" in address else "?"
-    return lambda: f"{address}{join}schema=faults_{os.getpid()}_{next(numbers)}"
+    return lambda: f"{address}{join}schema=faults_{os.getpid()}_{next(_SCHEMAS)}"
 
 
 def cut_connections(_folder, tries):

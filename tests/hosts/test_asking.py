@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from commonplace.app import open_app
@@ -169,6 +171,25 @@ def test_what_the_agent_saved_is_not_learned_a_second_time(asks, saved):
     asks.hook("session-end", payload, "--host", "claude-code")
     contents = [record["content"] for record in asks.ok("record", "list", "--json").json["records"]]
     assert [content for content in contents if "cents" in content] == [FACT]
+
+
+def test_what_the_agent_saves_without_a_quote_waits_for_review(asks, saved):
+    """The next stop reads what it has called since it was asked; what it saved before or quoted stays."""
+    saved(quote=QUOTE, session="s1")
+    saved("The office plant is called Fern", category="facts")
+    payload = claude(asks, "s1", SAID, "I prefer tabs everywhere.") | {"cwd": str(asks.work), "stop_hook_active": True}
+    arguments = {"content": "The office plant is called Fern", "category": "facts"}
+    call = {"type": "tool_use", "id": "t9", "name": "mcp__commonplace__remember", "input": arguments}
+    line = {"type": "assistant", "sessionId": "s1", "timestamp": "2099-01-01T00:00:00Z", "message": {
+        "role": "assistant", "content": [call]}}  # fmt: skip
+    with open(payload["transcript_path"], "a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(line)}\n")
+    assert asks.hook("stop", payload, "--host", "claude-code") == {}
+    held = {
+        record["content"]: record["held"]
+        for record in asks.ok("record", "list", "--state", "all", "--json").json["records"]
+    }
+    assert held == {FACT: False, "The office plant is called Fern": True}
 
 
 def test_connect_switches_asking_on_and_off(person):

@@ -34,7 +34,9 @@ class Reader:
         person = dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "USER"), "ada")
         mail = dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "ada@example.com")
         places = {"HOME": str(self.home), "COMMONPLACE_HOME": str(self.home / "data"), "PATH": programs}
-        return person | mail | places | {"LANG": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull}
+        screen = {"COMMONPLACE_FORCE_TTY": "100", "NO_COLOR": "1", "COMMONPLACE_PROGRESS": "never"}
+        # a reader has a terminal, and a machine that is not busy
+        return person | mail | places | screen | {"LANG": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull}
 
     def types(self, command: str) -> str:
         """Type a command; where it leaves the shell, the next one starts."""

@@ -20,15 +20,10 @@ SHARED = {"version", "lazy", "install"}  # which may be imported everywhere
 ROOMS = {"records", "learning", "roles", "ci", "intents", "hosts"}
 FACES = {"cli", "mcp", "server", "page"}
 OUTER = ROOMS | FACES | {"adapters", "evaluation"}
+#: What modules of commands may import of cli.
 TOOLKIT = {
-    "terminal",
-    "session",
-    "person",
-    "exits",
-    "dates",
-    "commands",
-    "agreement",
-}  # what modules of commands may import of cli
+    *("terminal", "session", "person", "exits", "dates", "commands", "screen", "completion", "progress", "agreement"),
+}
 #: What each folder or module of the core may import besides itself, the standard library and what is shared.
 ALLOWED = {
     "version": set(),

@@ -4,6 +4,7 @@ COMMANDS = {
     "init": ("project:init", "Make this repository or folder a project with its own memory.", "Project"),
     "trust": ("trust:trust", "Trust a folder, list trusted folders, or take a yes back.", "Project"),
     "sync": ("project:sync", "Sync the Markdown files and the records.", "Project"),
+    "merge-file": ("merge_file:merge_file", "Merge two versions of a record's file, for Git.", "Project"),
     "status": ("upkeep:status", "Show what is stored where, and problems.", "Project"),
     "doctor": ("upkeep:doctor", "Check the database, its index and the files; --fix repairs.", "Store"),
     "backup": ("upkeep:backup", "Copy the store to a file.", "Store"),
@@ -15,8 +16,10 @@ COMMANDS = {
     "export": ("transfer:export", "Write every record, with its past, as JSON Lines.", "Store"),
     "import": ("transfer:import_", "Import records. Importing the same file twice changes nothing.", "Store"),
     "config": ("config:config", "Read and change settings.", "Project"),
+    "where": ("where:where", "Print where the data folder, the store or the project is.", "Project"),
     "enable": ("project:enable", "Switch a memory on.", "Project"),
     "disable": ("project:disable", "Switch a memory off: nothing is saved or recalled.", "Project"),
     "clear": ("project:clear", "Erase everything in a memory irreversibly.", "Project"),
+    "completion": ("completion:completion", "Print the completion script of your shell.", "Store"),
     "demo": ("demo:demo", "Show what Commonplace does, in a temporary folder.", "Everyday"),
 }  #: name -> where it lives in this package, what it does, its part of the help ("": hidden)

@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
 
-from commonplace.cli.terminal import NAME, print_text
-from commonplace.config.paths import STORE
+from commonplace.cli.terminal import COLOR, NAME, print_text
+from commonplace.config.paths import STORE, require_store
 from commonplace.model.errors import InvalidInput
 from commonplace.text.suggest import suggestion
 from commonplace.version import VERSION
@@ -30,6 +31,15 @@ SYNONYMS = {
     "configure": "config", "settings": "config", "path": "where", "install": "connect", "check": "doctor",
     "repair": "doctor", "fix": "doctor", "dump": "export", "load": "import", "server": "serve", "web": "ui",
 }  # fmt: skip
+
+
+#: Commands that only read: a store that they are to read must exist.
+READING = frozenset(
+    {
+        "recall", "search", "list", "show", "why", "log", "status", "doctor", "export", "read", "brief", "used",
+        "audit", "eval", "backup",
+    }
+)  # fmt: skip
 
 
 class Listed(NamedTuple):
@@ -144,9 +154,14 @@ class LazyGroup(Suggesting):
 @click.version_option(VERSION, prog_name=NAME, message="%(prog)s %(version)s")
 @click.option("--store", metavar="STORE", help="Use this file or postgresql:// address as the store.")
 @click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    help="Use colours (default: auto, on a terminal unless NO_COLOR is set).",
+)
+@click.option(
     "--as-user", is_flag=True, help="Act as the user, where an agent or a script runs this; asks on the terminal."
 )
-def root(store: str | None, as_user: bool) -> None:
+def root(store: str | None, color: str | None, as_user: bool) -> None:
     """Persistent memory for AI agents that people can read, edit and trust.
 
     Examples:
@@ -161,10 +176,25 @@ def root(store: str | None, as_user: bool) -> None:
     del as_user  # the command asks, when it knows what there is to show
     if store == "":
         raise click.UsageError("--store is empty; leave it out to use the configured store")
-    if store:  # everything that this command opens or starts sees the same
-        before = os.environ.get(STORE, "")
-        os.environ[STORE] = store
-        click.get_current_context().call_on_close(lambda: os.environ.update({STORE: before}))
+    for name, value in ((STORE, store), (COLOR, color)):
+        if value:  # everything that this command opens or starts sees the same
+            before = os.environ.get(name, "")
+            os.environ[name] = value
+            click.get_current_context().call_on_close(partial(os.environ.update, {name: before}))
+    _check_store(click.get_current_context().obj)
+
+
+def _check_store(arguments: Sequence[str]) -> None:
+    """Refuse to read a store that is named and does not exist: it would be made, and be empty."""
+    named = os.environ.get(STORE, "")
+    words = [word for word in arguments if not word.startswith("-") and word != named]
+    if named and words and is_read(words):
+        require_store(named)
+
+
+def is_read(words: Sequence[str]) -> bool:
+    """Whether a command, with its subcommand, only reads."""
+    return words[0] in READING or (words[0] == "record" and not {"list", "get", "history"}.isdisjoint(words[1:2]))
 
 
 def run(arguments: Sequence[str]) -> int:

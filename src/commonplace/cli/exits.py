@@ -16,10 +16,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
-from commonplace.cli.terminal import discard_output, prepare_streams, print_note
+from commonplace.cli.terminal import discard_output, prepare_streams, print_json, print_note
 from commonplace.model.errors import (
     CapacityExceeded,
     CommonplaceError,
@@ -70,14 +71,26 @@ def run_guarded(command: Callable[[T], int], given: T) -> int:
         print_note("interrupted")
         return INTERRUPTED
     except CommonplaceError as error:
-        print_note(str(error))
-        return next(code for kind, code in EXITS.items() if isinstance(error, kind))
+        code = next(code for kind, code in EXITS.items() if isinstance(error, kind))
+        return _report(given, type(error).__name__, str(error), code)
     except OSError as error:
-        print_note(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
-        return _FAILED
+        said = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        return _report(given, type(error).__name__, said, _FAILED)
     finally:
         _flush_output()
     return code
+
+
+def _report(arguments: object, kind: str, message: str, code: int) -> int:
+    """Print an error as a sentence and, where the answer would have been JSON, as JSON too; return the exit code."""
+    print_note(message)
+    if isinstance(arguments, Sequence) and _wants_json(arguments):
+        print_json({"error": {"kind": kind, "message": message, "exit": code}})
+    return code
+
+
+def _wants_json(arguments: Sequence[object]) -> bool:
+    return "--json" in arguments or "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
 
 
 def _flush_output() -> None:

@@ -13,7 +13,8 @@ from commonplace.app import open_app
 from commonplace.cli.agreement import agree, find_project
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.paths import FOLDER, Place, find, home
 from commonplace.config.project import ASSISTANT, PROJECT, context
@@ -21,6 +22,7 @@ from commonplace.config.trust import trust_of
 from commonplace.config.trust_registry import keep_trust, read_claim, require_unchanged, trust_new_project
 from commonplace.config.writing import make_project, switch_memory
 from commonplace.files.sync import SyncReport
+from commonplace.git.driver import install_driver
 from commonplace.model.errors import InvalidInput
 from commonplace.roles import ROLE_MODEL, init_role
 from commonplace.text.cleaning import plural
@@ -38,6 +40,7 @@ def init(name: str | None, template: str | None, model: str | None, yes: bool, a
     """Make this repository, or this folder, a project with its own memory.
 
     Creates .commonplace/ with a commented config.yaml and a README; the files of the records are written there too.
+    A .gitattributes and a .gitignore there say how Git merges the files, and what is not committed.
     Clones and worktrees of one repository share one memory, each after a yes of its own.
 
     This is also your yes to the folder: if it came with a .commonplace/, or shares the memory of another folder, init
@@ -61,6 +64,8 @@ def init(name: str | None, template: str | None, model: str | None, yes: bool, a
     if is_new and place and read_claim(place, data).others and agree(place, data, yes=yes) is None:
         return ATTENTION
     made = make_project(folder, place)
+    if place:
+        install_driver(place.root)
     if is_new:
         before = trust_of(find_project(root), data)
         trust_new_project(find_project(root), data, shared=True)
@@ -83,19 +88,22 @@ def _is_agreed(place: Place, data: str, *, yes: bool) -> bool:
 
 @click.command(cls=Command)
 @click.option("--accept-missing", is_flag=True, help="Archive the records of missing files, however many.")
+@click.option("--write", "restores", is_flag=True, help="Write a file for each live record that has none here.")
 @scope_option
 @json_option
-def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
+def sync(accept_missing: bool, restores: bool, scope: str | None, as_json: bool) -> int:
     """Sync the Markdown files and the records.
 
-    New files become records, edited files become new versions, the records of deleted files are archived; records
-    whose files are missing or outdated are written.  What came by Git from other people is external, or waits for
-    review if it would change a record of yours.  Recall syncs automatically when files have changed.  Files that
-    cannot be read are reported with their line and left as they are; the exit code is then 1.
+    New files become records, edited files become new versions, the records of deleted files are archived; new files
+    get their id, and outdated ones are written.  A record whose file this branch or worktree does not have is hidden
+    here; --write writes it.  What came by Git from other people is external, or waits for review if it would change a
+    record of yours.  Recall syncs automatically when files have changed, and writes no file that Git tracks.  Files
+    that are not read are named with what to do, and left as they are; the exit code is then 1.
 
     Examples:
       commonplace sync
       commonplace sync --scope project --accept-missing
+      commonplace sync --write
     """
     with open_app() as app:
         session = Session(app, app.memory, as_json=as_json)
@@ -103,7 +111,9 @@ def sync(accept_missing: bool, scope: str | None, as_json: bool) -> int:
         reports = {}
         for one in meant:
             with show_progress(f"Syncing {app.where.label(one)}") as progress:
-                reports[app.where.label(one)] = app.folders.sync(one, accept_missing=accept_missing, progress=progress)
+                reports[app.where.label(one)] = app.folders.sync(
+                    one, accept_missing=accept_missing, restores=restores, progress=progress
+                )
             session.add_notes(*map(short_path, app.folders.sync_notes(one, reports[app.where.label(one)])))
         text = "\n".join(f"{name}: {_summary(report)}" for name, report in reports.items())
         session.answer(text, {"scopes": {name: _report_json(report) for name, report in reports.items()}})
@@ -117,6 +127,7 @@ def _summary(report: SyncReport) -> str:
         "external": report.external,
         "waiting for review": report.proposed,
         "archived": report.archived,
+        "hidden": report.hidden,
         "restored": report.restored,
         "written": report.written,
         "removed": report.removed,
@@ -129,7 +140,7 @@ def _summary(report: SyncReport) -> str:
 
 def _report_json(report: SyncReport) -> Mapping[str, Any]:
     plain = (
-        *("added", "changed", "archived", "restored", "written", "removed", "missing", "erased"),
+        *("added", "changed", "archived", "hidden", "restored", "written", "removed", "missing", "erased"),
         *("external", "proposed"),
     )
     return {name: list(getattr(report, name)) for name in plain} | {

@@ -14,7 +14,8 @@ import click
 from commonplace.app import BACKUPS, App, copier_of, open_app, open_store
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, confirm, json_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, confirm, json_option
 from commonplace.cli.terminal import short_path
 from commonplace.engine.scrubbing import ScrubResult, scrub
 from commonplace.files.artifacts import ArtifactFolder

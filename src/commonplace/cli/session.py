@@ -12,6 +12,7 @@ import click
 
 from commonplace.app import BACKUPS, App, open_app
 from commonplace.cli.person import WAY_OUT, ask_person, current_speaker, require_person, said_yes
+from commonplace.cli.progress import show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT, Context
 from commonplace.engine.memory import Memory, with_binding
@@ -24,8 +25,6 @@ from commonplace.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-
-PROGRESS_EVERY = 100  # items: often enough to be seen moving
 
 
 class Session:
@@ -190,20 +189,3 @@ def count_items(items: Iterable[T], progress: Callable[[int, int], None]) -> Ite
     for number, item in enumerate(items):
         progress(number, 0)
         yield item
-
-
-@contextmanager
-def show_progress(what: str, *, streamed: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of long work on a terminal; print nothing elsewhere, or where the result is printed too."""
-    shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
-
-    def progress(done: int, of: int) -> None:
-        if shown and done % PROGRESS_EVERY == 0:
-            sys.stderr.write(f"\r{what}: {done}" + (f" of {of}" if of else "") + "\x1b[K")
-            sys.stderr.flush()
-
-    try:
-        yield progress
-    finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")

@@ -18,6 +18,26 @@ _UNWRITABLE = "commonplace.unwritable"  # the name under which Python knows what
 _UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 
 
+FORCE = "COMMONPLACE_FORCE_TTY"  # print as for a terminal of so many columns, also where output is piped
+COLOR = "COMMONPLACE_COLOR"  # what `--color` says, for everything that the command starts: always, never, auto
+
+
+def is_terminal() -> bool:
+    """Whether people read the output; else it is one line per record, for programs."""
+    return bool(os.environ.get(FORCE)) or sys.stdout.isatty()
+
+
+def color_choice() -> str:
+    """Return what the user wants of colours: always, never or auto."""
+    choice = os.environ.get(COLOR, "auto")
+    return choice if choice in ("always", "never") else "auto"
+
+
+def write_row(*cells: str) -> None:
+    """Write one line for programs: cells with tabs between them, each on one line and without tabs."""
+    sys.stdout.write("\t".join(visible(" ".join(cell.split())) for cell in cells) + "\n")
+
+
 def print_text(text: str) -> None:
     """Write an answer."""
     sys.stdout.write(visible(text) + "\n")

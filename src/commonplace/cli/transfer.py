@@ -13,7 +13,8 @@ import click
 from commonplace.app import copier_of, machine_name, open_store
 from commonplace.cli.commands import Command
 from commonplace.cli.person import ask_on_terminal, require_person
-from commonplace.cli.session import count_items, json_option, open_session, scope_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import count_items, json_option, open_session, scope_option
 from commonplace.cli.terminal import print_json, print_note, print_text, short_path
 from commonplace.config.paths import home, is_address
 from commonplace.engine import transfer

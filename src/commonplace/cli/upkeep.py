@@ -13,15 +13,8 @@ from commonplace.app import App, open_app, salvage_database
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.person import require_person
-from commonplace.cli.session import (
-    Session,
-    confirm,
-    json_option,
-    open_session,
-    show_progress,
-    table_lines,
-    to_seconds,
-)
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, confirm, json_option, open_session, table_lines, to_seconds
 from commonplace.cli.terminal import print_json, print_text, short_path
 from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.engine.rendering import iso

@@ -83,6 +83,12 @@ def database(env: Mapping[str, str], configured: str | None) -> str:
     return os.path.normpath(os.path.join(home(env), os.path.expanduser(configured or DATABASE)))
 
 
+def require_store(named: str) -> None:
+    """Raise an error if a store that somebody named is a file that does not exist."""
+    if not is_address(named) and not os.path.exists(os.path.expanduser(named)):
+        raise InvalidInput(f"there is no store {named!r}; check --store or {STORE}, or `commonplace add` makes it")
+
+
 def find(directory: str) -> Place | None:
     """The project around a directory: its repository, else the nearest folder with a .commonplace/."""
     nearest: str | None = None

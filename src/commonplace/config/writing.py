@@ -11,6 +11,7 @@ from commonplace.config.paths import CONFIG, Place, identity
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.files import disk
 from commonplace.model.errors import ConfigError
+from commonplace.model.records import CATEGORIES
 from commonplace.text.cleaning import slug
 
 README = """\
@@ -22,6 +23,14 @@ You can commit everything in this folder to share it with everyone who clones th
 are then as public as the code. To keep them private, add the folder to .gitignore. The search index, the usage counts
 and your own (assistant) memory are in your data folder, never in here.
 """
+#: Each category by name: prompts and skills are not records.
+GIT_ATTRIBUTES = "".join([f"{category}/*.md merge=commonplace\n" for category in CATEGORIES])
+GIT_IGNORE = """\
+# Written by Commonplace from the sessions of this machine; made anew at any time.
+raw_memories.md
+rollout_summaries/
+.tmp-*
+"""
 _TITLES = {PROJECT: "The settings of this project's memory.", ASSISTANT: "The settings of your own memory."}
 SCHEMAS = {PROJECT: settings.PROJECT, ASSISTANT: settings.USER}
 
@@ -32,6 +41,8 @@ def make_project(folder: str, place: Place | None) -> bool:
     written = {
         CONFIG: settings.template(settings.PROJECT, {"project": name}, title=_TITLES[PROJECT]),
         "README.md": README,
+        ".gitattributes": GIT_ATTRIBUTES,
+        ".gitignore": GIT_IGNORE,
     }
     os.makedirs(folder, mode=0o700, exist_ok=True)
     missing = [file for file in written if not os.path.exists(os.path.join(folder, file))]

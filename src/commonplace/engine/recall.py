@@ -61,8 +61,38 @@ def search(
         return None
     vector, notes = query_vector(store, embedder, asked.text)
     survey = store.survey(where, planned, vector, limit=candidates)
-    hits = rank(survey, asked, limit=limit, weights=word_weights(planned.words))
-    return Recall(query=query, hits=tuple(hits), notes=notes)
+    phrases = phrases_in(query)
+    ranked = rank(survey, asked, limit=2 * candidates if phrases else limit, weights=word_weights(planned.words))
+    return Recall(query=query, hits=tuple(_phrases_first(ranked, phrases)[:limit]), notes=notes)
+
+
+def phrases_in(query: str) -> list[str]:
+    """Return what a question puts between quotation marks."""
+    quoted = query.replace("\u201c", '"').replace("\u201d", '"').split('"')[1::2] if query.count('"') != 1 else []
+    return [phrase for one in quoted if (phrase := " ".join(one.split()).casefold())]
+
+
+def _phrases_first(hits: Sequence[Hit], phrases: Sequence[str]) -> Sequence[Hit]:
+    """Return hits with those first that have every phrase word for word: no other scores higher than they do."""
+    if not phrases or not hits:
+        return hits
+    best = hits[0].score
+    having = [hit for hit in hits if all(_has_phrase(hit.text, phrase) for phrase in phrases)]
+    ids = {hit.id for hit in having}
+    raised = [hit.replace(score=best, parts=(*hit.parts, ("phrase", best - hit.score))) for hit in having]
+    return [*raised, *(hit for hit in hits if hit.id not in ids)]
+
+
+def _has_phrase(text: str, phrase: str) -> bool:
+    """Whether a text has a phrase between the ends of words."""
+    words = " ".join(text.split()).casefold()
+    at = words.find(phrase)
+    while at >= 0:
+        before, after = words[at - 1 : at], words[at + len(phrase) : at + len(phrase) + 1]
+        if not (before.isalnum() and phrase[0].isalnum()) and not (after.isalnum() and phrase[-1].isalnum()):
+            return True
+        at = words.find(phrase, at + 1)
+    return False
 
 
 def newest(store: Store, where: Filter, *, limit: int) -> list[Hit]:

@@ -166,9 +166,11 @@ def as_json(
     *,
     explain: bool = False,
     notes: Sequence[str] = (),
+    records: Mapping[str, Json] | None = None,
 ) -> str:
-    """The same hits in the same order, for programs."""
+    """The same hits in the same order, for programs; ``records`` are those of them that are records, whole."""
     found = [_hit_json(hit, references, explain=explain) | {"rank": rank} for rank, hit in enumerate(hits, start=1)]
+    found = [one | {"record": records[str(one["id"])]} if records and one["id"] in records else one for one in found]
     asked = query.encode("utf-8", "replace").decode()  # half a character can be asked but not written
     from json import dumps  # noqa: PLC0415 - the one form that needs it; the others start without
 

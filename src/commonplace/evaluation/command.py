@@ -12,7 +12,8 @@ import click
 
 from commonplace.app import open as open_memory
 from commonplace.cli.commands import Command
-from commonplace.cli.session import json_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.evaluation.datasets import READERS, Corpus, jsonl, longmemeval, sample
 from commonplace.evaluation.measure import Evaluation, Row, evaluate, to_json

@@ -74,7 +74,7 @@ _COMPARED = (
 _KNOWN = frozenset(KEYS)
 _OWN_CHANNELS = frozenset({Channel.USER, Channel.FILE})  # a person's: not worth a line
 #: Keys that earlier files had without need: they go with the next write, unless the record needs them.
-_MACHINERY = frozenset(
+MACHINERY = frozenset(
     {
         "category",
         "created",
@@ -172,6 +172,34 @@ def encode(record: Record, *, previous: str | None = None) -> bytes:
     if head is None:
         head = "".join([_line(key, text) for key, text in fields.items()])
     return _whole(head, record)
+
+
+class FrontMatter(Value):
+    """A file as a merge sees it: values to compare, and the lines that say them."""
+
+    keys: Mapping[str, Json]
+    rows: Mapping[str, tuple[str, ...]]  #: the lines of each key, with the comments within and above it
+    comments: tuple[str, ...]  #: all comment lines
+    body: str  #: all below the frontmatter
+
+
+def read_front(data: bytes) -> FrontMatter:
+    """Read a file for a merge; raises ``FileTrouble`` if it cannot be read as a record's, or holds a conflict."""
+    parts = _split(_text(data, path=""), path="")
+    if parts.head is None:
+        raise FileTrouble("has no frontmatter", path="", line=1)
+    _refuse_markers(parts.head + parts.body, allowed=0, path="", line=1)
+    front = _front(parts.head, path="", line=1)
+    rows: dict[str, tuple[str, ...]] = {}
+    above: tuple[str, ...] = ()
+    for block in _blocks(parts.head, front.lines):
+        lines = tuple(f"{row}\n" for row in block.rows)
+        if block.key is None:
+            above = lines
+        else:
+            rows[block.key], above = (*above, *lines), ()
+    comments = tuple(row for lines in (*rows.values(), above) for row in lines if row.lstrip().startswith("#"))
+    return FrontMatter(keys=front.keys, rows=rows, comments=comments, body=parts.body)
 
 
 def apply_file(record: Record, parsed: ParsedFile) -> Record:
@@ -579,7 +607,7 @@ def _blocks(head: str, lines: Mapping[str, int]) -> Iterator[_Block]:
 
 
 def _updated(block: _Block, keys: Mapping[str, Json], prior: Mapping[str, str], fields: Mapping[str, str]) -> _Block:
-    is_needed = block.key in fields or block.key not in _MACHINERY or keys[block.key] is None
+    is_needed = block.key in fields or block.key not in MACHINERY or keys[block.key] is None
     if block.key is None or (is_needed and prior.get(block.key) == fields.get(block.key)):
         return block
     value = keys[block.key]

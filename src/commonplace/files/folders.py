@@ -24,7 +24,7 @@ from commonplace.files.mirror import MirroredStore
 from commonplace.model.binding import Binding
 from commonplace.model.errors import StoreError, StoreReadOnly
 from commonplace.model.ports import Clock, ProgressCallback, no_progress
-from commonplace.model.queries import Hit
+from commonplace.model.queries import Filter, Hit, Order, State
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.text.cleaning import plural
@@ -138,9 +138,19 @@ class Folders:
             notes += [note for scope in edited for note in self._sync_quietly(scope)]
             recall = memory.recall(query, **options)
         references = self.store.references([hit.record for hit in recall.hits if hit.record])
+        for parent in self._proposed_for(references) if references else ():
+            references.pop(parent, None)  # its file may say what waits for review
         for folder in foreign:
             references |= folder.references(_ids(recall))
         return RecallAnswer(recall=recall, references=references, notes=(*dict.fromkeys(notes), *recall.notes))
+
+    def _proposed_for(self, ids: Collection[str]) -> Iterator[str]:
+        """Those of these records for which a change that a file made waits for review."""
+        where = Filter(
+            scopes=frozenset(self.scopes), at=self._clock(), states=frozenset({State.HELD}), parents=frozenset(ids)
+        )
+        for one in self.store.store.find(where, order=Order.ID, limit=len(ids)):
+            yield from one.source.parents if one.is_file_proposal else ()
 
     def refresh(
         self, scopes: Collection[Scope] | None = None, *, progress: ProgressCallback = no_progress
@@ -180,14 +190,18 @@ class Folders:
         progress: ProgressCallback = no_progress,
         wait: float = SYNC_WAIT_SECONDS,
         writes: bool = True,
+        restores: bool = False,
     ) -> SyncReport:
         """Sync the files and records of one scope; ``progress`` is called with the progress.
 
-        Before a read ``writes`` is false: then no file is written that Git tracks.
+        Before a read ``writes`` is false: then no file is written that Git tracks.  ``restores`` writes a file for each
+        live record that has none here.
         """
         began = time.time_ns()
         with Unfinished(self.marks) as unfinished:
-            report = self._syncer(scope, writes=writes).run(accept_missing=accept_missing, progress=progress, wait=wait)
+            report = self._syncer(scope, writes=writes, restores=restores).run(
+                accept_missing=accept_missing, progress=progress, wait=wait
+            )
             self.reports[scope] = report
             self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
             if report.added or report.changed or report.restored or unfinished.others():
@@ -215,6 +229,10 @@ class Folders:
         if report.hidden:
             absent = f"{_named(report.hidden)} is not in this checkout, so it is not recalled here"
             yield f"{absent}; `commonplace sync --write` writes it back"
+        for path, other, ids in report.alike:
+            yield (
+                f"{path} says the same as {other}; `commonplace record merge {' '.join(ids)}` makes one record of them"
+            )
         if report.erased:
             shown = ", ".join(os.path.join(folder, path) for path in report.erased[:SHOWN_ERASED])
             more = f" and {len(report.erased) - SHOWN_ERASED} more" if len(report.erased) > SHOWN_ERASED else ""
@@ -237,12 +255,12 @@ class Folders:
             return [f"the files of the {self._label(scope)} memory were not synced: {error}"]
         return self.sync_notes(scope, report)
 
-    def _syncer(self, scope: Scope, *, writes: bool = True) -> Syncer:
+    def _syncer(self, scope: Scope, *, writes: bool = True, restores: bool = False) -> Syncer:
         from commonplace.files.sync import Syncer  # noqa: PLC0415 - a recall without edited files must not load it
 
         return Syncer(
             self.store, scope, self.binding, clock=self._clock, secret=self._secret, judge=self._judge_of(scope),
-            archives=scope not in self._further, writes=writes,
+            archives=scope not in self._further, writes=writes, restores=restores,
         )  # fmt: skip
 
     # Checks

@@ -272,6 +272,20 @@ class MirroredStore(_Port):
         if noted := self._noted_digest(folder, id, path):
             self.remove(folder, path, expect=noted)
 
+    def rename(self, folder: str, id: str, *, at: str, to: str) -> str:
+        """Rename the file of a record; return where it is then.  A name that was taken meanwhile is not overwritten."""
+        from commonplace.files import swap  # noqa: PLC0415 - see _write
+
+        with self._guard, files.folder_lock(folder):
+            self.settle()
+            known = next((state for state in self.store.files(folder, records=[id]) if state.path == at), None)
+            if known is None or not swap.move_unless_taken(folder, at, to):
+                return os.path.join(folder, at)
+            self._written.setdefault(folder, {})[to] = known.replace(path=to)
+            self._removed.setdefault(folder, set()).add(at)
+            self.settle()
+        return os.path.join(folder, to)
+
     def remove(self, folder: str, path: str, *, expect: str | None = None) -> bool:
         """Remove a file and its state; one that has not the digest ``expect`` any more stays for the next sync."""
         from commonplace.files import swap  # noqa: PLC0415 - see _write

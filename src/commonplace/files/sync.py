@@ -46,6 +46,7 @@ from commonplace.files.plan import (
     Write,
     plan,
 )
+from commonplace.files.strays import find_strays
 from commonplace.git.provenance import FileOrigin
 from commonplace.git.tracking import TrackedFiles, tracked_files
 from commonplace.model.binding import Binding
@@ -77,6 +78,7 @@ class SyncReport(Value):
     archived: tuple[str, ...] = ()  #: ids whose files had vanished
     hidden: tuple[str, ...] = ()  #: paths of files that this checkout does not have; their records stay elsewhere
     vanished: tuple[str, ...] = ()  #: paths of the files of those that were archived
+    alike: tuple[tuple[str, str, tuple[str, str]], ...] = ()  #: paths, and ids, of new files and what says the same
     unwritten: tuple[str, ...] = ()  #: paths of files that were not written because a read does not
     restored: tuple[str, ...] = ()  #: ids whose files came back after that
     written: tuple[str, ...] = ()  #: ids whose files were written
@@ -143,12 +145,15 @@ class Syncer:
         judge: Judge,
         archives: bool = True,
         writes: bool = True,
+        restores: bool = False,
     ) -> None:
         """``judge`` finds out which files are the user's word.
 
         ``archives``: whether a missing file archives its record; it does in one folder of each project.  ``writes``:
-        whether files that Git tracks may be written; no read may.
+        whether files that Git tracks may be written; no read may.  ``restores``: whether live records that have no file
+        here get one.
         """
+        self.restores = restores
         self.archives = archives
         self.writes = writes
         self.store = store
@@ -180,6 +185,8 @@ class Syncer:
         paths = {*(file.path for file in seen), *(state.path for state in known)}
         self._tracked = tracked_files(self.folder, paths)
         self._shown = self._load_shown()
+        if self.restores:
+            self._shown = {id_: version for id_, version in self._shown.items() if version is not None}
         actions = plan(
             seen=seen,
             known=known,
@@ -187,9 +194,13 @@ class Syncer:
             history=self._history,
             erased=self._is_erased,
             shown=self._shown,
-            branches=self._tracked.in_repository,
+            branches=self._tracked.in_repository and not self.restores,
             tracked=self._tracked.tracked,
         )
+        if self.writes:  # a read says nothing about files that are none of its business
+            actions += find_strays(self.folder)
+        if self.restores:
+            actions = [self._written_back(action) for action in actions]
         self._origins = self._find_origins([action for action in actions if isinstance(action, Add | Update)])
         return actions if accept_missing else self._without_mass_deletion(actions, len(known))
 
@@ -372,6 +383,10 @@ class Syncer:
         self.report = self.report.replace(missing=tuple(action.path for action in gone))
         return [action for action in actions if action not in gone]
 
+    def _written_back(self, action: Action) -> Action:
+        """Write the file of a record that is missing, instead of archiving or hiding it."""
+        return Write(record=action.record, path=action.path) if isinstance(action, Missing) else action
+
     def _is_of_checkout(self, action: Missing) -> bool:
         """Whether a file is missing because this checkout does not have it.
 
@@ -531,6 +546,21 @@ class Syncer:
         else:
             self._plan_write(action, record, changes, writes)
         self._report(added=action.path)
+        self._note_alike(action.path, record)
+
+    def _note_alike(self, path: str, record: Record) -> None:
+        """Note another live record that says the same, as when two people have added one fact."""
+        words = record.content.split()
+        for other in self._records.values():
+            if (
+                other.archived_at is None
+                and not other.held
+                and other.id != record.id
+                and other.content.split() == words
+            ):
+                known = self.store.files(self.folder, records=[other.id])
+                self._report(alike=(path, known[0].path if known else other.short, (record.id, other.id)))
+                return
 
     def _plan_write(self, action: Add | Update, record: Record, changes: list[Change], writes: list[_File]) -> None:
         """Write the file of a record that was made of it, if it does not say all of it; else note it as it is."""

@@ -333,8 +333,14 @@ def _capture(call: HookCall, app: App, answer: Callable[[str], None], note: Call
 
 def _ask_to_save(call: HookCall, app: App, session: str, answer: Callable[[str], None]) -> None:
     """At the end of a turn, ask the agent to save what was settled; never in answer to its answer."""
-    from commonplace.learning import message_to_save, note_compaction  # noqa: PLC0415 - only where it is switched on
+    from commonplace.learning import (  # noqa: PLC0415 - only where it is switched on
+        hold_unquoted,
+        message_to_save,
+        note_compaction,
+    )
 
+    if call.event != COMPACT and (found := call.host.transcript(call.payload, call.env)):
+        hold_unquoted(app, session, lambda: call.host.lines(found))
     if call.event == COMPACT:
         note_compaction(app.where.home, session)
     elif call.event == STOP and call.host.ask("x") and not call.payload.get("stop_hook_active"):

@@ -10,7 +10,7 @@ from commonplace.lazy import lazy_names
 TYPE_CHECKING = False  # type checkers take the name for true
 if TYPE_CHECKING:
     from commonplace.learning.addresses import ROOT, SCHEME, AddressedText, Addresses, read_page
-    from commonplace.learning.asking import find_quote, message_to_save, note_compaction
+    from commonplace.learning.asking import find_quote, hold_unquoted, message_to_save, note_compaction
     from commonplace.learning.background import start_learning
     from commonplace.learning.brief import Injection, inject, injection_json, rules_in
     from commonplace.learning.brief_layout import ITEM_CHARS, limit_external, shown_items
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from commonplace.learning.execution import Execution
     from commonplace.learning.extract import EXTRACT_JOB, extract_sessions, session_watermark
     from commonplace.learning.extract_host import extraction_prompt, forget_prepared
+    from commonplace.learning.learn import ENQUEUED, clear_learned, enqueue_consolidation
     from commonplace.learning.learned import learned_notice
     from commonplace.learning.messages import learn_from_messages
     from commonplace.learning.opening import (
         addresses_of,
         open_learning_workspace,
         open_workspace,
+        quoted_page,
         rules_of,
         session_brief,
     )
@@ -60,7 +62,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "addresses": "ROOT SCHEME Addresses AddressedText read_page",
-        "asking": "find_quote message_to_save note_compaction",
+        "asking": "find_quote hold_unquoted message_to_save note_compaction",
         "background": "start_learning",
         "brief": "Injection inject injection_json rules_in",
         "brief_layout": "ITEM_CHARS limit_external shown_items",
@@ -71,8 +73,9 @@ __getattr__ = lazy_names(
         "messages": "learn_from_messages",
         "rebuilt_block": "rebuild_block",
         "use_totals": "list_shown weekly_totals",
+        "learn": "ENQUEUED clear_learned enqueue_consolidation",
         "learned": "learned_notice",
-        "opening": "rules_of addresses_of open_learning_workspace open_workspace session_brief",
+        "opening": "quoted_page rules_of addresses_of open_learning_workspace open_workspace session_brief",
         "receipts": "session_use list_receipts record_uses save_brief_receipt save_recall_receipt save_receipt",
         "refused": "refused_notice refused_requests",
         "status": "learning_notes learning_status learning_status_text",
@@ -82,6 +85,7 @@ __getattr__ = lazy_names(
 )
 
 __all__ = [
+    "ENQUEUED",
     "EXTRACT_JOB",
     "ITEM_CHARS",
     "ROOT",
@@ -92,11 +96,14 @@ __all__ = [
     "Injection",
     "Workspace",
     "addresses_of",
+    "clear_learned",
     "consolidate_memory",
+    "enqueue_consolidation",
     "extract_sessions",
     "extraction_prompt",
     "find_quote",
     "forget_prepared",
+    "hold_unquoted",
     "inject",
     "injection_json",
     "learn_from_messages",
@@ -111,6 +118,7 @@ __all__ = [
     "note_compaction",
     "open_learning_workspace",
     "open_workspace",
+    "quoted_page",
     "read_page",
     "rebuild_block",
     "record_uses",

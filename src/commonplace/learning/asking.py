@@ -11,10 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from commonplace.app import App
+from commonplace.engine.memory import Memory
 from commonplace.engine.rendering import MESSAGE_BEGIN, MESSAGE_END, keyed_digest
+from commonplace.engine.tombstones import normal_form
 from commonplace.engine.transcripts import TOOL, Turn
 from commonplace.files import disk
 from commonplace.learning import rules
@@ -25,11 +29,13 @@ from commonplace.learning.opening import open_workspace
 from commonplace.learning.rules_text import own_words
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
-from commonplace.model.queries import DocumentFilter
-from commonplace.model.records import INSTRUCTIVE
+from commonplace.model.queries import DocumentFilter, Filter, Order
+from commonplace.model.records import INSTRUCTIVE, Channel
+from commonplace.model.values import Value
 
 FOLDER = "asked"  # in the data folder: which sessions were asked about, and up to which turn
 RULES_MOST = 20
+SAVED_MOST = 100  # records that an agent saves after one message
 #: What a host shows the agent.  No word of a session is in it; the marks let it be removed from the transcript again.
 MESSAGE = (
     f"{MESSAGE_BEGIN} This session may have settled things that later sessions need. Save each with the `remember` tool of"
@@ -54,19 +60,19 @@ _WORDS_LEAST = 4  # of a turn with a cue: "yes, always" says nothing alone
 def message_to_save(app: App, session: str) -> str | None:
     """What to ask the agent of a session, and note that it was asked; None if there is no reason to."""
     turns = _turns(app, session)
-    seen, compacted = _asked(app.where.home, session)
-    new = turns[seen or 0 :]
-    if (seen is not None and not compacted) or not sounds_durable(new):
+    asked = _asked(app.where.home, session)
+    new = turns[asked.turns or 0 :]
+    if (asked.turns is not None and not asked.compacted) or not sounds_durable(new):
         return None
-    _note_asked(app.where.home, session, len(turns), compacted=False)
+    _note_asked(app.where.home, session, Asked(turns=len(turns), at=app.clock()))
     return MESSAGE % session
 
 
 def note_compaction(home: str, session: str) -> None:
     """Note that the agent forgets what was said so far: it may be asked again about what comes after."""
-    seen, _ = _asked(home, session)
-    if seen is not None:
-        _note_asked(home, session, seen, compacted=True)
+    asked = _asked(home, session)
+    if asked.turns is not None:
+        _note_asked(home, session, asked.replace(compacted=True))
 
 
 def sounds_durable(turns: Sequence[Turn]) -> bool:
@@ -112,24 +118,78 @@ def _turns(app: App, session: str) -> tuple[Turn, ...]:
     return load_transcript(work, document).turns
 
 
+# What was saved without a quote
+
+
+def hold_unquoted(app: App, session: str, lines: Callable[[], Iterable[Mapping[str, Any]]]) -> int:
+    """Hold what the agent has saved without a quote since it was asked; returns how many records wait for review.
+
+    ``lines`` is its transcript in our form; it is read once after each message.
+    """
+    asked = _asked(app.where.home, session)
+    if asked.turns is None or asked.at is None:
+        return 0
+    _note_asked(app.where.home, session, asked.replace(at=None))
+    unquoted = {normal_form(content) for content in _saved_without_quote(lines(), asked.at)}
+    memory = Memory(app.store, app.where.bind(Channel.AGENT), clock=app.clock, embedder=app.embedder, secret=app.secret)
+    where = Filter(
+        scopes=frozenset(memory.binding.reads), at=app.clock(), since=asked.at, sources=frozenset({Channel.AGENT.value})
+    )
+    found = app.store.find(where, order=Order.ID, limit=SAVED_MOST) if unquoted else ()
+    bare = [one for one in found if normal_form(one.content) in unquoted and not one.metadata.get("quote")]
+    for record in bare:
+        memory.hold(record.id)
+    return len(bare)
+
+
+def _saved_without_quote(lines: Iterable[Mapping[str, Any]], since: datetime) -> Iterator[str]:
+    """What calls of ``remember`` after a moment wanted to save without saying where it was said."""
+    for line in lines:
+        time = line.get("time")
+        if not isinstance(time, str) or datetime.fromisoformat(time) < since:
+            continue
+        for part in line.get("content") or ():
+            arguments = _arguments(part) if part.get("type") == "tool_call" else {}
+            if arguments and str(part.get("name")).endswith("remember") and not arguments.get("quote"):
+                yield str(arguments.get("content") or "")
+
+
+def _arguments(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = part.get("arguments")
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 # What was asked
 
 
-def _asked(home: str, session: str) -> tuple[int | None, bool]:
-    """Up to how many turns a session was asked about, and whether it was compacted since; None: never."""
+class Asked(Value):
+    """What is noted of the messages to the agent of a session."""
+
+    turns: int | None = None  #: up to how many turns it was asked about; None: never
+    compacted: bool = False  #: the session was compacted since
+    at: datetime | None = None  #: when it was asked, until what it saved has been looked at
+
+
+def _asked(home: str, session: str) -> Asked:
     try:
         noted = json.loads(disk.read_text(_path(home, session), limit=1000))
-        return int(noted["turns"]), bool(noted["compacted"])
+        at = datetime.fromisoformat(noted["at"]) if noted["at"] else None
+        return Asked(turns=int(noted["turns"]), compacted=bool(noted["compacted"]), at=at)
     except FileNotFoundError:
-        return None, False
+        return Asked()
     except (OSError, ValueError, KeyError, TypeError):  # half a file: it was asked, and is not asked again
-        return 0, False
+        return Asked(turns=0)
 
 
-def _note_asked(home: str, session: str, turns: int, *, compacted: bool) -> None:
+def _note_asked(home: str, session: str, asked: Asked) -> None:
     path = _path(home, session)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    data = json.dumps({"turns": turns, "compacted": compacted})
+    at = asked.at.isoformat() if asked.at else None
+    data = json.dumps({"turns": asked.turns, "compacted": asked.compacted, "at": at})
     disk.replace(os.path.dirname(path), os.path.basename(path), data.encode())
 
 

@@ -200,6 +200,18 @@ def _skip_reason(
     return None
 
 
+def queue_session(place: Workspace, name: str) -> None:
+    """Say that a session waits to be extracted."""
+    where = DocumentFilter(
+        scopes=frozenset({place.scope}), kinds=frozenset({DocumentKind.SESSION}), names=frozenset({name})
+    )
+    jobs = [
+        Job(scope=place.scope, kind=EXTRACT_JOB, key=one.name, watermark=session_watermark(one))
+        for one in place.store.documents(where, limit=1)
+    ]
+    place.store.apply([Enqueue(job=job) for job in jobs])
+
+
 def session_watermark(document: Document) -> int:
     """How new a session is: it rises whenever more of it, or something else, is indexed."""
     revision = document.metadata.get("revision")

@@ -29,6 +29,7 @@ from commonplace.text.cleaning import plural
 LAST = "learning/last"  # the name of what the last run left
 LEARNED_CHANNELS = frozenset({Channel.EXTRACTION, Channel.CONSOLIDATION})
 SUBJECT_LEVEL = 3  # of a heading from which on it is in the words of records
+ENQUEUED = "Memory consolidation enqueued."
 OFF = "learning is switched off; `commonplace config set memories.enabled true` switches it on"
 
 

@@ -6,12 +6,14 @@ mistakes included, goes to the click command that ``commands.recall`` builds fro
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.app import App, open_app
-from commonplace.cli.terminal import print_note, print_text, short_path
+from commonplace.cli.terminal import is_terminal, print_note, print_text, short_path, write_row
+from commonplace.config.paths import STORE, require_store
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine import rendering as render
 from commonplace.files.folders import RecallAnswer
@@ -50,7 +52,11 @@ class Option(Value):
 
 
 OPTIONS = (
-    Option(name="format", choices=("snippets", "prompt", "json"), default="snippets", help="Output format."),
+    Option(
+        name="format",
+        choices=("snippets", "prompt", "json", "lines"),
+        help="Output format (default: for people on a terminal, else lines with tabs between fields).",
+    ),
     Option(name="json", flag=True, help="Print JSON, as --format json does."),
     Option(name="scope", choices=(PROJECT, ASSISTANT), many=True, help="Search this memory only (default: both)."),
     Option(name="category", metavar="CATEGORY", many=True, help="Only records of this category; repeatable."),
@@ -67,6 +73,7 @@ OPTIONS = (
     ),
     Option(name="budget", metavar="TOKENS", number=True, help="Maximum number of tokens."),
     Option(name="as-of", metavar="DATE", help="Search what held then: a date, or a time ago (7d)."),
+    Option(name="paths", flag=True, help="Show the file of each hit."),
     Option(name="explain", flag=True, help="Show why each hit ranks where it does."),
 )
 QUESTION = "question"
@@ -74,7 +81,11 @@ QUESTION = "question"
 HELP = """Search memory with a question in plain words; the best hits come first.
 
 Searches the memory of the project and your own together.  Files that were edited by hand are synced first.  `-` reads
-the question from standard input; a question without words returns the newest records.
+the question from standard input; a question without words returns the newest records.  What is between quotation marks
+is found word for word.
+
+On a terminal, results are wrapped and matching words stand out.  Piped, each hit is one line with tabs between score,
+id, category, scope, date, tags, words and file; --json prints objects.
 
 Examples:
   commonplace search "how do we deploy?"
@@ -120,10 +131,13 @@ def quick(arguments: Sequence[str]) -> int | None:
 def run(asked: Mapping[str, Any]) -> int:
     """Recall and print the hits."""
     question = _question(asked[QUESTION])
+    if named := os.environ.get(STORE):
+        require_store(named)
     with open_app() as app:
         brief = app.recall(question, **_options(asked, app))
         notes = [*app.where.hints, *map(short_path, brief.notes)]
-        _SHOWN["json" if asked["json"] else asked["format"]](brief, app, notes, explain=asked["explain"])
+        form = "json" if asked["json"] else asked["format"] or ("screen" if is_terminal() else "lines")
+        _SHOWN[form](brief, app, notes, asked)
     return 0
 
 
@@ -149,11 +163,45 @@ def _options(asked: Mapping[str, Any], app: App) -> dict[str, Any]:
     }
 
 
-def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: bool) -> None:
+def _screen(brief: RecallAnswer, app: App, notes: Sequence[str], asked: Mapping[str, Any]) -> None:
+    from commonplace.cli.screen import Screen, show  # noqa: PLC0415 - programs get lines
+
+    screen = Screen(now=app.clock())
+    blocks = []
+    for hit in brief.hits:
+        found, path = hit.record or hit.chunk, brief.references.get(hit.id)
+        block = screen.result(
+            hit, label=app.where.label(found.scope) if found else "", query=brief.recall.query,
+            path=short_path(path) if path else None, show_path=asked["paths"],
+        )  # fmt: skip
+        blocks.append(block + (f"\n  {render.explanation(hit)}" if asked["explain"] else ""))
+    if blocks:
+        show(blocks)
+    _progress(notes if blocks else [*notes, "Nothing found."])
+
+
+def _lines(brief: RecallAnswer, app: App, notes: Sequence[str], asked: Mapping[str, Any]) -> None:
+    for hit in brief.hits:
+        path = short_path(brief.references.get(hit.id, ""))
+        why = [render.explanation(hit)] if asked["explain"] else []
+        if hit.record:
+            date = hit.record.occurred_at or hit.record.created_at
+            facts = [hit.record.category, app.where.label(hit.record.scope), f"{date:%Y-%m-%d}"]
+            cells = [hit.id, *facts, ",".join(sorted(hit.record.tags))]
+        else:
+            chunk = hit.chunk
+            date_text = f"{chunk.occurred_at:%Y-%m-%d}" if chunk and chunk.occurred_at else ""
+            kind, scope = (chunk.kind.value, app.where.label(chunk.scope)) if chunk else ("", "")
+            cells = [hit.id, kind, scope, date_text, ""]
+        write_row(f"{hit.score:.2f}", *cells, hit.text, path, *why)
+    _progress(notes if brief.hits else [*notes, "Nothing found."])
+
+
+def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], asked: Mapping[str, Any]) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     lines = [
         render.snippets([hit], references, question=brief.recall.query)
-        + (f"\n      {render.explanation(hit)}" if explain else "")
+        + (f"\n      {render.explanation(hit)}" if asked["explain"] else "")
         for hit in brief.hits
     ]
     if lines:
@@ -161,19 +209,28 @@ def _snippets(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: 
     _progress(notes if brief.hits else [*notes, "Nothing found."])
 
 
-def _prompt(brief: RecallAnswer, app: App, notes: Sequence[str], *, explain: bool) -> None:
+def _prompt(brief: RecallAnswer, app: App, notes: Sequence[str], asked: Mapping[str, Any]) -> None:
     references = {key: short_path(path) for key, path in brief.references.items()}
     if brief.hits:
         print_text(render.prompt(brief.hits, references, secret=app.secret()))
-    _progress([*notes, *([render.explanation(hit) for hit in brief.hits] if explain else [])])
+    _progress([*notes, *([render.explanation(hit) for hit in brief.hits] if asked["explain"] else [])])
 
 
-def _json(brief: RecallAnswer, _app: App, notes: Sequence[str], *, explain: bool) -> None:
-    print_text(render.as_json(brief.recall.query, brief.hits, brief.references, explain=explain, notes=notes))
+def _json(brief: RecallAnswer, app: App, notes: Sequence[str], asked: Mapping[str, Any]) -> None:
+    from commonplace.wire import encode  # noqa: PLC0415 - the one form that needs it
+
+    now = app.clock()
+    records = {}
+    for hit in brief.hits:
+        if hit.record:
+            whole = {name: value for name, value in encode(hit.record).items() if name != "usage"}  # recalls count it
+            records[hit.id] = whole | {"state": hit.record.state(now).value, "path": brief.references.get(hit.id)}
+    query, hits, references = brief.recall.query, brief.hits, brief.references
+    print_text(render.as_json(query, hits, references, explain=asked["explain"], notes=notes, records=records))
     _progress(notes)
 
 
-_SHOWN = {"snippets": _snippets, "prompt": _prompt, "json": _json}
+_SHOWN = {"snippets": _snippets, "prompt": _prompt, "json": _json, "lines": _lines, "screen": _screen}
 
 
 def _progress(notes: Sequence[str]) -> None:

@@ -30,6 +30,8 @@ from commonplace.text.cleaning import one_line
 if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings as PydanticSettings
 
+    from commonplace.roles.project import ProjectMemory
+
 PROCEDURES = 20  # the newest
 RECALLED = 10  # the best
 PROCEDURES_HEAD = "## Learned Procedures and Policies"
@@ -66,18 +68,23 @@ class RoleAgent:
         env: Mapping[str, str],
         watch: Watch = ignore,
         delegates: Sequence[DelegateAgent] = (),
+        project: ProjectMemory | None = None,
     ) -> None:
         """Prepare an agent with its memory, if it has one.  Raises ``ProviderError`` without its key."""
         self.role = role
         self.held = held
         self.memory = held.memory() if held else None
+        self.project = project  #: what it has of the project around it
         self.env = env  #: with the role's .env
         self._delegated = 0
         self._tools = role_tools(self.memory) if self.memory else ()
         named = _named_model(role)
         self._loop = ModelLoop(
             role.name, _model(role, named, env), instructions=role.prompt, settings=_settings(named), watch=watch,
-            tools=[tool.to_tool(partial(self._answer, tool.name)) for tool in self._tools],
+            tools=[
+                *(tool.to_tool(partial(self._answer, tool.name)) for tool in self._tools),
+                *([project.tool] if project else ()),
+            ],
             parallel_tools=[self._delegate_tool(one) for one in delegates],
         )  # fmt: skip
 
@@ -115,12 +122,9 @@ class RoleAgent:
         )
 
     def context(self, about: str = "") -> list[str]:
-        """Return what stands before the model in the next run: procedures, and memories about a text."""
-        if self.memory is None:
-            return []
-        blocks = [procedures(self.memory)] if Kind.PROCEDURAL in self.memory.binding.writes else []
-        blocks += [recall_block(self.memory, about)] if about.strip() else []
-        return [block for block in blocks if block]
+        """Return what stands before the model in the next run: the brief, procedures, memories about a text."""
+        brief = [self.project.brief()] if self.project and self.project.brief() else []
+        return brief + (_own_context(self.memory, about) if self.memory is not None else [])
 
     def _answer(self, name: str, **arguments: Any) -> str:
         return answer_call(self._tools, name, arguments)
@@ -139,15 +143,21 @@ class RoleAgent:
 
 @contextmanager
 def open_agent(
-    role: Role, *, env: Mapping[str, str], watch: Watch = ignore, delegates: Sequence[DelegateAgent] = ()
+    role: Role,
+    *,
+    env: Mapping[str, str],
+    watch: Watch = ignore,
+    delegates: Sequence[DelegateAgent] = (),
+    project: ProjectMemory | None = None,
 ) -> Iterator[RoleAgent]:
     """Open the agent of a role with its memory, if it has one; ``env`` is the process's, without the role's .env."""
     if role.memory is None:
         require_trusted_role(role, env)
-        yield RoleAgent(role, env=environment(role, env, home=home(env)), watch=watch, delegates=delegates)
+        given = environment(role, env, home=home(env))
+        yield RoleAgent(role, env=given, watch=watch, delegates=delegates, project=project)
         return
     with role_memory(role, env=env) as held:
-        yield RoleAgent(role, held, env=held.env, watch=watch, delegates=delegates)
+        yield RoleAgent(role, held, env=held.env, watch=watch, delegates=delegates, project=project)
 
 
 def call_line(call: ObservedToolCall) -> str:
@@ -165,6 +175,13 @@ def call_line(call: ObservedToolCall) -> str:
 def memories(count: int) -> str:
     """Return a number of memories in words."""
     return "1 memory" if count == 1 else f"{count} memories"
+
+
+def _own_context(memory: Memory, about: str) -> list[str]:
+    """Return the blocks of an agent's own memory."""
+    blocks = [procedures(memory)] if Kind.PROCEDURAL in memory.binding.writes else []
+    blocks += [recall_block(memory, about)] if about.strip() else []
+    return [block for block in blocks if block]
 
 
 def procedures(memory: Memory) -> str:

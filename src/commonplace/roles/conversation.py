@@ -29,6 +29,8 @@ class Conversation:
         self._sessions = sessions or (agent.held.sessions if agent.held else None)
         self._notify = notify
         self._about = ""
+        if agent.project:
+            agent.project.begin(self.id)
         self._resumable = (agent.role.memory or MemorySettings()).max_resume_messages
 
     def resume(self) -> int:
@@ -62,6 +64,9 @@ class Conversation:
             cleaned, self.history, context=context, on_text=on_text, finishing=finishing, tokens=tokens
         )
         self.history = history_window(reply.messages, 2 * self._resumable)
+        if self.agent.project:
+            self.agent.project.say("user", cleaned)
+            self.agent.project.say("assistant", reply.output)
         return reply
 
     def interrupt(self, prompt: str, partial: str) -> None:
@@ -73,6 +78,8 @@ class Conversation:
 
     def save(self) -> None:
         """Save the session; a failure is reported and ends nothing."""
+        if self.agent.project:
+            self.agent.project.save()
         if self._sessions is not None and self.history:
             with tolerate(UNSAVED, notify=self._notify):
                 self._sessions.save(self.id, self.history)
@@ -82,6 +89,8 @@ class Conversation:
 
         Returns the number of new facts.  Failures are reported and end nothing.
         """
+        if self.agent.project:
+            self.agent.project.end()
         memory = self.agent.role.memory
         if self._sessions is None or memory is None:
             return 0

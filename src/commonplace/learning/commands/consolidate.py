@@ -11,7 +11,8 @@ import click
 from commonplace.app import App, open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, json_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, json_option
 from commonplace.cli.terminal import short_path
 from commonplace.files import disk as files
 from commonplace.files.disk import open_file, read_rest, reason

@@ -10,7 +10,8 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import json_option, open_session, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import json_option, open_session
 from commonplace.cli.terminal import short_path
 from commonplace.learning.extract import ExtractReport, UnfinishedSession, extract_sessions
 from commonplace.learning.extract_host import commit_extraction, prepare_extraction

@@ -13,6 +13,7 @@ from commonplace.cli.session import Session, confirm, json_option, open_session
 from commonplace.files.artifacts import SUMMARY, publish
 from commonplace.learning.artifacts import load_artifacts
 from commonplace.learning.brief import injection_json
+from commonplace.learning.learn import ENQUEUED
 from commonplace.learning.learn import clear_learned as clear_all
 from commonplace.learning.learn import enqueue_consolidation as ask_for
 from commonplace.learning.opening import open_workspace, session_brief
@@ -21,7 +22,6 @@ from commonplace.roles import ROLE_COMMANDS, clear_role
 from commonplace.text.cleaning import plural
 
 CLEARED = "Memory data cleared and system prompt refreshed."
-ENQUEUED = "Memory consolidation enqueued."
 EMPTY = "Memory payload is empty (memories disabled or no memory summary found)."
 USAGE = "Usage: commonplace memory view|clear|reset|enqueue|rebuild; `commonplace role` has the memory of an agent"
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from commonplace.cli.person import ask_on_terminal
-from commonplace.cli.session import Session, count_items, open_session, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, count_items, open_session
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.config.project import ASSISTANT, PROJECT
 from commonplace.engine.memory import with_binding

@@ -10,15 +10,8 @@ import click
 
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import (
-    Session,
-    confirm,
-    json_option,
-    open_session,
-    scope_option,
-    show_progress,
-    table_lines,
-)
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, confirm, json_option, open_session, scope_option, table_lines
 from commonplace.cli.terminal import print_note, short_path
 from commonplace.engine.erasing import Target
 from commonplace.engine.forgetting import Preview, Removal, preview

@@ -11,7 +11,8 @@ import click
 from commonplace.app import open_app
 from commonplace.cli.commands import Command
 from commonplace.cli.exits import ATTENTION, OK
-from commonplace.cli.session import Session, json_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import Session, json_option
 from commonplace.cli.terminal import short_path
 from commonplace.learning import open_workspace
 from commonplace.model.errors import InvalidInput

@@ -7,7 +7,10 @@ from typing import Any
 import click
 
 from commonplace.cli.commands import Command
+from commonplace.cli.completion import complete_categories, complete_tags
 from commonplace.records.recall_command import HELP, OPTIONS, QUESTION, Option, run
+
+COMPLETERS = {"category": complete_categories, "tag": complete_tags}
 
 
 def _ask(**asked: Any) -> int:
@@ -23,6 +26,8 @@ def _parameter(option: Option) -> click.Option:
         described = {"help": option.help, "multiple": True, "type": kind}
     else:
         described |= {"type": kind, "show_default": option.default is not None}
+    if option.name in COMPLETERS:
+        described["shell_complete"] = COMPLETERS[option.name]
     if not option.choices and not option.flag:
         described["metavar"] = option.metavar
     return click.Option([f"--{option.name}"], **described)

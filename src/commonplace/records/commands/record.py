@@ -12,10 +12,12 @@ import click
 
 from commonplace.cli import dates as moments
 from commonplace.cli.commands import Command, Group
+from commonplace.cli.completion import complete_categories, complete_ids, complete_tags
 from commonplace.cli.session import F, Session, confirm, json_option, open_session, scope_option
-from commonplace.cli.terminal import short_path
+from commonplace.cli.terminal import is_terminal, short_path, write_row
 from commonplace.engine.erasing import Target
 from commonplace.engine.memory import Memory
+from commonplace.engine.review import merge
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, Order, State
 from commonplace.model.records import CATEGORIES, Record, Trust
@@ -26,18 +28,17 @@ from commonplace.text.cleaning import one_line
 from commonplace.wire import encode
 
 BELOW = "<!-- Everything below this line is ignored. -->"
-LINE_LETTERS = 100  # of a content in a list
 
-_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
-_id = click.argument("id", metavar="ID")
+_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=complete_ids)
+_id = click.argument("id", metavar="ID", shell_complete=complete_ids)
 
 
 @click.group(cls=Group)
 def record() -> None:
     """Add, change, list and delete records.
 
-    An ID can be shortened to any unique beginning.  `commonplace add`, `list`, `show` and `edit` are short for
-    `record add`, `list`, `get` and `update`.
+    An ID can be shortened to any part of it that no other has, such as the five letters that lists show.
+    `commonplace add`, `list`, `show` and `edit` are short for `record add`, `list`, `get` and `update`.
 
     Examples:
       commonplace record pin 1m7gmb4480
@@ -49,7 +50,9 @@ def _with_record_options(command: F) -> F:
     """Give a command the options that describe a record, with which it is made and changed."""
     for option in reversed(
         [
-            click.option("--tag", "tags", metavar="TAG", multiple=True, help="A tag; repeatable."),
+            click.option(
+                "--tag", "tags", metavar="TAG", multiple=True, help="A tag; repeatable.", shell_complete=complete_tags
+            ),
             click.option("--alias", "aliases", metavar="NAME", multiple=True, help="Another name for it; repeatable."),
             click.option(
                 "--keyword", "keywords", metavar="WORD", multiple=True, help="Another search word; repeatable."
@@ -64,7 +67,9 @@ def _with_record_options(command: F) -> F:
 
 @record.command()
 @click.argument("text", required=False)
-@click.option("--category", metavar="CATEGORY", help=f"One of {', '.join(CATEGORIES)}.")
+@click.option(
+    "--category", metavar="CATEGORY", help=f"One of {', '.join(CATEGORIES)}.", shell_complete=complete_categories
+)
 @_with_record_options
 @click.option("--pin", "pinned", is_flag=True, help="Never evict it.")
 @click.option("--key", metavar="KEY", help="A unique name: adding it again makes a new version.")
@@ -241,6 +246,85 @@ def reclassify(id: str, category: str, scope: str | None, as_json: bool) -> None
         session.answer(f"Moved {result.record.id} ({session.location(result.record)})", data)
 
 
+@record.command("rename")
+@_id
+@click.argument("name", required=False)
+@scope_option
+@json_option
+def rename(id: str, name: str | None, scope: str | None, as_json: bool) -> None:
+    """Rename a record's file after its first line, or to NAME.
+
+    A file keeps its name when its text changes, so that links to it and its history in Git stay; this renames it.
+    Nothing else changes, and a file may have any name.
+
+    Examples:
+      commonplace record rename 1m7gmb4480
+      commonplace record rename 1m7gmb4480 package-manager
+    """
+    with open_session(scope, as_json=as_json) as session:
+        found = session.memory.get(id)
+        folder, before = session.app.store.folders.get(found.scope), session.path(found)
+        if folder is None or before is None:
+            raise InvalidInput(f"record {found.short} has no file here; `commonplace sync --write` writes it")
+        path = named_path(folder, found, name, before=before)
+        after = session.app.store.rename(folder, found.id, at=os.path.relpath(before, folder), to=path)
+        text = f"Renamed {short_path(before)} to {short_path(after)}" if after != before else "It is named so already"
+        session.answer(text, {"id": found.id, "before": before, "path": after})
+
+
+def named_path(folder: str, record: Record, name: str | None, *, before: str) -> str:
+    """The path for a name that a person gives, or that the first line gives; a free one, unless it has it already."""
+    from commonplace.files.codec import file_name  # noqa: PLC0415 - nothing else here writes a file
+    from commonplace.files.disk import free_path  # noqa: PLC0415 - likewise
+
+    if name is None:
+        path = file_name(record)
+    elif os.path.basename(name) != name or name.startswith(".") or not name.strip():
+        raise InvalidInput(f"{name!r} is not the name of a file: no folder, and no dot at its beginning")
+    else:
+        path = f"{record.category}/{name.removesuffix('.md')}.md"
+    return path if os.path.join(folder, path) == before else free_path(folder, path)
+
+
+@record.command("merge")
+@_id
+@click.argument("into", metavar="INTO")
+@click.argument("text", required=False)
+@scope_option
+@json_option
+def merge_(id: str, into: str, text: str | None, scope: str | None, as_json: bool) -> None:
+    """Make one record of two, as when two people have added one fact: INTO stays, and ID is closed.
+
+    INTO keeps its words if both say the same, and gets the tags, aliases and keywords of both.  TEXT is the new
+    content; without it, and if they differ, your $EDITOR opens on the words of both.
+
+    Examples:
+      commonplace record merge 1m7gmb9y2c 1m7gmb4480
+      commonplace record merge 1m7gmb9y2c 1m7gmb4480 "Use pnpm 9, not npm"
+    """
+    with open_session(scope, as_json=as_json) as session:
+        session.require_person("merges records")
+        ends, stays = session.memory.get(id), session.memory.get(into)
+        words = text if text is not None else _words_of_both(ends, stays)
+        if words is None or not words.strip():
+            raise InvalidInput("nothing was saved in the editor, so nothing was merged")
+        if ends.id != stays.id:
+            lists = {
+                name: [*getattr(stays, name), *(one for one in getattr(ends, name) if one not in getattr(stays, name))]
+                for name in ("aliases", "keywords")
+            }
+            metadata = dict(stays.metadata) | {name: list(found) for name, found in lists.items() if found}
+            session.memory.update(stays.id, tags=stays.tags | ends.tags, metadata=metadata)
+        done = merge(session.memory, ends, session.memory.get(stays.id), words.strip())
+        session.answer(f"Merged {ends.id} into {done.id}", {"record": encode(done), "superseded": ends.id})
+
+
+def _words_of_both(ends: Record, stays: Record) -> str | None:
+    if ends.content.split() == stays.content.split():
+        return stays.content
+    return click.edit(f"{stays.content}\n\n{ends.content}", extension=".md")
+
+
 def _add_verb(name: str, done: str, summary: str, *, examples: str = "", person: str = "") -> None:
     """Add a command that does one thing to each of some records; ``person``: what it does, if only a person may."""
     shown = examples or f"commonplace record {name} 1m7gmb4480"
@@ -318,9 +402,21 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
 
 
 @record.command("list")
-@click.option("--category", "categories", metavar="CATEGORY", multiple=True, help="Only this category; repeatable.")
 @click.option(
-    "--tag", "tags", metavar="TAG", multiple=True, help="Only records with this tag; repeated: with all of them."
+    "--category",
+    "categories",
+    metavar="CATEGORY",
+    multiple=True,
+    help="Only this category; repeatable.",
+    shell_complete=complete_categories,
+)
+@click.option(
+    "--tag",
+    "tags",
+    metavar="TAG",
+    multiple=True,
+    help="Only records with this tag; repeated: with all of them.",
+    shell_complete=complete_tags,
 )
 @click.option(
     "--state",
@@ -346,13 +442,16 @@ def delete(ids: Sequence[str], yes: bool, scope: str | None, as_json: bool) -> i
     help="stalest: least recently used first.",
 )
 @click.option("--before", metavar="ID", help="Only records that come after this one in the list.")
+@click.option("--paths", is_flag=True, help="Show the file of each record.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of records."
 )
 @scope_option
 @json_option
-def list_(*, state: str, limit: int, scope: str | None, as_json: bool, sort: str, **given: Any) -> None:
+def list_(*, state: str, limit: int, scope: str | None, as_json: bool, sort: str, paths: bool, **given: Any) -> None:
     """List records, newest first.
+
+    Piped, each record is one line with tabs between id, category, scope, date, state, tags, words and file.
 
     Examples:
       commonplace list --category decisions
@@ -379,18 +478,45 @@ def list_(*, state: str, limit: int, scope: str | None, as_json: bool, sort: str
             session.add_notes(f"there are more than these {limit}; --limit shows more")
         if not found:
             session.add_notes("No records.")
-        shown = found[:limit]
-        lines = [_line(session, record) for record in shown]
-        session.answer("\n".join(lines), {"records": session.list_json(shown)})
+        _show_list(session, found[:limit], paths=paths)
 
 
-def _line(session: Session, record: Record) -> str:
+def _show_list(session: Session, records: Sequence[Record], *, paths: bool) -> None:
+    """Print records: as JSON, on a terminal wrapped and paged, else one line each with tabs between the fields."""
+    if session.as_json or not records:
+        session.answer("", {"records": session.list_json(records)})
+        return
+    files = session.app.store.references(records)
+    if not is_terminal():
+        for record in records:
+            facts = (record.category, session.app.where.label(record.scope), f"{record.created_at:%Y-%m-%d}")
+            state = record.state(session.app.clock()).value
+            write_row(
+                record.id,
+                *facts,
+                state,
+                ",".join(sorted(record.tags)),
+                record.content,
+                short_path(files.get(record.id, "")),
+            )
+        return
+    from commonplace.cli.screen import Screen, show  # noqa: PLC0415 - programs get lines
+
+    screen = Screen(now=session.app.clock())
+    blocks = [
+        screen.record(
+            record, label=session.app.where.label(record.scope), marks=_marks(session, record),
+            path=short_path(files[record.id]) if record.id in files else None, show_path=paths,
+        )
+        for record in records
+    ]  # fmt: skip
+    show(blocks, paged=True)
+
+
+def _marks(session: Session, record: Record) -> list[str]:
     state = record.state(session.app.clock())
     marks = [*([state.value] if state is not State.LIVE else []), *(["pinned"] if record.pinned else [])]
-    marks += [f"#{one_line(tag)}" for tag in sorted(record.tags)]
-    where = f"{record.category:<11}  {session.app.where.label(record.scope):<9}"
-    words = [_shorten(record.content, LINE_LETTERS), *(["(" + ", ".join(marks) + ")"] if marks else [])]
-    return f"{record.short}  {where}  {record.created_at:%Y-%m-%d}  {' '.join(words)}"
+    return marks + [f"#{one_line(tag)}" for tag in sorted(record.tags)]
 
 
 def _shorten(text: str, letters: int) -> str:

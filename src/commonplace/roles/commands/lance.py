@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from commonplace.cli.session import show_progress
+from commonplace.cli.progress import show_progress
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
 from commonplace.roles.commands.memory import remembering

@@ -11,7 +11,8 @@ import click
 from commonplace.cli.commands import Command, Group
 from commonplace.cli.exits import ATTENTION, OK
 from commonplace.cli.person import require_person, said_yes
-from commonplace.cli.session import json_option, show_progress
+from commonplace.cli.progress import show_progress
+from commonplace.cli.session import json_option
 from commonplace.cli.terminal import print_json, print_note, print_text
 from commonplace.engine.rendering import redaction_notes
 from commonplace.files import disk as files

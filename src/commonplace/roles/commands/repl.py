@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -12,16 +12,21 @@ from commonplace.model.errors import CommonplaceError
 from commonplace.roles.commands.screen import Screen
 from commonplace.roles.conversation import Conversation
 from commonplace.roles.memory import RoleMemory
+from commonplace.roles.project import ProjectMemory
 from commonplace.roles.verbs import list_memories
 
 HELP = """\
 /memory view    the memory that the agent sees before it answers
 /memory list    the newest memories
 /memory clear   erase every memory of this agent's store, for good
+/memory clear project   erase what the project around it has learned (also: reset)
+/memory enqueue consolidate what the project has learned at the next start (also: rebuild)
 /help           this
 /quit           end the conversation; Ctrl-D does the same
 Ctrl-C interrupts an answer, not the conversation."""
-MEMORY = "say /memory view, /memory list or /memory clear"
+MEMORY = "say /memory view, list, clear, clear project or enqueue"
+NO_PROJECT = "no project that learns is around this agent; `commonplace config set memories.enabled true`"
+CLEARED = "Memory data cleared and system prompt refreshed."
 NO_MEMORY = "this agent has no memory"
 NO_CONTEXT = "The agent sees no memory yet: there are no procedures, and nothing was recalled."
 INTERRUPTED = "the answer was interrupted; say /quit to end the conversation"
@@ -125,19 +130,41 @@ class Repl:
             self._terminal.warn(f"there is no {word!r}; /help says what there is")
 
     def _memory(self, words: list[str]) -> None:
-        verbs = {"view": self._view, "list": self._list, "clear": self._clear}
-        verb, held = verbs.get(words[0] if words else "view"), self._talk.agent.held
-        if verb is None or len(words) > 1:
-            self._terminal.warn(MEMORY)
-        elif held is None:
-            self._terminal.warn(NO_MEMORY)
-        else:
-            try:
-                verb(held)
-            except CommonplaceError as error:
-                self._terminal.warn(str(error))
+        verb = " ".join(words).replace("reset", "clear").replace("rebuild", "enqueue") or "view"
+        held, project = self._talk.agent.held, self._talk.agent.project
+        of_project = {"clear project": self._clear_project, "enqueue": self._enqueue}
+        own = {"list": self._list, "clear": self._clear}
+        try:
+            if verb == "view" and (held or project):
+                self._view()
+            elif verb in of_project or (verb == "clear" and project and not held):
+                self._with_project(of_project.get(verb, self._clear_project), project)
+            elif verb not in own and verb != "view":
+                self._terminal.warn(MEMORY)
+            elif held is None:
+                self._terminal.warn(NO_MEMORY)
+            else:
+                own[verb](held)
+        except CommonplaceError as error:
+            self._terminal.warn(str(error))
 
-    def _view(self, _held: RoleMemory) -> None:
+    def _with_project(self, act: Callable[[ProjectMemory], None], project: ProjectMemory | None) -> None:
+        if project is None:
+            self._terminal.warn(NO_PROJECT)
+        else:
+            act(project)
+
+    def _clear_project(self, project: ProjectMemory) -> None:
+        if not self._terminal.confirm("Erase what this project learned?"):
+            self._terminal.say("Aborted.")
+            return
+        project.clear()
+        self._terminal.say(CLEARED)
+
+    def _enqueue(self, project: ProjectMemory) -> None:
+        self._terminal.say(project.enqueue())
+
+    def _view(self) -> None:
         self._terminal.say("\n\n".join(self._talk.context()) or NO_CONTEXT)
 
     def _list(self, held: RoleMemory) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from commonplace.cli.commands import Command
+from commonplace.cli.terminal import print_note
 from commonplace.config.paths import home
 from commonplace.model.errors import ConfigError, InvalidInput, ProviderError
 from commonplace.model.values import Value
@@ -125,9 +126,13 @@ def _run_role(role: Role, options: RunOptions) -> int:
         raise ConfigError(NO_TRIGGERS, file=role.file, path=role.path("triggers"))
     from commonplace.roles.commands import run_modes as modes  # noqa: PLC0415 - --help loads no agent
     from commonplace.roles.commands.screen import Screen  # noqa: PLC0415
+    from commonplace.roles.project import project_memory  # noqa: PLC0415
 
-    screen = Screen()
-    with modes.open_watched_agent(role, screen) as agent:
+    screen, remembers = Screen(), not (options.no_memory or options.daemon)
+    with (
+        project_memory(notify=print_note, wanted=remembers) as project,
+        modes.open_watched_agent(role, screen, project=project) as agent,
+    ):
         if options.daemon:
             return modes.run_daemon(agent, screen)
         talk = modes.start_conversation(agent, screen, resume=options.resume)

@@ -24,6 +24,7 @@ from commonplace.roles.dialect import Role
 from commonplace.roles.flow import check_shared_embedder, run_flow
 from commonplace.roles.flow_dialect import Flow
 from commonplace.roles.operator import require_trusted_flow, require_trusted_triggers
+from commonplace.roles.project import ProjectMemory
 from commonplace.roles.sessions import user_texts
 from commonplace.roles.triggers import TriggerEvent, sources
 from commonplace.text.cleaning import one_line, plural
@@ -34,14 +35,16 @@ TRUNCATED = "the answer was cut off: the model used up its tokens"
 
 
 @contextmanager
-def open_watched_agent(role: Role, screen: Screen, name: str = "") -> Iterator[RoleAgent]:
-    """Open the agent of a role with its memory; ``name`` is its name in a flow."""
+def open_watched_agent(
+    role: Role, screen: Screen, name: str = "", *, project: ProjectMemory | None = None
+) -> Iterator[RoleAgent]:
+    """Open the agent of a role with its memory, and that of the project; ``name`` is its name in a flow."""
 
     def watch(call: ObservedToolCall) -> None:
         screen.print_call(call if call.agent or not name else call.replace(agent=name))
 
     below = delegates(targets(role), env=os.environ, watch=watch, notify=print_note)
-    with open_agent(role, env=os.environ, watch=watch, delegates=below) as agent:
+    with open_agent(role, env=os.environ, watch=watch, delegates=below, project=project) as agent:
         for sentence in agent.notes:
             print_note(f"{name}: {sentence}" if name else sentence)
         if agent.held and (count := agent.held.catch_up(notify=print_note)):
