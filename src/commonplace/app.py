@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from commonplace.engine.embedding import EmbeddingReport
     from commonplace.engine.forgetting import Erasure
     from commonplace.files.external import Judge
+    from commonplace.git.branches import AheadOfMain
     from commonplace.model.items import ItemCopier
     from commonplace.stores.auditor import Auditor
     from commonplace.stores.postgres.store import PostgresStore
@@ -108,6 +109,26 @@ class App:
             place.root, self.where.folders[scope], trusted=trust.is_trusted, authors=trust.authors, signed=trust.signed,
             env=self.env,
         ).judge  # fmt: skip
+
+    def ahead_of_main(self) -> AheadOfMain | None:
+        """Return which record files of the project the main branch does not have so; None where there is none.
+
+        Git is asked, so only in a folder that the user trusts.
+        """
+        place, project = self.where.place, self.where.project
+        folder = self.where.folders.get(project) if project else None
+        if place is None or folder is None or not self.where.is_trusted:
+            return None
+        from commonplace.files.disk import read_known  # noqa: PLC0415 - only the status asks
+        from commonplace.git.branches import ahead_of_main  # noqa: PLC0415 - likewise
+        from commonplace.git.command import TrustedRepository  # noqa: PLC0415 - likewise
+        from commonplace.git.repository import repository_at  # noqa: PLC0415 - likewise
+
+        repository = repository_at(place.root)
+        if repository is None:
+            return None
+        trusted = TrustedRepository(repository=repository, is_trusted=self.where.is_trusted)
+        return ahead_of_main(trusted, folder, read_known(folder, [one.path for one in self.store.files(folder)]))
 
     def is_foreign(self, path: str, data: bytes) -> bool:
         """Whether a file of the project's folder is somebody else's word; it is while Git is changing the folder."""

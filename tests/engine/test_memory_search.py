@@ -280,9 +280,9 @@ def test_the_time_that_is_meant_decides_between_equals(memory, session):
 
 def test_the_profile_is_told_or_read_off_the_question(memory, clock):
     """A message prefers the newest of two alike, a question about the past does not; who knows better says so."""
-    old = memory.remember("deploy on monday", category="decisions").record
+    old = memory.remember("the deploy of monday was late", category="decisions").record
     clock.forward(timedelta(days=1))
-    new = memory.remember("deploy on tuesday", category="decisions").record
+    new = memory.remember("the deploy of tuesday was late", category="decisions").record
 
     def first(query, **options):
         return memory.recall(query, count=False, **options)[0].id

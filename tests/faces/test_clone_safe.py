@@ -22,6 +22,8 @@ ATTACKS = (
     "nested",
     "archive-gitdir",
     "git-commands",
+    "git-odd-files",
+    "replaced-clone",
 )
 
 

@@ -13,6 +13,7 @@ import pytest
 from commonplace.cli.merge_file import merge_file
 from commonplace.config.writing import GIT_ATTRIBUTES, GIT_IGNORE
 from commonplace.files.codec import decode
+from commonplace.git.branches import AheadOfMain
 from commonplace.git.driver import COMMAND, install_driver
 from commonplace.model.queries import State
 
@@ -308,6 +309,26 @@ def test_old_files_lose_their_bookkeeping_with_the_next_write(shop):
     assert "# mine\n" in text
 
 
+def test_status_shows_what_this_branch_knows_and_main_does_not(shop):
+    """New and changed records, committed or not; on main itself there are none."""
+    kept, changed = shop.add("Use pnpm", "decisions"), shop.add("Deploy on Fridays")
+    shop.commit()
+    with shop.app as app:
+        names = [Path(one).name for one in app.ahead_of_main().new]
+    assert names == [shop.file_of(kept).name, shop.file_of(changed).name]
+    shop.git("push", "-q")
+    with shop.app as app:
+        assert app.ahead_of_main() == AheadOfMain()
+    shop.git("checkout", "-qb", "feature")
+    shop.update(changed, content="Deploy on Mondays")
+    shop.commit()
+    added = shop.add("Ship with make ship")
+    with shop.app as app:
+        ahead = app.ahead_of_main()
+    assert ahead.new == (f"procedures/{shop.file_of(added).name}",)
+    assert ahead.changed == (f"procedures/{shop.file_of(changed).name}",)
+
+
 # Anything that people do with Git
 
 
@@ -366,3 +387,141 @@ def test_a_read_never_writes_a_tracked_file(shop, seed):
             texts = seen.answers()
             said = {decode(path.read_bytes(), path=str(path)).content for path in (seen.folder / MEMORY).glob("*/*.md")}
             assert texts == said, "the memory of a checkout is what its files say"
+
+
+def test_an_erased_record_that_an_old_commit_brings_is_reported_and_not_revived(shop):
+    """Its tombstone recognises it; the file is left to the person."""
+    record = shop.add("The merger is called Bluebird")
+    shop.commit()
+    path = shop.file_of(record)
+    with shop.app as app:
+        app.memory.forget(record.id)
+    assert not path.exists()
+    shop.commit("forget")
+    shop.git("checkout", "-q", "HEAD~1", "--", MEMORY)
+    assert shop.answers("bluebird") == set()
+    assert [Path(one).name for one in shop.sync().erased] == [path.name]
+    assert path.exists()
+
+
+def test_a_fortnight_of_two_people(shop, bob):  # noqa: PLR0915 - a day after the other
+    """Branches, worktrees, rebase, stash, conflict, revert, force-push, clean and a moved folder, day by day."""
+    ada = shop.person
+    ada.trust("bob@example.com"), bob.trust("ada@example.com")
+    bob.configure((ada.home / ".gitconfig").read_text().partition("[merge")[2].join(["[merge", ""]))
+    bobs = Checkout(bob)
+
+    # Ada writes two records; Bob pulls them.
+    pnpm, deploy = shop.add("Use pnpm", "decisions", tags=["ci"]), shop.add("Deploy on Fridays")
+    shop.commit()
+    shop.git("push", "-q")
+    bobs.git("pull", "-q")
+    assert shop.answers() == bobs.answers() == {"Use pnpm", "Deploy on Fridays"}
+
+    # A worktree for a feature: each shows its own files.
+    tree = Checkout(ada, ada.root / "tree")
+    shop.git("worktree", "add", "-q", tree.folder, "-b", "feature")
+    ada.trust("bob@example.com", folder=tree.folder)
+    tree.update(deploy, content="Deploy on Mondays")
+    tree.add("Ship with make ship")
+    tree.commit()
+    assert tree.answers() == {"Use pnpm", "Deploy on Mondays", "Ship with make ship"}
+    assert shop.answers() == {"Use pnpm", "Deploy on Fridays"}
+
+    # Bob tags a record while Ada changes its words: a rebase brings both.
+    bobs.update(pnpm, tags=["ci", "js"])
+    bobs.commit()
+    bobs.git("push", "-q")
+    shop.update(pnpm, content="Use pnpm 9")
+    shop.commit()
+    shop.git("pull", "-q", "--rebase")
+    shop.git("push", "-q")
+    assert shop.answers() == {"Use pnpm 9", "Deploy on Fridays"}
+    with shop.app as app:
+        assert app.memory.get(pnpm.id).tags == {"ci", "js"}
+    tree.git("rebase", "-q", "main")
+    assert tree.answers() == {"Use pnpm 9", "Deploy on Mondays", "Ship with make ship"}
+
+    # A stash takes an edit away and brings it back.
+    shop.edit(deploy, "Fridays", "Tuesdays")
+    assert "Deploy on Tuesdays" in shop.answers()
+    shop.git("stash", "-q")
+    assert "Deploy on Fridays" in shop.answers()
+    shop.git("stash", "pop", "-q")
+    assert "Deploy on Tuesdays" in shop.answers()
+    shop.git("checkout", "-q", "--", ".")
+    assert "Deploy on Fridays" in shop.answers()
+
+    # Both change the same words: the file is named, the last text answers, and what is resolved counts.
+    bobs.git("pull", "-q")
+    bobs.update(deploy, content="Deploy on Wednesdays")
+    bobs.commit()
+    bobs.git("push", "-q")
+    shop.git("merge", "-q", "--no-edit", "feature")
+    assert shop.answers() == {"Use pnpm 9", "Deploy on Mondays", "Ship with make ship"}
+    shop.git("pull", "-q", "--no-rebase", "--no-edit", check=False)
+    report = shop.sync()
+    assert [(one.path, "conflict" in one.reason) for one in report.troubles] == [
+        (str(shop.file_of(deploy).relative_to(shop.folder / MEMORY)), True)
+    ]
+    with shop.app as app:
+        assert app.memory.get(deploy.id).content == "Deploy on Mondays"
+    text = shop.file_of(deploy).read_text()
+    shop.file_of(deploy).write_text(text.partition("<<<<<<<")[0] + "Deploy on Mondays or Wednesdays\n")
+    shop.commit("merge")
+    shop.git("push", "-q")
+    assert shop.answers() == {"Use pnpm 9", "Deploy on Mondays or Wednesdays", "Ship with make ship"}
+    bobs.git("pull", "-q")
+    assert "Deploy on Mondays or Wednesdays" in {path.read_text().splitlines()[-1] for path in files_of(bobs)}
+
+    # A revert takes a record away, and reverting that brings it back.
+    shop.add("Rewrite it in Rust", "decisions")
+    shop.commit("rust")
+    shop.git("revert", "--no-edit", "HEAD")
+    assert "Rewrite it in Rust" not in shop.answers()
+    shop.git("revert", "--no-edit", "HEAD")
+    assert "Rewrite it in Rust" in shop.answers()
+    shop.git("reset", "-q", "--hard", "HEAD~3")
+    assert "Rewrite it in Rust" not in shop.answers()
+
+    # Bob pushes a branch, and pushes another one over it.
+    bobs.git("checkout", "-qb", "topic")
+    bobs.add("Cache for an hour", "decisions")
+    bobs.commit("topic")
+    bobs.git("push", "-q", "-u", "origin", "topic")
+    shop.git("fetch", "-q")
+    shop.git("checkout", "-q", "topic")
+    assert "Cache for an hour" in shop.answers()
+    bobs.git("reset", "-q", "--hard", "HEAD~1")
+    bobs.add("Cache for a day", "decisions")
+    bobs.commit("topic")
+    bobs.git("push", "-q", "--force")
+    shop.git("fetch", "-q")
+    shop.git("reset", "-q", "--hard", "origin/topic")
+    assert {"Cache for an hour", "Cache for a day"} & shop.answers() == {"Cache for a day"}
+    shop.git("checkout", "-q", "main")
+    whole = {"Use pnpm 9", "Deploy on Mondays or Wednesdays", "Ship with make ship"}
+    assert shop.answers() == whole
+
+    # What was never committed is cleaned away: it is named, and written back.
+    shop.add("A draft", "principles")
+    shop.git("clean", "-qfdx")
+    assert len(shop.sync().hidden) == 1
+    assert shop.answers() == whole
+    shop.sync(restores=True)
+    assert "A draft" in shop.answers()
+
+    # The folder moves; the worktree is repaired.
+    ada.close()
+    shop.folder = shop.folder.rename(shop.folder.with_name("moved"))
+    ada.folder = shop.folder
+    shop.git("worktree", "repair", tree.folder)
+    ada.trust("bob@example.com")
+    assert "Deploy on Mondays or Wednesdays" in shop.answers()
+    assert tree.answers() == {"Use pnpm 9", "Deploy on Mondays", "Ship with make ship"}
+    assert tree.git("status", "--porcelain") == ""
+
+
+def files_of(checkout):
+    """Every record's file of a checkout."""
+    return sorted((checkout.folder / MEMORY).glob("*/*.md"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -240,7 +241,8 @@ def test_a_global_preference_that_the_user_did_not_say_waits(indexed, clock, pla
 def test_a_fact_that_contradicts_a_persons_waits_as_its_replacement(opened, place, learn):
     """Approved, it replaces what it contradicts."""
     about = {"subject": "package manager", "keywords": ["package manager"]}
-    mine = opened.memory.remember("Use npm", category="decisions", metadata=about).record
+    since = datetime(2025, 1, 1, tzinfo=UTC)
+    mine = opened.memory.remember("Use npm", category="decisions", metadata=about, occurred_at=since).record
     answer = reply(fact("Use pnpm, not npm", quote="Use pnpm, not npm", subject="package manager"))
     thinking = place.replace(learning=place.learning.replace(mode="model"), model=lambda _: Scripted(answer))
     learn("0b1c", lines("Use pnpm, not npm, in this repo."), place=thinking)

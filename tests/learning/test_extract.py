@@ -401,7 +401,7 @@ def test_extraction_reads_no_more_records_of_a_larger_store(place, opened, make)
         fact("Use pnpm, not npm", subject="package manager"),
     ]
     read = []
-    for count in (10, 1000):
+    for count in (40, 1000):
         texts = [f"Deploys of service {number} go out with npm run build" for number in range(count)]
         place.store.store.apply([make.put(make(text, scope=place.scope, category="decisions")) for text in texts])
         counting = Counting(place.store)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commonplace.model.errors import StoreDamaged
@@ -76,6 +76,7 @@ def test_a_row_that_makes_sense_and_is_not_what_was_written_is_named_too():
     assert len(named) == 1
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no reason
 @given(st.lists(st.one_of(st.text(), st.integers(), st.none()), min_size=24, max_size=24))
 def test_a_row_is_hashed_as_its_json(fields):
     """The quick spelling is the one that earlier stores were written with."""

@@ -20,12 +20,13 @@ from commonplace.config.project import ASSISTANT, PROJECT, context
 from commonplace.engine.rendering import iso
 from commonplace.hosts import hook_notes
 from commonplace.learning import learning_notes, learning_status, learning_status_text
-from commonplace.model.errors import InvalidInput, StoreDamaged
+from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.ports import Growth, Repair, StoreProblem, Tally
 from commonplace.records import FILES_CHECK, STORE_CHECK, back_up, backup_path, check_health, problem_of, repair_health
 from commonplace.text.cleaning import plural
 from commonplace.version import PRODUCT
 
+_AHEAD_FEW = 10  # files to name
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -36,6 +37,8 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 @json_option
 def status(every: bool, jobs: bool, weeks: int | None, as_json: bool) -> None:
     """Show what is stored where, how large it is, whether files and records are in sync, and problems.
+
+    In a repository it also names the records that this checkout has and the main branch does not have so.
 
     Examples:
       commonplace status
@@ -63,8 +66,28 @@ def status(every: bool, jobs: bool, weeks: int | None, as_json: bool) -> None:
             "scopes": [scope for scope in scopes if scope],
             "stored": [_tally_json(app, tally) for tally in tallies],
             "problems": [problem.what for problem in problems],
+            "ahead_of_main": _ahead_json(app, session),
         }
         return session.answer(_status_text(data), data)
+
+
+def _ahead_json(app: App, session: Session) -> Mapping[str, Any] | None:
+    """The record files that the main branch does not have so; None where there is nothing to compare with."""
+    try:
+        ahead = app.ahead_of_main()
+    except StoreError as error:
+        session.add_notes(str(error))
+        return None
+    return None if ahead is None else {"new": list(ahead.new), "changed": list(ahead.changed)}
+
+
+def _ahead_lines(ahead: Mapping[str, Sequence[str]] | None) -> list[str]:
+    named = [f"  {path} ({what})" for what in ("new", "changed") for path in (ahead or {}).get(what, ())]
+    if not named:
+        return []
+    more = [f"  and {len(named) - _AHEAD_FEW} more"] if len(named) > _AHEAD_FEW else []
+    return ["", f"This checkout knows {plural(len(named), 'record')} that the main branch does not have so:",
+            *named[:_AHEAD_FEW], *more]  # fmt: skip
 
 
 def _growth_text(app: App, grown: Sequence[Growth]) -> str:
@@ -119,6 +142,7 @@ def _status_text(data: Mapping[str, Any]) -> str:
     lines += ["", *(table if rows else ["Nothing is stored yet."])]
     well = ["No problems seen; `commonplace doctor` checks everything."]
     lines += ["", *([f"problem: {short_path(what)}" for what in data["problems"]] or well)]
+    lines += _ahead_lines(data["ahead_of_main"])
     return "\n".join(lines)
 
 

@@ -115,10 +115,11 @@ class Context(Value):
         if self.place and self.place.link:
             return [f"{self.place.link} is a symbolic link and is not followed; remove it, or make it a real folder"]
         if self.trust and (self.foreign or self.trust.former):
-            seen = "its notes are data from outside and its settings take no effect"
+            why = "its notes are data from outside and its settings take no effect; read them, then run"
             if self.trust.former:
-                seen = f"another repository lies there than the one that you trusted as {self.trust.former.identity}"
-            return [f"{self.trust.root} is not trusted: {seen}; read them, then run `commonplace trust`"]
+                known = self.trust.former.identity
+                why = f"another repository lies there than the one that you trusted as {known}; look at it, then run"
+            return [f"{self.trust.root} is not trusted: {why} `commonplace trust`"]
         if self.trust and self.trust.changed:
             changed = ", ".join(self.trust.changed)
             return [f"{changed} changed since you trusted this folder; `commonplace trust` shows how and applies it"]

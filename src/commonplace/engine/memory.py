@@ -12,9 +12,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.engine.ranking import distinct, within
-from commonplace.engine.recall import CANDIDATES, RECALL_LIMIT, Recall, count_use, newest, search, searches_chunks
+from commonplace.engine.recall import (
+    CANDIDATES,
+    RECALL_LIMIT,
+    Recall,
+    count_use,
+    mark_replaced,
+    newest,
+    search,
+    searches_chunks,
+)
 from commonplace.model.binding import Binding
-from commonplace.model.changes import Archive, Change, Outcome, Restore, Supersede
+from commonplace.model.changes import Archive, Change, Outcome, Restore
 from commonplace.model.documents import DocumentKind
 from commonplace.model.errors import Conflict, Forbidden, InvalidInput, NotFound, StoreError
 from commonplace.model.ports import Clock, Embedder, Store
@@ -121,12 +130,14 @@ class Memory:
         return self._remember(to_draft(given, self.binding), supersedes)
 
     def _remember(self, draft: Draft, supersedes: str | None = None) -> WriteResult:
+        from commonplace.engine import superseding  # noqa: PLC0415 - no recall writes
+
         admitted = self._admit(draft)
         if supersedes is not None:
-            return self._supersede(self.get(supersedes), admitted)
+            return superseding.supersede(self, self.get(supersedes), admitted)
         if draft.key is not None:
             return self._remember_key(admitted)
-        return self._put(admitted, dedupe=True)
+        return superseding.put_in_time(self, admitted)
 
     def remember_many(self, records: Iterable[NewRecord], *, skip_invalid: bool = False) -> BulkResult:
         """Store many records: texts, or the arguments of ``remember`` by name.
@@ -353,6 +364,8 @@ class Memory:
             limit=2 * limit, candidates=max(CANDIDATES, 2 * limit),
         )  # fmt: skip
         hits = newest(self.store, where, limit=limit) if found is None else distinct(found.hits)[:limit]
+        if as_of is None:
+            hits = mark_replaced(self.store, where, hits)
         chosen, notes = within(hits, budget), () if found is None else found.notes
         used = [hit.record.id for hit in chosen if hit.record] if count and where.as_of is None else []
         return Recall(
@@ -548,24 +561,6 @@ class Memory:
         )
         admitted = Admitted(record=after, terms=search_terms(after))
         return self._put(admitted, expect=record.version).record
-
-    def _supersede(self, old: Record, admitted: Admitted) -> WriteResult:
-        """Replace a fact, unless the new one is trusted less: then it is held for review and the old one stays."""
-        self._may_write(old.scope)
-        new = admitted.record
-        if new.held or new.authority < old.authority:
-            from commonplace.engine.review import SUPERSEDE, HeldChange  # noqa: PLC0415 - see above
-
-            why = "" if new.held else f"it is trusted less than {old.short}, so "
-            note = f"{why}it is held for review and replaces nothing yet"
-            change = HeldChange(action=SUPERSEDE, target=old.id, version=old.version)
-            held = new.replace(held=True, metadata=change.metadata(new.metadata))
-            return self._put(admitted.replace(record=held, notes=(*admitted.notes, note)))
-        close = Supersede(id=old.id, by=new.id, at=new.occurred_at or new.created_at, now=new.created_at)
-        changes = [close, *self._puts(admitted, expect=0)]  # closed first: the new one may take over its key
-        written = self.writer.apply(changes)
-        closed, put, *_ = written.outcomes
-        return _result(put, admitted, written.notes).replace(superseded=closed.records[0])
 
     def _writable(self, id: str) -> Record:
         record = self.get(id)

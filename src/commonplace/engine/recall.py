@@ -14,6 +14,7 @@ from commonplace.model.changes import Touch
 from commonplace.model.errors import StoreBusy, StoreError, StoreReadOnly
 from commonplace.model.ports import Embedder, Store
 from commonplace.model.queries import Filter, Hit, Order, State
+from commonplace.model.records import PROPOSAL
 from commonplace.model.values import Value
 from commonplace.text.question import Profile, parse_question
 from commonplace.text.words import plan, word_weights
@@ -93,6 +94,29 @@ def _has_phrase(text: str, phrase: str) -> bool:
             return True
         at = words.find(phrase, at + 1)
     return False
+
+
+def mark_replaced(store: Store, where: Filter, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits with each turn marked whose fact was replaced, and the newer of two open rivals before the older."""
+    turns = frozenset(hit.id for hit in hits if hit.chunk is not None)
+    ended: dict[str | None, str | None] = {}
+    if turns:
+        past = Filter(scopes=where.scopes, at=where.at, states=frozenset({State.ARCHIVED}), sources=turns)
+        ended = {one.source.ref: one.superseded_by for one in store.find(past, order=Order.ID, limit=-1)}
+    marked = [hit.replace(replaced_by=ended[hit.id]) if ended.get(hit.id) else hit for hit in hits]
+    return _newer_first(marked)
+
+
+def _newer_first(hits: list[Hit]) -> list[Hit]:
+    """Put a record that may replace another one before that one, with its score, until a person has decided."""
+    place = {hit.record.id: at for at, hit in enumerate(hits) if hit.record is not None}
+    for at, hit in enumerate(list(hits)):
+        change = hit.record.metadata.get(PROPOSAL) if hit.record is not None else None
+        older = place.get(str(change.get("target"))) if isinstance(change, dict) else None
+        if older is not None and older < at and hit.record is not None:
+            hits[older], hits[at] = hit.replace(score=hits[older].score), hits[older].replace(score=hit.score)
+            place[hit.record.id], place[str(change.get("target")) if isinstance(change, dict) else ""] = older, at
+    return hits
 
 
 def newest(store: Store, where: Filter, *, limit: int) -> list[Hit]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from commonplace.model.ids import SHORT
 from commonplace.model.queries import Hit
 from commonplace.model.records import Json, Record
 from commonplace.text.cleaning import plain_line
@@ -41,6 +42,16 @@ _FORGED = r"<(?=\s*/?\s*memory\b)"
 #: Around a message of ours that an agent is to act on: it is nobody's word, and no memory.
 MESSAGE_BEGIN, MESSAGE_END = "[commonplace: before you stop]", "[/commonplace]"
 INTRODUCTION_WORDS = 6  # at most, of a host before a message of ours
+#: What a host shows the agent.  No word of a session is in it; the marks let it be removed from the transcript again.
+MESSAGE = (
+    f"{MESSAGE_BEGIN} This session may have settled things that later sessions need. Save each with the `remember`"
+    " tool of commonplace: content (one sentence that makes sense alone), category, scope, quote (the exact words it"
+    ' rests on, copied from this session), session: "%s", and supersedes (an id) if it replaces a record.'
+    " Decisions with their reason, rules, preferences, steps that worked, a problem with its cause and fix, lasting"
+    " facts; no task state, guesses or secrets. If nothing is worth keeping, save nothing. Then stop"
+    f" without further words. {MESSAGE_END}"
+)
+SESSION = r'[^"\n]{1,200}'  # whose name stands in it
 
 
 def fence(lines: Iterable[str], secret: bytes) -> str:
@@ -90,10 +101,12 @@ def is_sealed(text: str, secret: bytes) -> bool:
 
 def poses_as_memory(text: str, secret: bytes) -> bool:
     """Whether something stands between marks, or behind one, that this store has not put there."""
-    if _MARK not in text:
+    if _MARK not in text and MESSAGE_BEGIN not in text:
         return False
+    words = (re.escape(part).replace(r"\ ", r"\s+") for part in MESSAGE.split("%s"))
+    rest = re.sub(SESSION.join(words), "", text)
     rest = re.sub(
-        _FENCED_WHOLE, lambda one: "" if _is_seal_of(one[1], one[2], secret) else one[0], text, flags=re.DOTALL
+        _FENCED_WHOLE, lambda one: "" if _is_seal_of(one[1], one[2], secret) else one[0], rest, flags=re.DOTALL
     )
     return remove_fenced(rest) != rest
 
@@ -205,7 +218,7 @@ def _hit_json(hit: Hit, references: Mapping[str, str], *, explain: bool) -> dict
         seen |= {"scope": str(record.scope), "category": record.category, "tags": list[Json](sorted(record.tags))}
         seen |= {"source": record.source.channel.value, "version": record.version}
     elif chunk:
-        seen |= {"scope": str(chunk.scope)}
+        seen |= {"scope": str(chunk.scope)} | ({"replaced_by": hit.replaced_by} if hit.replaced_by else {})
     if explain:
         seen["parts"] = dict(hit.parts)
     return seen
@@ -222,7 +235,8 @@ def _label(hit: Hit) -> str:
     when = f"{date:%Y-%m-%d}" if date else "undated"
     if hit.record:
         return f"{hit.record.category}, {_place(hit.record.scope.kind)}, {when}"
-    return f"{hit.chunk.kind if hit.chunk else ''}, {when}"
+    ended = f", replaced since by record {hit.replaced_by[:SHORT]}" if hit.replaced_by else ""
+    return f"{hit.chunk.kind if hit.chunk else ''}, {when}{ended}"
 
 
 def _place(kind: str) -> str:

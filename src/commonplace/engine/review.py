@@ -14,14 +14,13 @@ from commonplace.engine.edits import edit_record, readmit, require_person
 from commonplace.model.changes import Archive, Audit, Change, Put, Supersede
 from commonplace.model.errors import InvalidInput, NotFound
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
-from commonplace.model.records import Channel, Draft, Json, Record
+from commonplace.model.records import PROPOSAL, Channel, Draft, Json, Record
 from commonplace.model.values import Value
 
 if TYPE_CHECKING:
     from commonplace.engine.memory import Memory
     from commonplace.engine.results import ForgetResult, WriteResult
 
-PROPOSAL = "proposal"  # the name in the metadata of a held record under which its change stands
 UPDATE, SUPERSEDE, ARCHIVE, FORGET = "update", "supersede", "archive", "forget"
 #: The fields of a record that an update can name.
 FIELDS = ("content", "tags", "metadata", "value", "occurred_at", "expires_at", "pinned", "category")
@@ -31,7 +30,7 @@ ALL = -1
 class HeldChange(Value):
     """What a held record would do to another one."""
 
-    action: str  #: update, supersede, archive or forget
+    action: str  #: update, supersede, archive or forget; of a live record only supersede: both hold until a person says
     target: str  #: the id of the other one
     version: int  #: which version of it was changed
     named: tuple[str, ...] = ()  #: the fields that an update changes
@@ -40,6 +39,8 @@ class HeldChange(Value):
     def of(cls, record: Record) -> HeldChange | None:
         """Return the change that a record proposes; None: it proposes none."""
         found = record.metadata.get(PROPOSAL)
+        if isinstance(found, dict) and not record.held and found.get("action") != SUPERSEDE:
+            return None
         if not isinstance(found, dict) or found.get("action") not in (UPDATE, SUPERSEDE, ARCHIVE, FORGET):
             return None
         target, version, fields = found.get("target"), found.get("version"), found.get("fields")
@@ -95,7 +96,18 @@ def _find_waiting(memory: Memory, *, limit: int) -> list[Record]:
     held = memory.store.find(where, order=Order.OLDEST, limit=limit)
     left = limit if limit == ALL else limit - len(held)
     live = where.replace(states=frozenset({State.LIVE}))
-    return [*held, *(memory.store.find(live, order=Order.OLDEST, limit=left) if left else [])]
+    asked = (
+        [one for one in memory.store.find(live, order=Order.OLDEST, limit=ALL) if _asks(memory, one)] if left else []
+    )
+    return [*held, *(asked if left == ALL else asked[:left])]
+
+
+def _asks(memory: Memory, record: Record) -> bool:
+    """Whether a live record still waits: one that may replace another does not once that one has ended."""
+    if not record.has_authority and (record.is_instruction or PROPOSAL not in record.metadata):
+        return True
+    target = _target(memory, HeldChange.of(record))
+    return target is not None and target.archived_at is None
 
 
 def find_waiting(memory: Memory, id: str) -> WaitingRecord:
@@ -121,7 +133,7 @@ def _is_part_of(ref: str, origin: str) -> bool:
 
 
 def _waiting(memory: Memory, record: Record) -> WaitingRecord:
-    change = HeldChange.of(record) if record.held else None
+    change = HeldChange.of(record)
     target = _target(memory, change)
     return WaitingRecord(record=record, why=_why(record, change, target), change=change, target=target)
 
@@ -138,6 +150,8 @@ def _target(memory: Memory, change: HeldChange | None) -> Record | None:
 def _why(record: Record, change: HeldChange | None, target: Record | None) -> str:
     if change is not None:
         what = {UPDATE: "change", SUPERSEDE: "replace", ARCHIVE: "archive", FORGET: "erase"}[change.action]
+        if not record.held and target is not None:
+            return f"it may replace record {target.short}: approve it to close that one, or keep both"
         if target is None:
             return f"it would {what} record {change.target[:10]}, which is gone"
         trusted = "a person approved" if target.approved_at else "is trusted more"
@@ -215,7 +229,7 @@ def approve(memory: Memory, record: Record, *, alone: bool = False) -> ReviewRes
     require_person(memory, record)
     if record.archived_at is not None:
         raise InvalidInput(f"record {record.id!r} is archived; restore it first")
-    change = HeldChange.of(record) if record.held else None
+    change = HeldChange.of(record)
     if alone and change is not None and change.action != SUPERSEDE:
         raise InvalidInput(f"record {record.id!r} proposes to {change.action} another one: approve or reject it")
     if alone:
@@ -234,7 +248,7 @@ def approve(memory: Memory, record: Record, *, alone: bool = False) -> ReviewRes
 
 def release(memory: Memory, record: Record) -> Record:
     """Approve a record; refuse one whose approval would erase another, since then nothing could be returned."""
-    change = HeldChange.of(record) if record.held else None
+    change = HeldChange.of(record)
     if change is not None and change.action == FORGET:
         raise InvalidInput(f"record {record.id!r} proposes to erase a record; `commonplace review approve` does that")
     done = approve(memory, record)
@@ -244,11 +258,15 @@ def release(memory: Memory, record: Record) -> Record:
 def _approve_words(memory: Memory, record: Record, first: Sequence[Change]) -> Record:
     from commonplace.engine.admission import search_terms  # noqa: PLC0415 - only writes need the gate
 
-    if record.has_authority and not record.held:
+    others = {name: value for name, value in record.metadata.items() if name != PROPOSAL}
+    settled = record.has_authority and not record.held
+    if settled and len(others) == len(record.metadata):
+        if first:
+            memory.store.apply(first)
         return record
     now = memory.clock()
-    others = {name: value for name, value in record.metadata.items() if name != PROPOSAL}
-    after = record.replace(held=False, approved_at=now, updated_at=now, metadata=others)
+    approved = record.approved_at if settled else now
+    after = record.replace(held=False, approved_at=approved, updated_at=now, metadata=others)
     put = Put(record=after, terms=search_terms(after), expect=record.version)
     written = memory.writer.apply([*first, put, Audit(verb="approve")])
     return written.outcomes[len(first)].records[0]
@@ -260,6 +278,18 @@ def _approve_replacement(memory: Memory, record: Record, old: Record) -> ReviewR
         return ReviewResult(record=_approve_words(memory, record, ()), notes=(note,))
     close = Supersede(id=old.id, by=record.id, at=record.occurred_at or record.created_at, now=memory.clock())
     return ReviewResult(record=_approve_words(memory, record, [close]))
+
+
+def settle(memory: Memory, record: Record, old: Record) -> Record:
+    """Close what a live record was found to replace; return the closed one.  No words are approved with that."""
+    others = {name: value for name, value in record.metadata.items() if name != PROPOSAL}
+    close = Supersede(id=old.id, by=record.id, at=record.occurred_at or record.created_at, now=memory.clock())
+    after = record.replace(metadata=others, updated_at=memory.clock())
+    from commonplace.engine.admission import search_terms  # noqa: PLC0415 - only writes need the gate
+
+    put = Put(record=after, terms=search_terms(after), expect=record.version)
+    changed = [put] if len(others) != len(record.metadata) else []
+    return memory.writer.apply([close, *changed]).outcomes[0].records[0]
 
 
 def _approve_update(memory: Memory, record: Record, change: HeldChange, target: Record) -> ReviewResult:

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 from commonplace.engine.admission import Gate, check_fits_file, check_scope, search_terms, secret_name, tag_personal
 from commonplace.engine.embedding import catch_up, check_embedder
 from commonplace.engine.memory import Memory
+from commonplace.engine.replacing import changes_for
 from commonplace.engine.tombstones import refusal_notes, without_erased_records
 from commonplace.engine.writer import UNEMBEDDED, Writer, trims
 from commonplace.model.changes import Audit, Load, Put
@@ -167,10 +168,18 @@ def import_items(
             intake.present += sum(outcome.deduped for outcome in writer.apply([*wanted, Audit(verb="import")]).outcomes)
             done += len(batch)
             progress(done, intake.read)
+    _close_replaced(memory, writer, intake.arrived)
     now, written = memory.clock(), memory.binding.writes.items()
     limits = [change for kind, scope in written for change in trims(memory.binding, scope, [kind], now)]
     evicted = sum(len(outcome.gone) for outcome in writer.apply(limits).outcomes)
     return intake.report().replace(evicted=evicted, unembedded=_embed(memory, progress))
+
+
+def _close_replaced(memory: Memory, writer: Writer, arrived: Mapping[str, Scope]) -> None:
+    """Close what new records contradict, here or among themselves; a record of a person's waits for one."""
+    changes = changes_for(memory.store, set(arrived.values()), arrived, now=memory.clock()) if arrived else []
+    for batch in batches(changes, BATCH):
+        writer.apply(batch)
 
 
 class _Intake:
@@ -181,6 +190,7 @@ class _Intake:
         self._gate = Gate(memory.secret())
         self.read = self.present = self.blank = self.repeated = 0
         self.left_out: list[str] = []
+        self.arrived: dict[str, Scope] = {}  # new records and where they go
         self.erased: list[Tombstone] = []
 
     def report(self) -> ImportResult:
@@ -263,6 +273,7 @@ class _Intake:
         # A date to come would be the newest for ever, and would never be evicted.
         created = min(item.created_at or passed.record.created_at, passed.record.created_at)
         record = passed.record.replace(created_at=created, consolidated_at=item.consolidated_at)
+        self.arrived[record.id] = record.scope
         return Put(record=record, terms=passed.terms, dedupe=True)
 
     def _load(self, item: History) -> Load:

@@ -127,6 +127,15 @@ def read(folder: str, path: str, *, limit: int) -> tuple[bytes, int]:
         return read_rest(file, limit=limit), _stamp(os.fstat(file.fileno()))
 
 
+def read_known(folder: str, paths: Collection[str], *, limit: int = 4 * 1024 * 1024) -> dict[str, bytes]:
+    """Return the contents of those of these files that can be read."""
+    found: dict[str, bytes] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found[path] = read(folder, path, limit=limit)[0]
+    return found
+
+
 def replace(folder: str, path: str, data: bytes) -> int:
     """Write a temporary file, then rename it; returns its stamp.
 

@@ -36,6 +36,13 @@ def digest_of(repository: Repository) -> Callable[[bytes], str]:
     return lambda data: sha1(_blob(data), usedforsecurity=False).hexdigest()
 
 
+def empty_tree(repository: Repository) -> str:
+    """Return the id of the tree without files, which every repository knows."""
+    name = b"tree 0\0"
+    is_long = id_bytes(repository) == SHA256_BYTES
+    return sha256(name).hexdigest() if is_long else sha1(name, usedforsecurity=False).hexdigest()
+
+
 def id_bytes(repository: Repository) -> int:
     """Return the length of the ids of a repository."""
     settings = read_config(os.path.join(repository.common, "config"))

@@ -42,6 +42,12 @@ def default_branch_commit(repository: Repository) -> str | None:
     return None
 
 
+def local_main_commit(repository: Repository) -> str | None:
+    """Return the tip of the local main branch."""
+    found = (_resolve(repository, f"refs/heads/{name}") for name in ("main", "master"))
+    return next((tip for tip in found if tip), None)
+
+
 def loose_heads(repository: Repository) -> list[str]:
     """Return the commits that were fetched, merged or picked last, which no reference may name yet."""
     texts = [_text(os.path.join(repository.own, name)) for name in HEADS]

@@ -17,7 +17,7 @@ from typing import Any
 
 from commonplace.app import App
 from commonplace.engine.memory import Memory
-from commonplace.engine.rendering import MESSAGE_BEGIN, MESSAGE_END, keyed_digest
+from commonplace.engine.rendering import MESSAGE, keyed_digest
 from commonplace.engine.tombstones import normal_form
 from commonplace.engine.transcripts import TOOL, Turn
 from commonplace.files import disk
@@ -36,14 +36,6 @@ from commonplace.model.values import Value
 FOLDER = "asked"  # in the data folder: which sessions were asked about, and up to which turn
 RULES_MOST = 20
 SAVED_MOST = 100  # records that an agent saves after one message
-#: What a host shows the agent.  No word of a session is in it; the marks let it be removed from the transcript again.
-MESSAGE = (
-    f"{MESSAGE_BEGIN} This session may have settled things that later sessions need. Save each with the `remember` tool of"
-    " commonplace: content (one sentence that makes sense alone), category, scope, quote (the exact words it rests on,"
-    ' copied from this session), session: "%s", and supersedes (an id) if it replaces a record. Decisions with their'
-    " reason, rules, preferences, steps that worked, a problem with its cause and fix, lasting facts; no task state,"
-    " guesses or secrets. If nothing is worth keeping, save nothing. Then stop without further words. " + MESSAGE_END
-)
 _CUE = re.compile(
     r"""\b(?:always|never|from\ now\ on|going\ forward|in\ (?:the\ )?future|every\ time|whenever|by\ default|prefer\w*|convention
       |remember|don'?t\ forget|keep\ in\ mind|note\ that|for\ the\ record|decid\w+|agreed|settled|we(?:'ll|\ will)?\ (?:use|go\ with|keep|stick)

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from commonplace.engine import jobs
-from commonplace.engine.admission import Gate
+from commonplace.engine.admission import Gate, search_terms
 from commonplace.engine.rendering import redaction_notes
+from commonplace.engine.replacing import Rivals, naming
 from commonplace.files.artifacts import MEMORY, RAW, ROLLOUTS, SKILLS, SUMMARY, publish, stored_artifacts
 from commonplace.learning import consolidate_receipts as ledger
 from commonplace.learning.artifacts import Artifact, edits_json, load_artifacts, note_edits, own_text
@@ -74,7 +75,7 @@ from commonplace.model.errors import ConfigError, Conflict, InvalidInput, LeaseL
 from commonplace.model.jobs import Claim, Reason, Skipped
 from commonplace.model.ports import ProgressCallback, no_progress
 from commonplace.model.queries import State
-from commonplace.model.records import Channel, Draft, Json, Kind, Record, Trust
+from commonplace.model.records import PROPOSAL, Channel, Draft, Json, Kind, Record, Trust
 from commonplace.model.values import Value
 from commonplace.text.blocks import escape_tags, references
 from commonplace.text.cleaning import estimate_tokens
@@ -139,6 +140,7 @@ class _Outcome(Value):
     metadata: Mapping[str, Mapping[str, Json]]
     removed: tuple[str, ...]
     replaced: Sequence[Supersession]
+    asked: Sequence[Record]  #: records that may replace another one, which they name
     report: ConsolidateReport
     trust: Trust
     proposed: Sequence[Put] = ()  #: held records of skills that no person's word stands behind
@@ -408,8 +410,16 @@ def _outcome(
     least = min([line.records[0].trust for line in lines], default=Trust.AGENT)
     return _Outcome(
         texts=texts, metadata=metadata, removed=tuple(sorted(known - texts.keys())), replaced=report.superseded,
+        asked=_asking(inputs, report),
         report=report, trust=min(least, Trust.AGENT), proposed=_proposed_skills(place, inputs, unfounded),
     )  # fmt: skip
+
+
+def _asking(inputs: _Inputs, report: ConsolidateReport) -> list[Record]:
+    """Records that may replace another one, each with that one named: a person has to say."""
+    by_id = {record.id: record for record in inputs.records}
+    pairs = [(by_id[old], by_id[new]) for old, new in report.disputed]
+    return [naming(new, Rivals(asks=(old,))) for old, new in pairs if PROPOSAL not in new.metadata]
 
 
 def _proposed_skills(place: Workspace, inputs: _Inputs, skills: Mapping[str, str]) -> list[Put]:
@@ -464,6 +474,7 @@ def _changes(
     changes += [Supersede(id=one.old.id, by=one.new.id, at=fact_date(one.new), now=now) for one in outcome.replaced]
     closed = {one.old.id for one in outcome.replaced}
     fresh = tuple(one.id for one in inputs.records if one.consolidated_at is None and one.id not in closed)
+    changes += [Put(record=one, terms=search_terms(one), expect=one.version) for one in outcome.asked]
     changes += [MarkConsolidated(ids=fresh, at=now)] if fresh else []
     changes += puts
     changes += outcome.proposed
@@ -478,13 +489,21 @@ def _changes(
         held_skills=tuple(str(subject(put.record)) for put in outcome.proposed),
     )
     # Of what was read, not of what is there by now: a record that came meanwhile is for the next run.
-    details = _receipt(report) | {"fingerprint": ledger.fingerprint(inputs.records, inputs.extractions, without=closed)}
+    details = _receipt(report) | {
+        "fingerprint": ledger.fingerprint(_as_left(inputs, outcome), inputs.extractions, without=closed)
+    }
     clean = _clean_receipt(place, inputs, report) | {"marked": {"ids": list[Json](fresh), "at": now.isoformat()}}
     changes += ledger.scrub_changes(place, inputs.receipts, inputs.every.keys())
     receipt = ledger.receipt_changes(place, describe(report), details, inputs.receipts, clean)
     first = receipt[0]
     name = first.document.name if isinstance(first, PutDocument) else None
     return [*changes, *receipt, Finish(claim=claim, at=now)], report.replace(receipt=name)
+
+
+def _as_left(inputs: _Inputs, outcome: _Outcome) -> list[Record]:
+    """The records as this run leaves them."""
+    asked = {one.id: one.replace(version=one.version + 1) for one in outcome.asked}
+    return [asked.get(one.id, one) for one in inputs.records]
 
 
 def _puts(place: Workspace, inputs: _Inputs, outcome: _Outcome) -> list[PutDocument]:

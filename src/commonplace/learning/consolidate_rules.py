@@ -1,7 +1,7 @@
 """Consolidation without a model: records grouped, duplicates linked, replaced facts found, artifacts assembled.  Pure.
 
-Similarity links and proposes; only equal words make one line of two records, and whether a fact replaces another is
-decided from subject, key, date and trust alone (``decide_supersession``).
+Similarity links; only equal words make one line of two records, and whether a fact replaces another is decided from
+what both say (``engine.replacing``), date and trust.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from commonplace.engine.rendering import iso
+from commonplace.engine.replacing import judge_all
 from commonplace.model.documents import Document
 from commonplace.model.ids import SHORT
 from commonplace.model.records import Kind, Record, Trust
@@ -22,7 +23,6 @@ from commonplace.text.cleaning import estimate_tokens, one_line, plain_line, plu
 from commonplace.text.words import terms
 
 NEAR = 0.8  # Jaccard of terms from which on two records are linked as near duplicates
-ALIKE = 0.3  # ... from which on a later fact about the same subject is proposed as a replacement
 ORDER = ("decisions", "principles", "preferences", "procedures", "facts", "incidents")  # as people ask; others follow
 SUMMARY_CHARS = 400  # of one record in the summary; a cut is marked, and MEMORY.md has the whole
 SKILL_NAME_CHARS = 64  # as Agent Skills say
@@ -32,10 +32,6 @@ STEPS = 2  # of a procedure that is worth a skill
 SLUG_CHARS = 20
 SHOWN_EVIDENCE = 3  # references in a line; the record has all
 
-_CHANGE = re.compile(
-    r"\b(?:switch(?:ed)?|instead|no longer|not any ?more|moved|migrat\w+|replac\w+|changed|now|from now on)\b",
-    re.IGNORECASE,
-)
 _NUMBERED = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*+])\s+\S", re.MULTILINE)
 _INLINE_STEP = re.compile(r"(?:^|\s)\(?\d{1,2}[.)]\s")
 _COMMAND = re.compile(r"^\s*\$ \S|`[^`\n]{3,}`", re.MULTILINE)
@@ -69,7 +65,7 @@ class Line(Value):
 
 
 def decide_supersession(old: Record, new: Record) -> Supersession | None:
-    """Whether the new record replaces the old one: same subject or key, later, and not trusted less."""
+    """Whether a record that something else says is replaced may be: same subject or key, later, not trusted less."""
     if not _about_the_same(old, new) or fact_date(new) <= fact_date(old) or new.authority < old.authority or old.pinned:
         return None
     what = "key" if old.key is not None and old.key == new.key else "subject"
@@ -94,48 +90,36 @@ def subject(record: Record) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def propose_supersessions(records: Sequence[Record]) -> list[tuple[Record, Record]]:
-    """Pairs of which the second seems to replace the first: by key, or by subject and likeness."""
-    groups: dict[tuple[str, ...], list[Record]] = {}
-    for record in records:
+def _with_one_key(records: Sequence[Record]) -> list[tuple[Record, Record]]:
+    """Pairs with the same key, the older first."""
+    groups: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda one: (fact_date(one), one.id)):
         if record.key is not None:
-            groups.setdefault(("key", record.key), []).append(record)
-        if about := subject(record):
-            groups.setdefault(("subject", record.category, about), []).append(record)
-    pairs: list[tuple[Record, Record]] = []
-    for (what, *_), group in sorted(groups.items()):
-        ordered = sorted(group, key=lambda one: (fact_date(one), one.id))
-        pairs += [
-            (old, new)
-            for number, old in enumerate(ordered)
-            for new in ordered[number + 1 :]
-            if what == "key" or _seems_to_replace(old, new)
-        ]
-    return pairs
-
-
-def _seems_to_replace(old: Record, new: Record) -> bool:
-    """A decision about a subject ends the one before; other facts have to look like it, or speak of a change."""
-    if old.category == "decisions" or _CHANGE.search(new.content):
-        return True
-    return similarity(old.content, new.content) >= ALIKE
+            groups.setdefault(record.key, []).append(record)
+    return [(old, new) for group in groups.values() for at, old in enumerate(group) for new in group[at + 1 :]]
 
 
 def find_supersessions(
     records: Sequence[Record], further: Iterable[tuple[Record, Record]] = ()
 ) -> tuple[list[Supersession], list[tuple[Record, Record]]]:
-    """What replaces what, each old record by the latest one; and proposals that were turned down for lack of trust."""
+    """What replaces what, each old record by the latest one; and pairs of which a person has to say.
+
+    A record that came since the last run is compared with all; ``further`` are pairs that a model proposed.
+    """
     decided: dict[str, Supersession] = {}
-    disputed: list[tuple[Record, Record]] = []
-    for old, new in [*propose_supersessions(records), *further]:
-        found = decide_supersession(old, new)
-        if found is not None:
-            held = decided.get(old.id)
-            if held is None or (fact_date(new), new.id) > (fact_date(held.new), held.new.id):
-                decided[old.id] = found
-        elif _about_the_same(old, new) and new.authority < old.authority:
-            disputed.append((old, new))
-    return [decided[name] for name in sorted(decided)], disputed
+    asked: dict[str, tuple[Record, Record]] = {}
+    said = [(old, new, decide_supersession(old, new)) for old, new in [*_with_one_key(records), *further]]
+    fresh = frozenset(record.id for record in records if record.consolidated_at is None)
+    for old, new, sure in judge_all(records, fresh):
+        why = "a later fact contradicts it"
+        said.append((old, new, Supersession(old=old, new=new, why=why) if sure else None))
+    for old, new, found in said:
+        if found is None:
+            asked.setdefault(new.id, (old, new))
+        elif (held := decided.get(old.id)) is None or (fact_date(new), new.id) > (fact_date(held.new), held.new.id):
+            decided[old.id] = found
+    left = [(old, new) for old, new in asked.values() if not {old.id, new.id} & decided.keys()]
+    return [decided[name] for name in sorted(decided)], left
 
 
 # Likeness
@@ -197,7 +181,8 @@ def group_lines(
         near.setdefault(other, []).append(lines[one].records[0].short)
     beaten: dict[str, list[str]] = {}
     for old, new in disputed:
-        beaten.setdefault(new.id, []).append(old.short)
+        if new.authority < old.authority:
+            beaten.setdefault(new.id, []).append(old.short)
     return [
         line.replace(
             near=tuple(near.get(number, ())),

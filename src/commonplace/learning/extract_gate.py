@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from commonplace.engine.admission import Admitted
 from commonplace.engine.forgetting import words_only_in
 from commonplace.engine.rendering import keyed_digest
+from commonplace.engine.replacing import Rivals, closing, find_rivals, naming, relate, subject_of
 from commonplace.engine.review import SUPERSEDE, HeldChange
 from commonplace.engine.tombstones import normal_form, record_erased
 from commonplace.learning.consolidate_rules import evidence_of
 from commonplace.learning.proposals import Proposal, RefusedRequest
 from commonplace.learning.workspace import Workspace
 from commonplace.learning.worth import worthless_reason
-from commonplace.model.changes import Change, Require, Supersede
+from commonplace.model.changes import Change, Require
 from commonplace.model.documents import Document, DocumentKind
 from commonplace.model.errors import InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order, State
@@ -26,14 +27,14 @@ from commonplace.model.records import INSTRUCTIVE, Channel, Draft, Json, Record,
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
 from commonplace.redact.redaction import Finding
+from commonplace.text.replacement import Relation
 from commonplace.text.words import plan
 
 FORGOTTEN = "forgotten by a person"
 KNOWN = "known already"
-LOOKED_UP = 16  # records that are read at first to find one that says the same: nearly always enough
 LIVE = frozenset({State.LIVE})
+LOOKED_UP = 16  # records that are read at first to find one that says the same: nearly always enough
 QUOTE_CHARS = 1000  # of a quote that is stored with a record
-EVENTS = frozenset({"incidents"})  # what happened does not replace what happened before
 
 
 class Decision(Value):
@@ -81,12 +82,15 @@ class _Known:
         self._store, self._where = place.store, Filter(scopes=scopes, at=place.clock(), states=ANY_STATE)
         self.unchanged = Require(where=self._where, digest=place.store.versions_digest(self._where))
         self._added: dict[tuple[Scope, str], str] = {}  # what this session adds: its id by its text
-        self._current: dict[tuple[Scope, str, str], Record] = {}  # and what holds now of what it is about
+        self._live: dict[str, Record] = {}  # and those of it that hold
+        self._closed: set[str] = set()
 
-    def add(self, record: Record, *, current: bool) -> None:
+    def add(self, record: Record, *, closes: Sequence[Record] = (), current: bool) -> None:
         """Take a record of this session into account."""
-        if about := _about(record) if current else None:
-            self._current[about] = record
+        self._closed |= {one.id for one in closes}
+        self._live = {name: one for name, one in self._live.items() if name not in self._closed}
+        if current:
+            self._live[record.id] = record
         self._added.setdefault((record.scope, comparable_text(record)), record.id)
 
     def same(self, record: Record) -> str | None:
@@ -94,6 +98,11 @@ class _Known:
         name = (record.scope, comparable_text(record))
         stored = self._with_words(self._where.replace(scopes=frozenset({record.scope})), name[1])
         return self._added.get(name) or max((one.id for one in stored if comparable_text(one) == name[1]), default=None)
+
+    def rivals(self, record: Record) -> Rivals:
+        """What a record does to the live ones, those of this session among them."""
+        found = find_rivals(self._store, record, now=self._where.at, among=[*self._live.values()])
+        return found.replace(closes=tuple(one for one in found.closes if one.id not in self._closed))
 
     def said(self, record: Record) -> str | None:
         """Return the id of a live record that was saved from the same words of the same turn, by the agent itself."""
@@ -103,16 +112,6 @@ class _Known:
         where = self._where.replace(states=LIVE, sources=frozenset(evidence))
         found = self._store.find(where, order=Order.ID, limit=LOOKED_UP)
         return next((one.id for one in found if _same_words(one, quote)), None)
-
-    def rival(self, record: Record) -> Record | None:
-        """The live record about the same thing, if it is one of which one thing holds at a time."""
-        about = _about(record)
-        if about is None or about in self._current:
-            return None if about is None else self._current[about]
-        scope, category, subject = about
-        fields = {"scopes": frozenset({scope}), "categories": frozenset({category}), "states": LIVE}
-        live = [one for one in self._with_words(self._where.replace(**fields), subject) if _about(one) == about]
-        return max(live, key=lambda one: (one.created_at, one.id), default=None)
 
     def words_only_in(self, texts: Sequence[str]) -> frozenset[str]:
         """The words of some texts that no record has."""
@@ -217,44 +216,31 @@ class _Decider:
         return self._place.personal if everywhere and self._place.personal else self._place.scope
 
     def _put_in_time(self, admitted: Admitted) -> None:
-        """Put a record, and close whichever of it and its rival is the older one."""
+        """Put a record, and close what it contradicts, or itself if it is the older one."""
         record = admitted.record
-        rival = None if record.held else self._known.rival(record)
-        if rival and record.authority < rival.authority:
-            change = HeldChange(action=SUPERSEDE, target=rival.id, version=rival.version)
-            held = record.replace(held=True, metadata=change.metadata(record.metadata))
-            record, rival = held, None  # both stay until a person has decided
-        put = admitted.replace(record=record).put(dedupe=True)
+        rivals = self._known.rivals(record)
+        outranked = [one for one in rivals.asks if record.authority < one.authority and _contradicts(record, one)]
+        if outranked:  # both stay until a person has decided
+            change = HeldChange(action=SUPERSEDE, target=outranked[0].id, version=outranked[0].version)
+            record, rivals = record.replace(held=True, metadata=change.metadata(record.metadata)), Rivals()
+        record = naming(record, rivals)
+        put = admitted.replace(record=record).put(dedupe=not (rivals.closes or rivals.closed_by))
         self.records.append(record)
-        if rival is None or _since(record) == _since(rival):
-            self.changes.append(put)
-        elif _since(record) > _since(rival):
-            close = Supersede(id=rival.id, by=record.id, at=_since(record), now=record.created_at)
-            self.changes += [close, put.replace(dedupe=False)]
-            self.replaced.append(rival.id)
-        else:
-            close = Supersede(id=record.id, by=rival.id, at=_since(rival), now=record.created_at)
-            self.changes += [put.replace(dedupe=False), close]
-            self._known.add(record, current=False)
-            return
-        self._known.add(record, current=not record.held)
+        self.changes += [closing(old, record, now=record.created_at) for old in rivals.closes]
+        self.changes.append(put)
+        if rivals.closed_by:
+            self.changes.append(closing(record, rivals.closed_by, now=record.created_at))
+        self.replaced += [old.id for old in rivals.closes]
+        self._known.add(record, closes=rivals.closes, current=not (record.held or rivals.closed_by))
+
+
+def _contradicts(record: Record, other: Record) -> bool:
+    return relate(other, record) is Relation.REPLACES or subject_of(other) == subject_of(record) is not None
 
 
 def _same_words(record: Record, quote: str) -> bool:
     own = str(record.metadata.get("quote") or "")
     return record.source.channel is Channel.AGENT and bool(own) and (own in quote or quote in own)
-
-
-def _about(record: Record) -> tuple[Scope, str, str] | None:
-    """What a record is about, if it is something of which one thing holds at a time."""
-    subject = record.metadata.get("subject") or record.key
-    if not isinstance(subject, str) or record.category in EVENTS:
-        return None
-    return record.scope, record.category, subject.casefold()
-
-
-def _since(record: Record) -> datetime:
-    return record.occurred_at or record.created_at
 
 
 def _erased_digests(place: Workspace, earlier: Document | None) -> frozenset[str]:

@@ -1,35 +1,38 @@
-"""Extraction by rules: a conservative reader of sessions that proposes durable facts, each with its quote.
+"""Extraction without a model: what a session states for good, each fact with its quote.
 
-Pure: no model, no store, no clock, no settings.  It reads what the user stated outright, what the user confirmed right
-after the assistant proposed it, and fixes that the assistant states after a check passed or to which the
-user says "great".  It never reads tool output,
-quoted or pasted text, code, logs, or what memory itself put into the session; it reads English only; and where it is
-not sure it proposes nothing.  How a turn is cut is in ``rules_text``, what a clause can say in ``rules_patterns``; what
-becomes of a proposal is for the gate to decide.
+Pure: no model, no store, no clock, no settings.  It reads what the user asks to have remembered, what the user states
+outright, what the user confirmed right after the assistant proposed it, and what went wrong and was mended.  It reads
+no tool output, quoted or pasted text, code, logs, or what memory itself put into the session; it reads English only.
+How a turn is cut is in ``rules_text``, what a sentence is worth in ``statements``; what becomes of a proposal is for
+the gate to decide.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from commonplace.engine.transcripts import TOOL, Turn
-from commonplace.learning.earnest import is_unsafe, jokes, mentions_address, plays, retracts
+from commonplace.learning.classifier import judge
+from commonplace.learning.dates import with_dates
+from commonplace.learning.earnest import is_unsafe, mentions_address, plays, retracts
+from commonplace.learning.incidents import find_incidents
 from commonplace.learning.pasted import GONE
 from commonplace.learning.proposals import Proposal, RefusedRequest, SessionFindings
 from commonplace.learning.requests import find_requests
-from commonplace.learning.rules_patterns import Reading, has_cue, read
-from commonplace.learning.rules_text import Clause, clauses, own_words, step_lists
+from commonplace.learning.rules_patterns import has_cue
+from commonplace.learning.rules_text import Clause, own_words, step_lists
+from commonplace.learning.statements import Statement, find_statements, last_sentence
 from commonplace.learning.worth import worthless_reason
 from commonplace.model.records import CEILING, Channel, Trust
 from commonplace.model.values import Value
 from commonplace.redact.redaction import redact
+from commonplace.text.tools import exclusive_groups
 
 PROPOSALS_AT_MOST = 20  # a session does not state more durable facts; a list that long was pasted
 _WORDS_AT_LEAST = 2
 _HELD_AT_MOST = 200  # of which some may yet be taken back; a session that states more is no session
-_CHECK_CHARS = 2000  # a test run tells its result at the end
-_TOOL_TURNS_BACK = 3  # how far before a stated fix the passing check may stand
+QUOTE_CHARS = 400  # of the turn that tells of a symptom
 
 
 class _Found(Value):
@@ -67,13 +70,20 @@ def _read_statements(turns: Sequence[Turn]) -> list[_Found]:
             playing = plays(shown, playing)
             at_work = at_work or has_cue(shown)
             found = _drop_retracted(found, shown, user_turns)
-            if len(found) < _HELD_AT_MOST and not playing and not is_unsafe(turn.text) and not jokes(shown):
+            if len(found) < _HELD_AT_MOST and not playing and not is_unsafe(turn.text):
                 found += _from_user(turns, number, own, user_turns, at_work=at_work)
         elif turn.speaker == "assistant" and len(found) < _HELD_AT_MOST and not playing:
             found += _from_assistant(turns, number, user_turns)
         else:
             at_work = at_work or turn.speaker == TOOL
-    return found
+    told = [] if playing else list(_from_incidents(turns))
+    refs = {ref for one in told for ref in one.proposal.refs}
+    return [*(one for one in found if not _is_told(one, refs)), *told]
+
+
+def _is_told(found: _Found, refs: Collection[str]) -> bool:
+    """Whether a cause or a fix is told already, as a part of an incident."""
+    return found.proposal.category == "incidents" and found.proposal.refs[0] in refs
 
 
 # What the user asks to have remembered
@@ -82,7 +92,6 @@ _EMPTY = "it does not say what to remember"
 _CONFIDENTIAL = "it holds a secret, and memory stores none"
 _STEERS = "its message tries to steer whoever reads it"
 _PLAYED = "it was said in a role play"
-_RULED = re.compile(r"\b(?:never|always|must|only|no|not|nothing|nobody|don'?t)\b", re.IGNORECASE)
 _QUOTE_CHARS = 120  # of a request that is refused
 
 
@@ -127,14 +136,13 @@ def _refusal(text: str, quote: str, *, playing: bool) -> str | None:
 
 def _asked(turns: Sequence[Turn], number: int, quote: str, user_turn: int, *, everywhere: bool) -> _Found:
     turn = turns[number]
-    reading = read(quote, asked=False, at_work=True)
-    ruled = "principles" if _RULED.search(quote) else "facts"
-    category, scope = (reading.category, reading.scope) if reading else (ruled, "project")
+    category = judge(quote).category
+    scope = "assistant" if category == "preferences" else "project"
     if everywhere:
         category, scope = "preferences", "assistant"
     proposal = Proposal(
-        content=_sentence(quote), category=category, scope=scope, quote=quote, refs=(turn.ref,),
-        subject=reading.subject if reading else None, occurred_at=turn.occurred_at,
+        content=with_dates(_sentence(quote), turn.occurred_at), category=category, scope=scope, quote=quote,
+        refs=(turn.ref,), subject=None, occurred_at=turn.occurred_at,
         trust=CEILING[Channel.EXTRACTION], asked=True,
     )  # fmt: skip
     return _Found(turn=number, user_turn=user_turn, proposal=proposal)
@@ -144,28 +152,27 @@ def _from_user(turns: Sequence[Turn], number: int, own: str, user_turn: int, *, 
     """What the user states outright."""
     requests = [(one.start, one.end) for one in find_requests(own)]
     lists = list(step_lists(own))
-    for clause in lists:
-        if _is_within(clause, requests):
-            continue
-        steps = Reading(category="procedures", scope="project", subject=None, start=0, end=len(clause.plain))
-        yield from _to_proposal(turns, number, clause, steps, user_turn, trust=CEILING[Channel.EXTRACTION])
-    for clause in clauses(own):
-        if _is_within(clause, [*((steps.start, steps.end) for steps in lists), *requests]):
-            continue
-        if reading := read(clause.plain, asked=clause.asked, at_work=at_work):
-            yield from _to_proposal(turns, number, clause, reading, user_turn, trust=CEILING[Channel.EXTRACTION])
+    for steps in lists:
+        if not _is_within(steps, requests):
+            stated = Statement(start=steps.start, end=steps.end, category="procedures", scope="project", durable=1.0)
+            yield from _to_proposal(turns, number, stated, user_turn, trust=CEILING[Channel.EXTRACTION])
+    before = turns[number - 1] if number and turns[number - 1].speaker == "assistant" else None
+    heard = last_sentence(own_words(before.text, typed=False).replace(GONE, "")) if before else ""
+    for stated in find_statements(own, before=heard, at_work=at_work):
+        if not _is_within(stated, [*((steps.start, steps.end) for steps in lists), *requests]):
+            yield from _to_proposal(turns, number, stated, user_turn, trust=CEILING[Channel.EXTRACTION])
 
 
-def _is_within(clause: Clause, spans: Sequence[tuple[int, int]]) -> bool:
+def _is_within(clause: Clause | Statement, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether a clause is read already as a part of something longer."""
     return any(start < clause.end and clause.start < end for start, end in spans)
 
 
 _SUGGESTED = re.compile(
-    r"^(?:i(?:'d| would)? (?:suggest|propose|recommend)|my (?:suggestion|proposal) is)\s*:?\s*(?:that\s+)?",
+    r"^(?:(?:so|then|ok(?:ay)?)[,\s]+)?(?:i(?:'d| would)? (?:suggest|propose|recommend)|my (?:suggestion|proposal) is)"
+    r"\s*:?\s*(?:that\s+)?",
     re.IGNORECASE,
-)
-_SETTLES = re.compile(r"we\s+(?!could|might|should|would|can|may)\w+\s+\S+\s+\S", re.IGNORECASE)
+)  # fmt: skip
 _CONFIRMED = re.compile(
     r"""^\W*(?:(?:yes|yep|yeah|ok(?:ay)?|great|perfect|sounds\s+good|nice|good)\W+)*
         (?:agreed|exactly|correct|that'?s\s+(?:how\s+we|the\s+rule|right|correct|what\s+we)|let'?s\s+(?:do|go\s+with)\s+that
@@ -173,52 +180,44 @@ _CONFIRMED = re.compile(
         (?!.*\b(?:but|except|however|check\s+with|let\s+me)\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )  # fmt: skip
-_FAILED = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAIL(?:ED|URE)?\b")
-_PRAISED = re.compile(
-    r"\W*(?:great|perfect|excellent|fantastic|awesome|nice|good (?:catch|work|job|find)|well done|thanks|thank you"
-    r"|thx|ty|works|it works|that (?:works|fixed)|confirmed|exactly)\b(?!.*\b(?:but|still|however|not)\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-_PASSED = re.compile(
-    r"\b(?:[1-9]\d* passed|all tests pass\w*|BUILD SUCCESS\w*|tests? passed"
-    r"|PASS(?:ED)?\b(?!WORD)|0 (?:failed|failures|errors)|exit(?:ed)?(?: code)? 0)",
-    re.IGNORECASE,
-)
 
 
 def _from_assistant(turns: Sequence[Turn], number: int, user_turn: int) -> Iterator[_Found]:
-    """A fix that a check has proved, or a proposal that the user confirmed in the next turn."""
+    """What the assistant proposed for good, if the user confirmed it in the next turn."""
     confirming = _find_answer(turns, number, _CONFIRMED)
     after_tool = number > 0 and turns[number - 1].speaker == TOOL
-    proved = _is_proved(turns, number)
-    if not (proved or (confirming is not None and not after_tool)) or is_unsafe(turns[number].text):
+    if confirming is None or after_tool or is_unsafe(turns[number].text):
         return
-    for clause in clauses(own_words(turns[number].text, typed=False)):
-        suggested = _SUGGESTED.match(clause.plain)
-        at = suggested.end() if suggested else 0
-        part = clause.replace(start=clause.start + at, plain=clause.plain[at:])
-        reading = read(part.plain, asked=part.asked, at_work=True)
-        if reading is None and suggested and _SETTLES.match(part.plain) and has_cue(part.plain, at_work=True):
-            reading = Reading(category="decisions", scope="project", subject=None, start=0, end=len(part.plain))
-        if reading is None or reading.category == "preferences" or mentions_address(part.plain):
+    own = own_words(turns[number].text, typed=False)
+    for stated in find_statements(own, speaker="assistant"):
+        words = turns[number].text[stated.start : stated.end]
+        if stated.category == "preferences" or mentions_address(words):
             continue
-        if reading.category == "incidents" and proved:
-            # It rests on what a tool printed, so it is trusted no more than that.
-            yield from _to_proposal(turns, number, part, reading, user_turn, trust=Trust.EXTERNAL)
-        elif confirming is not None and not after_tool:
-            yield from _to_proposal(
-                turns, number, part, reading, user_turn, trust=CEILING[Channel.EXTRACTION], confirmed=confirming
-            )
+        suggested = _SUGGESTED.match(words)
+        part = stated.replace(start=stated.start + suggested.end()) if suggested else stated
+        yield from _to_proposal(
+            turns, number, part, user_turn, trust=CEILING[Channel.EXTRACTION], confirmed=confirming
+        )  # fmt: skip
 
 
-def _is_proved(turns: Sequence[Turn], number: int) -> bool:
-    """Tell whether a check passed around a turn of the assistant, or the user was content with it right after."""
-    around = turns[max(0, number - _TOOL_TURNS_BACK) : number + 2]
-    checks = [turn.text[-_CHECK_CHARS:] for turn in around if turn.speaker == TOOL]
-    return (
-        any(_PASSED.search(shown) and not _FAILED.search(shown) for shown in checks)
-        or _find_answer(turns, number, _PRAISED) is not None
-    )
+def _from_incidents(turns: Sequence[Turn]) -> Iterator[_Found]:
+    """What went wrong and was mended, each as one fact of all who told of it."""
+    for one in find_incidents(turns, _spoken):
+        texts = [turns[at] for at in one.turns]
+        if any(is_unsafe(turn.text) for turn in texts) or "[secret:" in one.content or redact(one.content).findings:
+            continue
+        told, cause = turns[one.confirmed], turns[one.causes[0][0]]
+        refs = dict.fromkeys([cause.ref, *(turn.ref for turn in texts)])
+        proposal = Proposal(
+            content=one.content, category="incidents", scope="project", quote=cause.text.strip()[:QUOTE_CHARS],
+            refs=tuple(refs), subject=None, occurred_at=told.occurred_at, trust=CEILING[Channel.EXTRACTION],
+        )  # fmt: skip
+        before = sum(turn.speaker == "user" for turn in turns[: one.confirmed + 1])
+        yield _Found(turn=one.confirmed, user_turn=before, proposal=proposal)
+
+
+def _spoken(turn: Turn) -> str:
+    return own_words(turn.text, typed=turn.speaker == "user")
 
 
 def _find_answer(turns: Sequence[Turn], number: int, how: re.Pattern[str]) -> str | None:
@@ -230,19 +229,27 @@ def _find_answer(turns: Sequence[Turn], number: int, how: re.Pattern[str]) -> st
 
 
 def _to_proposal(
-    turns: Sequence[Turn], number: int, clause: Clause, reading: Reading, user_turn: int, *, trust: Trust,
+    turns: Sequence[Turn], number: int, stated: Statement, user_turn: int, *, trust: Trust,
     confirmed: str | None = None,
 ) -> Iterator[_Found]:  # fmt: skip
     turn = turns[number]
-    quote = turn.text[clause.start + reading.start : clause.start + reading.end]
-    if len(quote.split()) < _WORDS_AT_LEAST or "[secret:" in quote or redact(quote).findings:
+    quote = turn.text[stated.start : stated.end]
+    if len(quote.split()) < (1 if stated.lead else _WORDS_AT_LEAST) or "[secret:" in quote or redact(quote).findings:
         return
+    content = f"{stated.lead} {_sentence(quote)}" if stated.lead else _sentence(quote)
+    refs = (turn.ref, confirmed) if confirmed else (turn.ref,)
     proposal = Proposal(
-        content=_sentence(quote), category=reading.category, scope=reading.scope, quote=quote,
-        refs=(turn.ref, confirmed) if confirmed else (turn.ref,), subject=reading.subject,
-        occurred_at=turn.occurred_at, trust=trust, by_user=turn.speaker == "user" or confirmed is not None,
+        content=with_dates(content, turn.occurred_at), category=stated.category, scope=stated.scope, quote=quote,
+        refs=refs, subject=_subject(stated, quote), occurred_at=turn.occurred_at, trust=trust,
+        by_user=turn.speaker == "user" or confirmed is not None,
     )  # fmt: skip
     yield _Found(turn=number, user_turn=user_turn, proposal=proposal)
+
+
+def _subject(stated: Statement, quote: str) -> str | None:
+    """What a decision is about, where it chooses a tool of which a project has one: it is found by that too."""
+    groups = exclusive_groups(quote) if stated.category == "decisions" else frozenset()
+    return next(iter(groups)) if len(groups) == 1 else None
 
 
 def _sentence(quote: str) -> str:
@@ -276,16 +283,8 @@ def _is_refused(proposal: Proposal, own: str) -> bool:
 
 
 def _distinct(found: list[_Found]) -> list[Proposal]:
-    """Return each fact once, the first time it was stated; of decisions about one subject the last."""
+    """Return each fact once, the first time it was stated."""
     seen: dict[str, Proposal] = {}
-    latest: dict[tuple[str, str, str | None], int] = {
-        (one.proposal.scope, one.proposal.category, one.proposal.subject): one.turn
-        for one in found
-        if one.proposal.subject and one.proposal.category == "decisions"
-    }
     for one in found:
-        proposal = one.proposal
-        last = latest.get((proposal.scope, proposal.category, proposal.subject), one.turn)
-        if one.turn >= last:
-            seen.setdefault(proposal.content.casefold(), proposal)
+        seen.setdefault(one.proposal.content.casefold(), one.proposal)
     return list(seen.values())

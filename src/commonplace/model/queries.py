@@ -158,6 +158,7 @@ class Hit(Value):
     parts: tuple[tuple[str, float], ...] = ()  #: name and contribution; together they make the score
     alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
     bears: float = 0.0  #: how far it bears on the question, whatever else was found; comparable between questions
+    replaced_by: str | None = None  #: of a turn: the id of the record that replaced what was learned from it
 
     @property
     def id(self) -> str:

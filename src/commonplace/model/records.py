@@ -43,6 +43,7 @@ CATEGORIES: Mapping[str, Kind] = MappingProxyType(
 
 #: The categories that tell an agent what to do: a record of these is an instruction only with a person's authority.
 INSTRUCTIVE = frozenset({"procedures", "principles", "preferences"})
+PROPOSAL = "proposal"  # in the metadata: what a record would do to another one, until a person has decided
 
 
 class Trust(IntEnum):
@@ -143,10 +144,12 @@ class Record(Value):
     def waits(self) -> bool:
         """Whether it waits for a person, while it is held or live (``filters`` has the same rule in SQL).
 
-        It is held; or it tells agents what to do, or came with a file from elsewhere, and no person has said yes.
+        It is held; it may replace another one; or it tells agents what to do, or came with a file from elsewhere, and
+        no person has said yes.
         """
         came_by_file = self.source.channel is Channel.FILE and self.trust is Trust.EXTERNAL
-        return self.held or (not self.has_authority and (self.is_instruction or came_by_file))
+        asks = self.held or PROPOSAL in self.metadata
+        return asks or (not self.has_authority and (self.is_instruction or came_by_file))
 
     @property
     def trust_mark(self) -> str:

@@ -37,7 +37,8 @@ def render_recall(caller: MemoryAccess, result: Recalled) -> str:
 
 
 def _to_hit(hit: RankedHit) -> Hit:
-    return Hit(score=hit.score, record=hit.record, chunk=hit.chunk)  # type: ignore[arg-type]  # as `Hit` says
+    shown = Hit(score=hit.score, record=hit.record, chunk=hit.chunk)  # type: ignore[arg-type]  # as `Hit` says
+    return shown.replace(replaced_by=hit.replaced_by)
 
 
 def render_list(caller: MemoryAccess, result: Listing) -> str:

@@ -74,6 +74,7 @@ class RankedHit(Value):
     similarity: float | None = None  #: cosine to the question, when there is an embedder
     parts: Mapping[str, float] = {}  #: with ``explain``: together they make the score
     alike: tuple[str, ...] = ()  #: ids of near duplicates that were left out
+    replaced_by: str | None = None  #: of a turn: the id of the record that replaced what was learned from it
 
 
 class Recalled(Value):
@@ -270,7 +271,7 @@ def recall(
         RankedHit(
             rank=rank, score=round(hit.score, 6), uri=_address(hit.record) if hit.record else hit.id,
             record=hit.record, chunk=hit.chunk, similarity=hit.similarity, parts=dict(hit.parts) if explain else {},
-            alike=hit.alike,
+            alike=hit.alike, replaced_by=hit.replaced_by,
         )
         for rank, hit in enumerate(found.hits, start=1)
     )  # fmt: skip

@@ -159,7 +159,7 @@ def _claims(frame: Frame) -> Iterator[Claim]:
     if frame.verb == "be" and frame.subject and (charge := _in_charge(slots)):
         yield from _values(frame.replace(verb="own"), charge, frame.subject, "")
         return
-    if frame.subject and _quantity(frame.subject):
+    if frame.subject and _quantity(frame.subject) and not is_versioned(frame.subject):  # "ticket 77" is a name
         yield from _values(frame, " ".join(said for _, said in slots), frame.subject, "")
     if (
         frame.verb == "be"

@@ -98,7 +98,7 @@ _VERBS = frozenset(
     announce discuss plan budget allocate assign hire serve print paint rent park store book reserve swim walk bike
     train exercise sleep wake get give show put draw tell ask explain spell capitalize capitalise translate summarize
     decide agree choose pick settle standardize standardise drop remove retire replace merge rely build target compile
-    exceed reach fall rise stay total number measure count amount differ equal expect check fine-tune tune fetch load
+    exceed reach fall rise stay total measure count amount differ equal expect check fine-tune tune fetch load
     connect bind resolve redirect proxy forward mirror replicate upload download process go climb grow shrink jump originate execute rewrite convert port remain quit""".split()
 )
 #: These begin an order, whatever follows.

@@ -37,7 +37,7 @@ from commonplace.text.claims import (
 )
 from commonplace.text.frames import DETERMINERS, MODALS, verb_stem
 from commonplace.text.stem import stem
-from commonplace.text.tools import tool_group
+from commonplace.text.tools import same_exclusive, tool_group
 
 STATEMENT_CHARS = 1000  # of a text that is compared; a longer one is a document
 SHARED = 0.6  # of the old statement's words, from which on a change that is named in a new one is asked about
@@ -103,6 +103,7 @@ _ADDS = re.compile(
     r"\b(?:also|too|as well|in addition|additionally|another|besides|as an alternative|both)\b", re.IGNORECASE
 )
 _ONLY = re.compile(r"\b(?:only|just|exclusively)\b", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:\b(?:number|nr|no)\.?\s*|#)\d+$", re.IGNORECASE)  # one of a series: there are others
 _ADJECTIVE = re.compile(r"(?:able|ible|less|ful|ive|ous|al|ic|ary|ant|ent|ish|ed|ing|ly|free|safe|only)$")
 
 
@@ -127,7 +128,7 @@ def compare(old: str, new: str) -> Relation:
         return Relation.SAME
     if _ADDS.search(new) or _ADDS.search(old):
         return Relation.NONE
-    if _is_denied(old, new) or _is_opposed(old, new) or _is_widened(old, new):
+    if _is_denied(old, new) or _is_opposed(old, new) or _is_widened(old, new) or _is_other_tool(old, new):
         return Relation.REPLACES
     claims = [claim for piece in split_statements(old) for claim in read_claims(piece)]
     later = [claim for piece in split_statements(new) for claim in read_claims(piece)]
@@ -166,6 +167,30 @@ def _is_widened(old: str, new: str) -> bool:
     """Whether "only in German" becomes "in German and English"."""
     pairs = ((a, b) for a in read_claims(old) for b in read_claims(new))
     return bool(_ONLY.search(old)) and any(a.words < b.words and a.about == b.about for a, b in pairs)
+
+
+_CHOSEN = re.compile(
+    r"^(?:(?:we|now|please|in this (?:repo|project)|let's|always)[,\s]+)*(?:use|using|(?:switched|moved|migrated) (?:\w+ )?to)\s+"
+    r"(?P<tool>[\w.-]+)(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_CHOICE_WORDS = frozenset(
+    stem_word(word) for word in "package manager tool repo project code base whole version".split()
+)
+
+
+def _is_other_tool(old: str, new: str) -> bool:
+    """Whether both choose a tool of a group of which there is one at a time, and say no more than that."""
+    before, after = _CHOSEN.match(old), _CHOSEN.match(new)
+    if not (before and after and same_exclusive(before["tool"], after["tool"])):
+        return False
+    chosen = {before["tool"].lower(), after["tool"].lower()}
+    rest = [
+        {word for word in stems_of(found["rest"]) if tool_group(word) is None}
+        - _CHOICE_WORDS - LIGHT - PREPOSITION_STEMS
+        for found in (before, after)
+    ]  # fmt: skip
+    return len(chosen) > 1 and rest[0] == rest[1]
 
 
 # Judging
@@ -224,7 +249,8 @@ def _first(rules: Rules, pair: _Pair) -> int:
 def _judge(old: Claim, new: Claim, *, cue: bool) -> int:
     """How far one claim replaces another one."""
     past = (old.frame.past and not old.changes) or (new.frame.past and not new.changes)
-    if old.words == new.words or old.frame.negated != new.frame.negated or past:
+    series = _NUMBERED.search(old.frame.value) and _NUMBERED.search(new.frame.value)
+    if old.words == new.words or old.frame.negated != new.frame.negated or past or series:
         return _NOTHING
     alike = old.sort[0] == new.sort[0] or {old.sort[0], new.sort[0]} == {"name", "text"}
     if cue and alike and _is_narrowed(old, new):
@@ -240,7 +266,7 @@ def _judge(old: Claim, new: Claim, *, cue: bool) -> int:
 def _same_subject(old: Claim, new: Claim) -> bool:
     """Whether two claims are about the same thing in the same respect."""
     if not (old.about or new.about):
-        return _shares_edge(old, new) and old.verb == new.verb
+        return old.verb == new.verb and (_shares_edge(old, new) or same_exclusive(old.value, new.value))
     if new.changes and not new.nouns and not old.nouns:
         return new.frame.speaker == old.frame.speaker != "" and old.verb in _HOMES and old.place == "where"
     if new.changes:

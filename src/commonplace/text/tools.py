@@ -4,10 +4,14 @@ from __future__ import annotations
 
 #: The name of a group is a subject: two facts about one group can replace each other.
 TOOLS = {
-    "package_manager": "npm pnpm yarn bun pip pipenv poetry uv conda pdm rye cargo bundler composer",
-    "formatter": "black prettier yapf biome gofmt rustfmt dprint autopep8 clang-format",
+    "package_manager": "npm pnpm yarn bun",
+    "python_packages": "pip pipenv poetry uv conda pdm rye",
+    "formatter": "prettier biome dprint",
+    "python_formatter": "black yapf autopep8",
     "linter": "eslint flake8 pylint ruff oxlint clippy golangci-lint rubocop tslint stylelint",
-    "test_framework": "pytest jest vitest mocha unittest rspec junit nose playwright cypress jasmine testng selenium",
+    "test_framework": "jest vitest mocha jasmine",
+    "python_tests": "pytest unittest nose",
+    "browser_tests": "playwright cypress selenium",
     "database": "postgres postgresql mysql mariadb sqlite mongo mongodb duckdb cockroachdb oracle mssql dynamodb",
     "orm": "sqlalchemy prisma typeorm drizzle sequelize hibernate peewee asyncpg activerecord",
     "bundler": "webpack vite rollup esbuild parcel turbopack rspack",
@@ -28,13 +32,23 @@ TOOLS = {
 GROUPS = {name: group for group, names in TOOLS.items() for name in names.split()}
 #: In these a project has one at a time; of the others it may well have two.
 EXCLUSIVE = frozenset(
-    (
-        *("package_manager", "formatter", "test_framework", "orm", "bundler", "ci", "date_library", "state_library"),
-        "type_checker",
-    )
+    """package_manager python_packages formatter python_formatter test_framework python_tests browser_tests orm bundler
+    ci date_library state_library type_checker""".split()  # noqa: SIM905 - quoted, they are harder to read
 )
 
 
 def tool_group(name: str) -> str | None:
     """Return what a tool is for; None if it is not known."""
     return GROUPS.get(name.lower().strip("`\"'"))
+
+
+def same_exclusive(one: str, other: str) -> bool:
+    """Whether two tools are of one group of which a project has one at a time."""
+    group = tool_group(one)
+    return group in EXCLUSIVE and group == tool_group(other)
+
+
+def exclusive_groups(text: str) -> frozenset[str]:
+    """Return what the tools that a text names are for, where a project has one of them at a time."""
+    groups = (tool_group(word.strip(",.;:!?()")) for word in text.split())
+    return frozenset(group for group in groups if group in EXCLUSIVE)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from commonplace.model.queries import ANY_STATE, DocumentFilter, Filter, Order, State
-from commonplace.model.records import INSTRUCTIVE, Channel, Kind, Trust
+from commonplace.model.records import INSTRUCTIVE, PROPOSAL, Channel, Kind, Trust
 from commonplace.model.scopes import Scope
 from commonplace.stores.rows import Sql, micros
 
@@ -129,7 +129,9 @@ def _waiting_sql(db: Db, alias: str) -> Sql:
     instructs = f"({alias}.kind = '{Kind.PROCEDURAL}' or {categories})"
     by_file = f"({alias}.channel = '{Channel.FILE}' and {alias}.trust = {Trust.EXTERNAL:d})"
     lacks = f"({alias}.approved_at is null and {alias}.trust < {Trust.USER:d} and ({instructs} or {by_file}))"
-    return f"({alias}.held = 1 or {lacks})", values
+    # A quote inside of a text of the metadata is escaped: only a name of its own reads like this.
+    asks = f"replace({alias}.metadata, '\"{PROPOSAL}\":', '') <> {alias}.metadata"
+    return f"({alias}.held = 1 or {asks} or {lacks})", values
 
 
 def documents_sql(db: Db, where: DocumentFilter) -> Sql:
