@@ -262,8 +262,8 @@ class Repair(Value):
 class Maintenance(Protocol):
     """Checks, repairs and backs up a store; every store has one."""
 
-    def check(self) -> list[StoreProblem]:
-        """Check everything; an empty list means that the store is healthy."""
+    def check(self, *, quick: bool = False, progress: ProgressCallback = no_progress) -> list[StoreProblem]:
+        """Check everything, or with ``quick`` the newest rows; an empty list means that the store is healthy."""
 
     def repair(self) -> Repair:
         """Fix what can be fixed; nothing that can be read is lost, and what cannot is counted."""

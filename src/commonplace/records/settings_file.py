@@ -59,7 +59,10 @@ def _value(scope: str, name: str, value: Json, path: str) -> Any:
     """Return a value as the file has it; what people type is text."""
     setting = setting_named(name, SCHEMAS[scope])
     if setting.by_hand:
-        raise InvalidInput(f"{name} decides who is trusted or where data goes, so it is only changed in {path} itself")
+        raise InvalidInput(
+            f"{name} decides who is trusted or where data goes, so only you change it: in {path}, or with "
+            f"`commonplace config set {name} VALUE --scope {scope}`"
+        )
     return value_of(value, setting, name) if isinstance(value, str) else value
 
 
