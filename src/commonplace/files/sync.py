@@ -178,6 +178,9 @@ class Syncer:
         self.store.settle()
         known = self.store.files(self.folder)
         self._records, self._read = self._load_records(), {}
+        for state in known:
+            if state.record not in self._records:  # erased; or damaged, and then this says so: its file must stay
+                self.store.get(state.record)
         seen = self._find_files(known)
         paths = {*(file.path for file in seen), *(state.path for state in known)}
         self._tracked = tracked_files(self.folder, paths)
