@@ -269,7 +269,7 @@ class Folders:
         """Whether a file of the scope differs from what was last noted; checks every file."""
         began = time.time_ns()
         folder = self.store.folders[scope]
-        known = {state.path: state.stamp for state in self.store.files(folder)}
+        known = self.store.file_stamps(folder)
         try:
             seen = dict(disk.list_files(folder))
         except StoreError:  # the sync then reports why it cannot be read

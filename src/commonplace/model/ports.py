@@ -145,6 +145,9 @@ class Store(Protocol):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """Return the last known files of a mirrored folder, by path; of these records only, if given."""
 
+    def file_stamps(self, folder: str) -> dict[str, int]:
+        """Return the stamp of each last known file of a mirrored folder, by path: what a look at all of them needs."""
+
     def mirrored_folders(self) -> list[str]:
         """Return the mirrored folders of this machine of which a file is known, sorted."""
 

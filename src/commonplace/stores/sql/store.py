@@ -153,6 +153,11 @@ class SqlStore(ABC):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         return self._ask(lambda db: _files(db, self._folder(folder), records))
 
+    def file_stamps(self, folder: str) -> dict[str, int]:
+        return dict(
+            self._ask(lambda db: db.every("select path, stamp from file where folder = ?", [self._folder(folder)]))
+        )
+
     def mirrored_folders(self) -> list[str]:
         own = self.own_folders
         rows = self._ask(lambda db: db.every("select distinct folder from file"))
