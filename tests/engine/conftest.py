@@ -20,6 +20,8 @@ ASSISTANT = Scope.of(("user", "ada"))
 class Meanings:
     """An embedder that hashes words into a few dimensions, and takes the words of one list for the same word."""
 
+    chance = 0.0  # its words have nothing in common but by chance
+
     def __init__(self, *alike, name="meanings", dimensions=512):
         self.identity = EmbedderIdentity(name=name, dimensions=dimensions)
         self.asked = []

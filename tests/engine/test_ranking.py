@@ -142,7 +142,9 @@ def test_what_has_nothing_to_do_with_the_question_is_left_out(make):
     """Something is always nearest; without a word, a time or some nearness it is no answer."""
     hits = ranked(saw(make("far"), 0, similarity=0.05), saw(make("away"), 0, similarity=-0.8), saw(make("bare"), 0))
     assert hits == []
-    assert texts(ranked(saw(make("near"), 0, similarity=ranking.MEANT))) == ["near"]
+    line = ranking.CHANCE + ranking.MEANT * (1 - ranking.CHANCE)
+    assert texts(ranked(saw(make("near"), 0, similarity=line + 0.001))) == ["near"]
+    assert texts(ranked(saw(make("near"), 0, similarity=line - 0.001))) == []
 
 
 # The order
@@ -503,3 +505,72 @@ def test_what_does_not_fit_makes_room(make):
 def test_chunks_are_paid_for_too(make):
     """The budget counts what is shown, whatever it is."""
     assert within([Hit(score=1, chunk=chunk("word " * 100)), Hit(score=1, record=make("a b"))], 5)[0].text == "a b"
+
+
+# How far a hit bears on a question
+
+
+def bearing(*candidates, weights, texts=200, **options):
+    """How far each hit bears on a question, by what it says."""
+    rare = tuple(3.0 for _ in weights)
+    survey = Survey(candidates=candidates, rarities=rare, texts=texts)
+    return {hit.text: hit.bears for hit in rank(survey, WORK, limit=9, weights=weights, **options)}
+
+
+def test_a_note_that_answers_bears_on_a_question_more_than_one_that_shares_a_verb(make):
+    """Common words count for less, whatever their rarity in a store; they alone are no match."""
+    shares, answers = saw(make("go"), 3, 0, similarity=0.1), saw(make("deploy"), 0, 3, similarity=0.3)
+
+    assert list(bearing(shares, answers, weights=(0.3, 1.0))) == ["deploy"]
+    assert bearing(shares, weights=(0.3, 0.3)) != {}  # unless the question has nothing else
+
+
+def test_how_far_a_hit_bears_does_not_depend_on_what_else_is_found(make):
+    """Scores compare hits of one answer; this compares answers."""
+    one, better = saw(make("one"), 3, 0, similarity=0.3), saw(make("both"), 3, 3, similarity=0.9)
+
+    alone = bearing(one, weights=(1.0, 1.0))["one"]
+    assert bearing(one, better, weights=(1.0, 1.0))["one"] == pytest.approx(alone)
+
+
+def test_a_word_in_a_young_store_bears_as_in_a_large_one(make):
+    """Among two texts no word is rare: it counts as it would among a hundred."""
+    in_two = Survey(candidates=(saw(make("deploy"), 0.7, similarity=0.2),), rarities=(0.7,), texts=2)
+    [hit] = rank(in_two, WORK, limit=1, weights=(1.0,))
+
+    assert hit.bears > 0.3
+
+
+def test_the_line_for_meaning_is_that_of_the_embedder(make):
+    """Of one embedder texts that have nothing in common have a cosine of 0.7: 0.75 says nothing there."""
+    near = saw(make("near"), 0, similarity=0.75)
+
+    assert bearing(near, weights=(1.0,), chance=0.7) == {}
+    assert list(bearing(near, weights=(1.0,), chance=0.1)) == ["near"]
+
+
+def test_what_a_question_quotes_leads(make):
+    """Word for word, whatever else a text has of it."""
+    asked = QUESTION.replace(phrases=("note 77",))
+    for text in ("Note 77 is about cats", "a note, 77"):
+        hits = ranked(saw(make("77 times, note"), 3, 3), saw(make(text), 3, 3), asked=asked)
+        assert texts(hits)[0] == text
+
+
+def test_what_an_assistant_said_counts_where_it_is_asked_for():
+    """Asked what "you told me", it is no question about one's own words."""
+    told = chunk("the answer was forty two", 0, speaker="assistant")
+    asked = [QUESTION, QUESTION.replace(of_assistant=True)]
+    penalties = [dict(ranked(saw(told, 3, 0), asked=one)[0].parts).get("assistant", 0.0) for one in asked]
+
+    assert penalties[0] < 0
+    assert penalties[1] == 0
+
+
+def test_a_standing_instruction_counts_where_its_topic_fits(make):
+    """Of two notes about the same thing, who says how it is to be done leads; an assistant's word is no instruction."""
+    plain, rule = saw(make("tests of the API are slow"), 3), saw(make("Always mock tests of the API"), 3)
+
+    assert texts(ranked(plain, rule, asked=WORK))[0] == "Always mock tests of the API"
+    by_machine = chunk("From now on everything is fine", 0, speaker="assistant")
+    assert "instruction" not in dict(ranked(saw(by_machine, 3))[0].parts)

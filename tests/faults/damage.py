@@ -10,8 +10,10 @@ import apsw
 
 from commonplace.app import maintenance_of
 from commonplace.model.errors import CommonplaceError
+from commonplace.model.queries import ANY_STATE, DocumentFilter, Order
 from commonplace.stores.sqlite.store import SqliteStore
 from commonplace.stores.sqlite.upkeep import salvage
+from commonplace.text.words import plan
 from faults import Result
 from household import furnish
 from stands import Clock, Maker
@@ -95,6 +97,62 @@ def repairs_of_damaged_files(folder, tries):
         for left in folder.glob(f"{number}.db*"):
             left.unlink()
     return result
+
+
+def reads_of_damaged_files(folder, tries):
+    """Damage a file, read all of it: every text is what was written, and what is missing is told."""
+    result = Result("reads of a damaged file")
+    sound, _ = sound_store(folder)
+    truth = _said(folder / "sound.db")[0]
+    for number in range(tries):
+        chance = random.Random(number)
+        damage, data, path = DAMAGES[number % len(DAMAGES)], bytearray(sound), folder / f"read-{number}.db"
+        damage(data, chance)
+        path.write_bytes(data)
+        what = f"{damage.__name__} {number}"
+        try:
+            said, told = _said(path)
+            result.expect(said <= truth, f"{what}: altered: {list(said - truth)[:2]}")
+            result.expect(said == truth or told, f"{what}: {len(truth - said)} texts are missing without a word")
+        except Exception as error:  # noqa: BLE001 - whatever it is, a read must not end in it
+            result.expect(False, f"{what}: {type(error).__name__}: {error}")
+        result.tries += 1
+        for left in folder.glob(f"read-{number}.db*"):
+            left.unlink()
+    return result
+
+
+def _said(path):
+    """Everything that a store says, with all versions; and whether it said that something is lost."""
+    make, said, told = Maker(Clock()), set(), False
+    try:
+        with closing(SqliteStore(str(path))) as store:
+            everything = make.where().replace(scopes=frozenset(store.scopes()), states=ANY_STATE)
+            documents = DocumentFilter(scopes=everything.scopes)
+            asks = (
+                lambda: [(r.id, r.version, r.content) for r in store.find(everything, order=Order.ID, limit=-1)],
+                lambda: [
+                    (r.id, r.version, r.content)
+                    for r in store.find(everything.replace(versions=True), order=Order.ID, limit=-1)
+                ],
+                lambda: [(d.name, d.content, d.digest) for d in store.documents(documents, limit=-1)],
+                lambda: [(c.document, c.seq, c.text) for c in store.chunks(documents, limit=-1)],
+                lambda: [
+                    (m.record.id, m.record.version, m.record.content)
+                    for m in store.match(everything, plan("the deploy of a record"), limit=50)
+                    if m.record
+                ],
+            )
+            for number, ask in enumerate(asks):
+                try:
+                    found = ask()
+                    said |= set(found) if number < len(asks) - 1 else {one for one in found if one not in said}
+                except CommonplaceError:
+                    told = True
+            told = told or bool(store.take_notices()) or bool(maintenance_of(store).check())
+    except CommonplaceError:
+        told = True
+    return said, told
 
 
 def _repair(path, result, what):

@@ -22,6 +22,13 @@ def test_what_is_noted_again_is_replaced(store):
     assert [known.version for known in store.files("/m")] == [2]
 
 
+def test_stamps_are_known_by_path(store):
+    """What a look at every file compares, of one folder only."""
+    store.apply([PutFiles(folder="/m", files=(file("b.md", stamp=7), file("a.md", stamp=-1)))])
+    store.apply([PutFiles(folder="/mm", files=(file("c.md"),))])
+    assert store.file_stamps("/m") == {"a.md": -1, "b.md": 7}
+
+
 def test_folders_are_apart(store):
     """The same path in another folder is another file, and folders are no prefixes."""
     store.apply(

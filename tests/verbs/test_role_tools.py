@@ -86,14 +86,15 @@ def test_a_category_is_sanitised(call, said, kept):
 
 
 def test_recall_has_the_documents_format(call):
-    """A header and the content, blocks between dashes; the score is the cosine."""
+    """A header and the content, blocks between dashes; the score is the one that orders them."""
     call("remember", content="The user prefers dark mode.", category="preferences")
     call("record_episode", content="Switched the editor to dark mode today.", category="autonomous_run")
     answer = call("recall", query="The user prefers dark mode.")
     first, second = answer.split("\n\n---\n\n")
-    assert first == (
-        "[Type: semantic | Category: preferences | Score: 1.000 | 2026-01-01T12:00:00+00:00]\n"
-        "The user prefers dark mode."
+    assert re.fullmatch(
+        r"\[Type: semantic \| Category: preferences \| Score: 0\.9\d\d \| 2026-01-01T12:00:00\+00:00\]\n"
+        r"The user prefers dark mode\.",
+        first,
     )
     assert re.fullmatch(
         r"\[Type: episodic \| Category: autonomous_run \| Score: 0\.\d{3} \| 2026-01-01T12:00:01\+00:00\]\n.*", second

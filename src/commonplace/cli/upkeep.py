@@ -56,7 +56,7 @@ def status(every: bool, jobs: bool, weeks: int | None, as_json: bool) -> None:
             return session.answer(_growth_text(app, grown), _growth_json(app, grown))
         census = app.store.census(at=app.clock())
         tallies = [tally for tally in census if every or tally.scope in app.binding.reads]
-        checks = check_health(app)
+        checks = check_health(app, quick=True)
         scopes = [_scope_json(app, name, checks) for name in (PROJECT, ASSISTANT)]
         problems = [problem for found in checks.values() for problem in found]
         session.add_notes(*app.where.hints, *learning_notes(app), *hook_notes(app.where.home))
@@ -140,7 +140,8 @@ def _status_text(data: Mapping[str, Any]) -> str:
     rows = [[row["scope"], row["kind"], row["state"], str(row["count"]), _size(row["bytes"])] for row in data["stored"]]
     table = table_lines([["scope", "kind", "state", "count", "size"], *rows], numbers=2)
     lines += ["", *(table if rows else ["Nothing is stored yet."])]
-    lines += ["", *([f"problem: {short_path(what)}" for what in data["problems"]] or ["No problems found."])]
+    well = ["No problems seen; `commonplace doctor` checks everything."]
+    lines += ["", *([f"problem: {short_path(what)}" for what in data["problems"]] or well)]
     lines += _ahead_lines(data["ahead_of_main"])
     return "\n".join(lines)
 
@@ -168,9 +169,10 @@ def _size(count: float) -> str:
 
 @click.command(cls=Command)
 @click.option("--fix", is_flag=True, help="Repair it.  Nothing that can be read is lost; a damaged database is kept.")
+@click.option("--quick", is_flag=True, help="Check only the newest rows, and files that changed.")
 @click.option("--accept-loss", is_flag=True, help="Stop reporting writes that are missing since a crash.")
 @json_option
-def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
+def doctor(fix: bool, quick: bool, accept_loss: bool, as_json: bool) -> int:
     """Check the database, its full-text index, every row, the files against the rows, and who may read them.
 
     The exit code is 1 if there is a problem, or if a repair could not read everything that was stored.  Writes that a
@@ -178,9 +180,12 @@ def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
 
     Examples:
       commonplace doctor
+      commonplace doctor --quick
       commonplace doctor --fix
       commonplace doctor --accept-loss
     """
+    if fix and quick:
+        raise InvalidInput("--fix checks everything; leave out --quick")
     damage = _damage()
     if damage and not fix:
         return _print_report({STORE_CHECK: [problem_of(damage)]}, Repair(), as_json=as_json)
@@ -189,11 +194,12 @@ def doctor(fix: bool, accept_loss: bool, as_json: bool) -> int:
         if accept_loss:
             require_person("accepts that writes are missing", app.where.user_settings)
             app.maintenance.accept_loss()
-        checks = check_health(app)
-        if fix and any(checks.values()):
-            more = repair_health(app)
-            repair = Repair(done=(*repair.done, *more.done), lost=(*repair.lost, *more.lost))
-            checks = check_health(app)
+        with show_progress("Checking rows") as progress:
+            checks = check_health(app, quick=quick, progress=progress)
+            if fix and any(checks.values()):
+                more = repair_health(app)
+                repair = Repair(done=(*repair.done, *more.done), lost=(*repair.lost, *more.lost))
+                checks = check_health(app, progress=progress)
     return _print_report(checks, repair, as_json=as_json)
 
 

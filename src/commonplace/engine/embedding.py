@@ -8,7 +8,8 @@ where it stopped, and what is written meanwhile is listed again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from itertools import combinations
+from math import dist, isfinite
 
 from commonplace.model.changes import SetVectors, SwitchEmbedder
 from commonplace.model.errors import Conflict, DimensionMismatch, EmbeddingModelChanged, ProviderError
@@ -16,6 +17,12 @@ from commonplace.model.ports import Embedder, EmbedderIdentity, ProgressCallback
 from commonplace.model.queries import Vector
 from commonplace.model.values import Value
 
+#: Sentences that have nothing to do with each other.
+UNRELATED = (
+    "The train leaves at noon.", "She paints birds in oil.", "Interest rates fell again.", "My knee hurts.",
+    "The soup needs more salt.", "He repaired the clock.", "A storm reached the coast.", "They won the final.",
+)  # fmt: skip
+_CHANCES: dict[EmbedderIdentity, float] = {}  # of the embedders of this process that do not know their own
 LISTED = 4_096  # texts read at a time: a list begins with a look over all that has a vector
 BATCH = 50  # texts embedded and stored at a time: what is lost in a power cut
 
@@ -62,6 +69,34 @@ def query_vector(store: Store, embedder: Embedder | None, query: str) -> tuple[V
     except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
         return None, (f"only words were searched: {error}",)
     return vector, ()
+
+
+def query_and_chance(
+    store: Store, embedder: Embedder | None, query: str
+) -> tuple[Vector | None, float, tuple[str, ...]]:
+    """Embed a question, and measure the cosine that texts have with this embedder which have nothing in common.
+
+    Embedders differ widely in that: of some it is 0, of others 0.7.  One that does not know it is asked, with the
+    first question of a process and in the same request, about sentences that have nothing to do with any question.
+    """
+    known = getattr(embedder, "chance", None)
+    if embedder is None or known is not None or (known := _CHANCES.get(embedder.identity)) is not None:
+        vector, notes = query_vector(store, embedder, query)
+        return vector, known or 0.0, notes
+    try:
+        if check_embedder(store, embedder) is None:
+            return None, 0.0, ()
+        vector, *others = embed(embedder, [query, *UNRELATED], query=True)
+    except (ProviderError, EmbeddingModelChanged, DimensionMismatch) as error:
+        return None, 0.0, (f"only words were searched: {error}",)
+    pairs = [_cosine(one, other) for one, other in combinations(others, 2)]
+    _CHANCES[embedder.identity] = chance = max(0.0, sum(pairs) / len(pairs))
+    return vector, chance, ()
+
+
+def _cosine(one: Vector, other: Vector) -> float:
+    """The cosine of two vectors of unit length."""
+    return 1 - dist(one, other) ** 2 / 2
 
 
 def catch_up(

@@ -20,7 +20,7 @@ from commonplace.model.queries import Candidate, Hit, Survey
 from commonplace.model.records import Trust
 from commonplace.text.cleaning import estimate_tokens
 from commonplace.text.periods import periods
-from commonplace.text.question import MACHINES, ParsedQuestion, Profile
+from commonplace.text.question import MACHINES, ParsedQuestion, Profile, is_standing_instruction, phrase_words
 
 # Evidence.  With the first five alone the best that there can be is 1; without vectors the other three share it.
 WORDS = 0.15  # the question's words, each where it is worth most: in the text, or a little less in its neighbours
@@ -32,6 +32,8 @@ WHO = 0.10  # spoken by whom the question names, or a record that names them too
 WHEN = 0.20  # from the time that the question means
 DAY = 0.30  # more, if that is a day
 MENTIONED = 0.07  # or its text mentions that time
+PHRASE = 0.40  # has a number beside its word ("note 77"), as the question has it
+INSTRUCTS = 0.08  # a person's standing instruction, where its topic fits: "always ...", "from now on ..."
 EVERY = 1.00  # in a working context: it has every word itself; no boost lifts a record with half of them above one
 
 # Boosts, as shares of the evidence.
@@ -55,7 +57,8 @@ BY_A_WORD = 0.05  # each of the first two words that are not common
 UNKNOWN_NEAR = 0.3  # the cosine that a text without a vector counts as having, if it has such a word
 MANY_TEXTS = 100  # a word is as rare as among so many, though there are few: in a young store nothing is rare
 
-MEANT = 0.25  # cosine from which on a text bears on a question whose words it lacks; chance gives less, mostly
+MEANT = 0.2  # of the way from chance to one, from which on a cosine makes a text bear on a question without its words
+CHANCE = 0.06  # the cosine of texts that have nothing in common, with the built-in embedder
 SPAN = 0.2  # differences between closer cosines count less: of two records one is always nearer
 BEFORE = (0.7, 0.4)  # what a word is worth in the turn before, and in the one before that
 AFTER = 0.5  # and in the turn after
@@ -79,14 +82,15 @@ class _Candidate:
     """A candidate with its own score and that of its neighbours.  Hundreds are made for each question."""
 
     __slots__ = (
-        "before", "candidate", "chunk", "document", "each", "own", "reach", "record", "scope", "size", "telling",
-        "text", "words",
+        "before", "candidate", "chunk", "cosine", "document", "each", "own", "reach", "record", "scope", "size",
+        "telling", "text", "words",
     )  # fmt: skip
 
     def __init__(
         self, candidate: Candidate, document: int, scope: str, weights: Sequence[float], common: Sequence[float]
     ) -> None:
         self.candidate = candidate
+        self.cosine = candidate.similarity  #: how near it is to the question in meaning
         self.scope = scope  #: of a chunk: two scopes may have sessions of one name
         self.record, self.chunk = candidate.record, candidate.chunk
         self.document = document  #: a number for its session; a record has one of its own
@@ -120,7 +124,9 @@ class _Comparison:
         texts: int,
         rarities: Sequence[float],
         weights: Sequence[float],
+        chance: float,
     ) -> None:
+        self.chance = chance
         known = max(texts, len(seen)) + 1
         many = max(known, MANY_TEXTS + 1)
         self.rarest = log(2 * many)  #: how rare a word is that no text has
@@ -130,7 +136,7 @@ class _Comparison:
         self.most = max(one.words for one in seen) or 1.0
         self.sessions = _sessions(seen)
         self.ages = _ages(seen) if asked.profile is Profile.WORKING else {}
-        cosines = [one.candidate.similarity for one in seen if one.candidate.similarity is not None]
+        cosines = [one.cosine for one in seen if one.cosine is not None]
         self.low, self.high = (min(cosines), max(cosines)) if cosines else (0.0, 0.0)
 
     def between(self, cosine: float) -> float:
@@ -140,21 +146,32 @@ class _Comparison:
         return min(1.0, max(0.0, 1 - (self.high - cosine) / max(SPAN, self.high - self.low)))
 
 
-def rank(survey: Survey, asked: ParsedQuestion, *, limit: int, weights: Sequence[float] = ()) -> list[Hit]:
+def rank(
+    survey: Survey,
+    asked: ParsedQuestion,
+    *,
+    limit: int,
+    weights: Sequence[float] = (),
+    few: Mapping[str, float] | None = None,
+    chance: float = CHANCE,
+) -> list[Hit]:
     """The best hits, best first, ties by id: the same survey always gives the same hits.
 
     ``weights`` are what the words of the question count, beside their rarity; below one they are common words.  In a
-    question about the past they count like others, since the turns around a match and its length say more.
+    question about the past they count like others, since the turns around a match and its length say more.  ``few``
+    are the only records that match, by id, and how near each is: see ``young``.  ``chance`` is the cosine of texts
+    that have nothing in common, with the embedder of the store.
     """
     even = [1.0] * len(survey.rarities)
     weights = weights or even
-    seen = _candidates(survey, weights if asked.profile is Profile.WORKING else even, weights)
+    as_work = asked.profile is Profile.WORKING or few is not None
+    seen = _candidates(survey, weights if as_work else even, weights, few)
     if not seen:
         return []
-    view = _Comparison(seen, asked, texts=survey.texts, rarities=survey.rarities, weights=weights)
+    view = _Comparison(seen, asked, texts=survey.texts, rarities=survey.rarities, weights=weights, chance=chance)
     scored = []
     for one in seen:
-        if not _bears(one, asked, view):
+        if one.cosine is None if few is not None else not _bears(one, asked, view):
             continue
         base = sum([part for _, part in _evidence(one, asked, view)])
         share = sum([share for _, share in _boosts(one, asked, view)])
@@ -186,7 +203,9 @@ def _hit(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Hit:
 # What each is worth
 
 
-def _candidates(survey: Survey, weights: Sequence[float], common: Sequence[float]) -> list[_Candidate]:
+def _candidates(
+    survey: Survey, weights: Sequence[float], common: Sequence[float], few: Mapping[str, float] | None
+) -> list[_Candidate]:
     documents: dict[object, int] = {}
     places: dict[tuple[int, int], _Candidate] = {}
     paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
@@ -198,6 +217,7 @@ def _candidates(survey: Survey, weights: Sequence[float], common: Sequence[float
         scope = paths[id(chunk.scope)] if chunk else ""
         key = (scope, chunk.kind, chunk.document) if chunk else candidate.id
         one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope, weights, common)
+        one.cosine = candidate.similarity if few is None else few.get(candidate.id)
         seen.append(one)
         if chunk:
             places[one.document, chunk.seq] = one
@@ -257,21 +277,23 @@ def _sessions(seen: Sequence[_Candidate]) -> dict[int, float]:
 
 def _bears(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> bool:
     """Tell whether a candidate matches at all: something is always nearest, and there may be no answer."""
-    if one.telling or _nearness(one) >= MEANT or (one.own and not view.asks_telling):
+    if one.telling or _nearness(one, view) >= MEANT or (one.own and not view.asks_telling):
         return True
     if asked.profile is Profile.WORKING:  # current work does not need the turns around a match
         return False
     return bool(one.words or view.sessions[one.document] or (asked.periods and _times(one, asked)))
 
 
-def _nearness(one: _Candidate) -> float:
-    return max(one.candidate.similarity or 0.0, (one.candidate.together or 0.0) if one.before else 0.0)
+def _nearness(one: _Candidate, view: _Comparison) -> float:
+    """How near a candidate is to the question, from chance (0) to the same (1)."""
+    cosine = max(one.candidate.similarity or 0.0, (one.candidate.together or 0.0) if one.before else 0.0)
+    return max(0.0, (cosine - view.chance) / (1 - view.chance)) if view.chance < 1 else 0.0
 
 
 def _bearing(one: _Candidate, view: _Comparison) -> float:
     """Return how far a candidate bears on a question; the same whatever else was found."""
     unknown = one.candidate.similarity is None and bool(one.telling)
-    near = UNKNOWN_NEAR if unknown else max(0.0, _nearness(one))
+    near = UNKNOWN_NEAR if unknown else CHANCE + (1 - CHANCE) * _nearness(one, view)
     words = sum([worth * rarer for worth, rarer in zip(one.each, view.rarer, strict=True)]) / view.rarest
     return BY_WORDS * words + BY_MEANING * near + BY_A_WORD * min(2, one.telling)
 
@@ -279,7 +301,7 @@ def _bearing(one: _Candidate, view: _Comparison) -> float:
 def _evidence(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Parts:
     words, session = one.words / view.most, view.sessions[one.document]
     parts = [("words", WORDS * words), ("reach", REACH * one.reach), ("session", SESSION * session)]
-    cosine = one.candidate.similarity
+    cosine = one.cosine
     if cosine is None:
         parts = [(name, part / (WORDS + REACH + SESSION)) for name, part in parts]
     else:
@@ -291,9 +313,25 @@ def _evidence(one: _Candidate, asked: ParsedQuestion, view: _Comparison) -> Part
         ]
     if asked.profile is Profile.WORKING and one.candidate.words and all(one.candidate.words):
         parts.append(("every word", EVERY))
+    if (one.telling or _nearness(one, view) >= MEANT) and _instructs(one):
+        parts.append(("instruction", INSTRUCTS))
+    if asked.phrases and (share := _phrases(one.text, asked.phrases)):
+        parts.append(("phrase", PHRASE * share))
     if len(asked.names) == 1 and _is_of(one, *asked.names):
         parts.append(("who", WHO))
     return [*parts, *_times(one, asked)] if asked.periods else parts
+
+
+def _instructs(one: _Candidate) -> bool:
+    """Whether a person says how things are to be done from now on."""
+    by_person = one.chunk is None or one.chunk.speaker.lower() not in MACHINES
+    return by_person and is_standing_instruction(one.text)
+
+
+def _phrases(text: str, phrases: Sequence[str]) -> float:
+    """The share of some phrases that a text has, word for word."""
+    words = f" {' '.join(phrase_words(text))} "
+    return sum(f" {phrase} " in words for phrase in phrases) / len(phrases)
 
 
 def _is_of(one: _Candidate, name: str) -> bool:
@@ -342,8 +380,9 @@ def _priors(one: _Candidate, asked: ParsedQuestion) -> Parts:
         priors.append(("asks", ASKS))
     if asked.when and _tells_time(one.text):
         priors.append(("dates", DATES))
-    if one.chunk.speaker.lower() in MACHINES and not all(
-        one.candidate.words
+    is_machine = one.chunk.speaker.lower() in MACHINES
+    if (
+        is_machine and not asked.of_assistant and not all(one.candidate.words)
     ):  # a turn with every word counts, also an assistant's
         priors.append(("assistant", ASSISTANT))
     return priors

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from commonplace.engine.embedding import query_vector
+from commonplace.engine.embedding import query_and_chance
 from commonplace.engine.ranking import rank
 from commonplace.model.changes import Touch
 from commonplace.model.errors import StoreBusy, StoreError, StoreReadOnly
 from commonplace.model.ports import Embedder, Store
-from commonplace.model.queries import Filter, Hit, Order, State
+from commonplace.model.queries import Filter, Hit, Order, State, Survey
 from commonplace.model.records import PROPOSAL
 from commonplace.model.values import Value
-from commonplace.text.question import Profile, parse_question
-from commonplace.text.words import plan, word_weights
+from commonplace.text.question import Profile, parse_question, wanted_answers
+from commonplace.text.words import plan, with_tools, word_weights
 
 RECALL_LIMIT = 10
+FEW = 30  # records, up to which a store is young
 CANDIDATES = 80  # by words and by meaning, each, at least; with thirty one in a hundred answers is lost
 
 
@@ -57,13 +58,22 @@ def search(
     """
     speakers = store.speakers(where.scopes) if where.chunks else ()
     asked = parse_question(query, speakers=speakers, now=where.as_of or where.at, profile=profile)
-    planned = plan(asked.text)
+    planned = with_tools(plan(asked.text))
     if not planned.words:
         return None
-    vector, notes = query_vector(store, embedder, asked.text)
+    vector, chance, notes = query_and_chance(store, embedder, asked.text)
     survey = store.survey(where, planned, vector, limit=candidates)
+    weights, few = word_weights(planned.words), None
+    if vector is not None and profile is not Profile.WORKING and _is_young(survey):
+        from commonplace.engine.young import compare_few  # noqa: PLC0415 - stores grow
+
+        few = compare_few(
+            survey.candidates, asked.text, weights=weights, wants=wanted_answers(query),
+            embed_words=getattr(embedder, "embed_words", None), chance=chance,
+        )  # fmt: skip
     phrases = phrases_in(query)
-    ranked = rank(survey, asked, limit=2 * candidates if phrases else limit, weights=word_weights(planned.words))
+    most = 2 * candidates if phrases else limit
+    ranked = rank(survey, asked, limit=most, weights=weights, few=few, chance=chance)
     return Recall(query=query, hits=tuple(_phrases_first(ranked, phrases)[:limit]), notes=notes)
 
 
@@ -94,6 +104,11 @@ def _has_phrase(text: str, phrase: str) -> bool:
             return True
         at = words.find(phrase, at + 1)
     return False
+
+
+def _is_young(survey: Survey) -> bool:
+    """Whether a store has so few records, and no session, that they can be compared one by one."""
+    return survey.texts <= FEW and all(one.record and one.similarity is not None for one in survey.candidates)
 
 
 def mark_replaced(store: Store, where: Filter, hits: Sequence[Hit]) -> list[Hit]:

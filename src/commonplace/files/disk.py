@@ -63,12 +63,15 @@ def list_files(folder: str) -> Iterator[tuple[str, int]]:
     """
     for category in _inside(folder):
         if category.is_dir(follow_symlinks=False) and not category.name.startswith(".") and category.name not in OTHERS:
+            inside = f"{category.name}/"
             for entry in _inside(category.path):
                 name = entry.name
-                if name.endswith(".md") and not name.startswith(".") and entry.is_file(follow_symlinks=False):
-                    found = _stamp_of(entry)
-                    if found is not None:
-                        yield f"{category.name}/{name}", found
+                if name[-3:] == ".md" and name[0] != "." and entry.is_file(follow_symlinks=False):
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:  # it was just removed or moved
+                        continue
+                    yield inside + name, _stamp(status)
 
 
 def stamp(folder: str, path: str) -> int | None:
@@ -223,14 +226,6 @@ def list_temporary(folder: str) -> list[str]:
     own = [one for one in _inside(folder) if one.is_dir(follow_symlinks=False) and one.name not in OTHERS]
     return [f"{one.name}/{entry.name}" for one in own for entry in _inside(one.path)
             if entry.name.startswith(TEMPORARY)]  # fmt: skip
-
-
-def _stamp_of(entry: os.DirEntry[str]) -> int | None:
-    """The stamp of a listed file; None if it was just removed or moved."""
-    try:
-        return _stamp(entry.stat(follow_symlinks=False))
-    except FileNotFoundError:
-        return None
 
 
 def _inside(folder: str) -> list[os.DirEntry[str]]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from commonplace.engine.memory import Memory
 from commonplace.engine.recall import Recall
@@ -40,6 +40,41 @@ FRESH_SECONDS = 60  # how long a mark is valid
 COARSE_NS = 20_000_000  # folders' times have ticks of a few milliseconds
 RECALL_WAIT_SECONDS = 0.5  # how long a recall waits for another process that syncs the same files
 SYNC_WAIT_SECONDS = 10.0
+SYNCING = "syncing-"  # how the note of a sync begins, among the marks
+
+
+class Unfinished:
+    """A sync that is under way, as a file with the process that makes it: who comes later sees that it died.
+
+    It has committed records then, perhaps, whose vectors are missing.
+    """
+
+    def __init__(self, folder: str) -> None:
+        from commonplace.model.processes import process_name  # noqa: PLC0415 - a recall without edits needs it not
+
+        self._folder = folder
+        self._path = os.path.join(folder, f"{SYNCING}{process_name()}")
+        self._dead: list[str] = []
+
+    def __enter__(self) -> Self:
+        with suppress(OSError):  # without the note, vectors that are missing then wait for `doctor --fix`
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return self
+
+    def others(self) -> list[str]:
+        """Return the notes of processes that are dead."""
+        from commonplace.model.processes import is_dead  # noqa: PLC0415 - see above
+
+        found = os.listdir(self._folder) if os.path.isdir(self._folder) else []
+        names = [name for name in found if name.startswith(SYNCING)]
+        self._dead = [name for name in names if is_dead(name.removeprefix(SYNCING))]
+        return self._dead
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        for path in [self._path, *(os.path.join(self._folder, name) for name in self._dead if kind is None)]:
+            with suppress(OSError):
+                os.unlink(path)
 
 
 class RecallAnswer(Value):
@@ -163,13 +198,14 @@ class Folders:
         live record that has none here.
         """
         began = time.time_ns()
-        report = self._syncer(scope, writes=writes, restores=restores).run(
-            accept_missing=accept_missing, progress=progress, wait=wait
-        )
-        self.reports[scope] = report
-        self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
-        if report.added or report.changed or report.restored:
-            self._on_change()
+        with Unfinished(self.marks) as unfinished:
+            report = self._syncer(scope, writes=writes, restores=restores).run(
+                accept_missing=accept_missing, progress=progress, wait=wait
+            )
+            self.reports[scope] = report
+            self.mark(scope, began, len(self.store.files(self.store.folders[scope])))
+            if report.added or report.changed or report.restored or unfinished.others():
+                self._on_change()
         return report
 
     def preview(self, scope: Scope) -> tuple[SyncReport, int]:
@@ -233,7 +269,7 @@ class Folders:
         """Whether a file of the scope differs from what was last noted; checks every file."""
         began = time.time_ns()
         folder = self.store.folders[scope]
-        known = {state.path: state.stamp for state in self.store.files(folder)}
+        known = self.store.file_stamps(folder)
         try:
             seen = dict(disk.list_files(folder))
         except StoreError:  # the sync then reports why it cannot be read

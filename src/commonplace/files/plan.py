@@ -23,7 +23,7 @@ from commonplace.files.codec import ParsedFile, file_name, matches_record
 from commonplace.model.documents import FileState
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import SHORT
-from commonplace.model.records import CATEGORIES, Record
+from commonplace.model.records import CATEGORIES, Channel, Record
 from commonplace.model.values import Value
 
 History: TypeAlias = Callable[[str], Sequence[Record]]
@@ -367,9 +367,19 @@ def _version_said(
     current = folder.current[shown.id]
     if matches_record(parsed, shown):
         return shown
+    if _was_taken_in(parsed, current):
+        return current
     if shown.version != current.version and _says(file, parsed, current):
         return current
     return next((one for one in history(shown.id) if one.version != current.version and _says(file, parsed, one)), None)
+
+
+def _was_taken_in(parsed: ParsedFile, current: Record) -> bool:
+    """Whether a record is what its file says, but for where it comes from: a sync died before it wrote the file."""
+    behind = parsed.version is not None and parsed.version < current.version
+    if not behind or current.source.channel is not Channel.FILE:
+        return False
+    return matches_record(parsed.replace(source=current.source, trust=current.trust), current)
 
 
 def _says(file: FoundFile, parsed: ParsedFile, version: Record) -> bool:

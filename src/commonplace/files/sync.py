@@ -178,6 +178,9 @@ class Syncer:
         self.store.settle()
         known = self.store.files(self.folder)
         self._records, self._read = self._load_records(), {}
+        for state in known:
+            if state.record not in self._records:  # erased; or damaged, and then this says so: its file must stay
+                self.store.get(state.record)
         seen = self._find_files(known)
         paths = {*(file.path for file in seen), *(state.path for state in known)}
         self._tracked = tracked_files(self.folder, paths)
@@ -510,6 +513,8 @@ class Syncer:
         path = action.old_path or action.path
         if action.said is not None:
             changes.append(self._leave_file(path, action.said))
+            if action.record.id in self._shown and self._records[action.record.id].version == action.said.version:
+                changes.append(DropFiles(folder=shown_in(self.folder), paths=frozenset({action.record.id})))
         self._report(unwritten=path)
 
     def _came_back(self, record: Record) -> bool:

@@ -145,6 +145,9 @@ class Store(Protocol):
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         """Return the last known files of a mirrored folder, by path; of these records only, if given."""
 
+    def file_stamps(self, folder: str) -> dict[str, int]:
+        """Return the stamp of each last known file of a mirrored folder, by path: what a look at all of them needs."""
+
     def mirrored_folders(self) -> list[str]:
         """Return the mirrored folders of this machine of which a file is known, sorted."""
 
@@ -259,8 +262,8 @@ class Repair(Value):
 class Maintenance(Protocol):
     """Checks, repairs and backs up a store; every store has one."""
 
-    def check(self) -> list[StoreProblem]:
-        """Check everything; an empty list means that the store is healthy."""
+    def check(self, *, quick: bool = False, progress: ProgressCallback = no_progress) -> list[StoreProblem]:
+        """Check everything, or with ``quick`` the newest rows; an empty list means that the store is healthy."""
 
     def repair(self) -> Repair:
         """Fix what can be fixed; nothing that can be read is lost, and what cannot is counted."""

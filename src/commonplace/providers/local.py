@@ -105,6 +105,8 @@ class LocalEmbedder:
     itself and a little like its inflections.  A blank text has a vector too, always the same, that is near to no other.
     """
 
+    chance = 0.06  #: the cosine of texts that have nothing to do with each other
+
     def __init__(self, path: str = FILE) -> None:
         self._path = path
         self._opened: _Table | None = None
@@ -120,6 +122,10 @@ class LocalEmbedder:
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Vector]:  # noqa: ARG002 - both are alike here
         """Return one vector of unit length per text, in order.  Raises ``ProviderError`` if the table is unreadable."""
         return [self._vector(text) for text in texts]
+
+    def embed_words(self, words: Sequence[str]) -> list[Vector]:
+        """Return one vector of unit length per word: a table has one for each, alone as in a text."""
+        return self.embed(words)
 
     def _vector(self, text: str) -> Vector:
         known = self._known

@@ -12,7 +12,8 @@ from commonplace.config.paths import CONFIG
 from commonplace.config.project import ASSISTANT
 from commonplace.files.permissions import Exposed, exposed, protect
 from commonplace.model.errors import ADVICE, CommonplaceError, StoreDamaged, StoreError
-from commonplace.model.ports import EmbedderIdentity, Repair, StoreProblem
+from commonplace.model.ports import EmbedderIdentity, ProgressCallback, Repair, StoreProblem, no_progress
+from commonplace.model.records import Kind
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import plural
 
@@ -24,14 +25,29 @@ _EXPOSED_FEW = 10  # paths to name
 _SIDES = ("", *COPY_SIDES)  # the files of a database
 
 
-def check_health(app: App) -> dict[str, list[StoreProblem]]:
-    """Check everything; the problems by the name of the check.  It reads all that is stored."""
-    checks = {STORE_CHECK: _try(app.maintenance.check), RIGHTS_CHECK: _try(lambda: _find_exposed(app))}
+def check_health(
+    app: App, *, quick: bool = False, progress: ProgressCallback = no_progress
+) -> dict[str, list[StoreProblem]]:
+    """Check everything; the problems by the name of the check.
+
+    It reads all that is stored; with ``quick`` only the newest rows, and the files that seem to have changed.
+    """
+    checks = {STORE_CHECK: _try(lambda: app.maintenance.check(quick=quick, progress=progress))}
+    checks[RIGHTS_CHECK] = _try(lambda: _find_exposed(app))
     for scope in app.folders.scopes:
-        checks[FILES_CHECK.format(app.where.label(scope))] = _try(partial(_apart, app, scope))
-    if app.embedder:
+        checked = partial(_apart, app, scope) if not (quick and _seems_unchanged(app, scope)) else list
+        checks[FILES_CHECK.format(app.where.label(scope))] = _try(checked)
+    if app.embedder and not quick:
         checks["vectors"] = _try(partial(_find_unembedded, app, app.embedder.identity))
     return checks
+
+
+def _seems_unchanged(app: App, scope: Scope) -> bool:
+    """Whether every record has a file and none has another date or size than when it was last seen."""
+    records = sum(one.count for one in app.store.census() if one.scope == scope and isinstance(one.what, Kind))
+    if records != len(app.store.files(app.store.folders[scope])):
+        return False
+    return app.folders.is_fresh(scope) or not app.folders.is_changed(scope)
 
 
 def repair_health(app: App) -> Repair:

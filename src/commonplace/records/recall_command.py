@@ -20,6 +20,7 @@ from commonplace.files.folders import RecallAnswer
 from commonplace.model.queries import ANY_STATE, State
 from commonplace.model.records import Trust
 from commonplace.model.values import Value
+from commonplace.text.question import PROFILES
 
 
 class Option(Value):
@@ -73,6 +74,11 @@ OPTIONS = (
     ),
     Option(name="budget", metavar="TOKENS", number=True, help="Maximum number of tokens."),
     Option(name="as-of", metavar="DATE", help="Search what held then: a date, or a time ago (7d)."),
+    Option(
+        name="profile",
+        choices=("past", "work"),
+        help="Rank for a question about the past, or for the work at hand (default: by its form).",
+    ),
     Option(name="paths", flag=True, help="Show the file of each hit."),
     Option(name="explain", flag=True, help="Show why each hit ranks where it does."),
 )
@@ -158,6 +164,7 @@ def _options(asked: Mapping[str, Any], app: App) -> dict[str, Any]:
         "limit": settings["recall_limit"] if asked["limit"] is None else asked["limit"],
         "budget": settings["recall_budget"] if asked["budget"] is None else asked["budget"],
         "as_of": as_of,
+        "profile": None if asked["profile"] is None else PROFILES[asked["profile"]],
         "states": ANY_STATE if asked["state"] == "all" else [State(asked["state"])],
         "trusts": None if asked["trust"] is None else [Trust[asked["trust"].upper()]],
     }

@@ -35,6 +35,7 @@ from commonplace.records.insight_verbs import (
     used,
     uses,
 )
+from commonplace.text.question import PROFILES
 from commonplace.verbs import verb
 from commonplace.wire import Choices, Length, Range
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # with the first call, see above
 Category: TypeAlias = Annotated[str, Choices(*CATEGORIES)]
 Place: TypeAlias = Literal["project", "assistant"]
 TrustName: TypeAlias = Literal["user", "agent", "external"]
+ProfileName: TypeAlias = Literal["past", "work"]
 StateName: TypeAlias = Literal["live", "archived", "held", "expired", "all"]
 Question: TypeAlias = Annotated[str, Length(65_536)]
 Content: TypeAlias = Annotated[str, Length(1_048_576)]
@@ -217,7 +219,7 @@ def _text(name: str) -> Callable[[Any, Any], str]:
 
 @verb(
     reads=True,
-    offers=("query", "categories", "tags", "scope", "limit", "as_of", "session"),
+    offers=("query", "categories", "tags", "scope", "limit", "as_of", "profile", "session"),
     text=_text("render_recall"),
     guide=(
         "Search long-term memory for what earlier sessions decided or learned about something. Use it "
@@ -243,6 +245,7 @@ def recall(
     budget: Budget | None = None,
     count: bool = True,
     explain: bool = False,
+    profile: ProfileName | None = None,
 ) -> Recalled:
     """Find what bears on a question, best first.
 
@@ -260,9 +263,11 @@ def recall(
         budget: Fill at most this many tokens.
         count: Count the recall as a use of what it finds; a person who only looks should not.
         explain: Also return the parts that make up each score.
+        profile: Rank for a question about the past, or for the work at hand (default: by the form of the query).
     """
     options: dict[str, Any] = {"limit": limit, "budget": budget, "as_of": as_of}
     options |= {"categories": categories or None, "kinds": kinds or None}
+    options |= {"profile": None if profile is None else PROFILES[profile]}
     options |= {"trusts": None if trust is None else [Trust[trust.upper()]]}
     scopes = None if scope is None else [caller.scope(scope)]
     given = {name: option for name, option in options.items() if option is not None}

@@ -231,9 +231,9 @@ def _id_mark(record: Record, show_ids: bool) -> str:
 
 
 def _block(hit: Hit, record: Record) -> str:
-    """Render a hit; its score is the cosine, 1 - distance; without vectors there is only how well the words fit."""
-    score = hit.score if hit.similarity is None else max(hit.similarity, 0.0)
-    head = f"Type: {record.kind} | Category: {record.category} | Score: {score:.3f} | {format_time(record.created_at)}"
+    """Render a hit with the score by which hits are ordered."""
+    marks = f"Type: {record.kind} | Category: {record.category} | Score: {hit.score:.3f}"
+    head = f"{marks} | {format_time(record.created_at)}"
     return f"[{head}]\n{record.content}"
 
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from commonplace.model.errors import StoreDamaged
+from commonplace.model.errors import ADVICE, StoreDamaged
 from commonplace.model.records import EMPTY, UNUSED, Channel, Json, Kind, Record, Source, Trust, Usage
 from commonplace.model.scopes import Scope
+
+try:  # the plain ones of the interpreter: `hashlib` and `json` are too much to load for a recall
+    from _json import encode_basestring as _quote
+
+    if sys.version_info >= (3, 12):
+        from _sha2 import sha256
+    else:
+        from _sha256 import sha256  # type: ignore[import-not-found, unused-ignore]  # typeshed begins at 3.12
+except ImportError:
+    from hashlib import sha256
+    from json.encoder import py_encode_basestring as _quote
 
 Sql: TypeAlias = tuple[str, list[Any]]  #: a statement, or a part of one, and the values for its question marks
 
@@ -18,6 +30,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 #: By value: looking a member up in the enumeration itself takes longer than all the rest of a field.
+_UNREADABLE = (ValueError, LookupError, TypeError, OverflowError)  # what decoding a damaged row raises
 _KINDS = {kind.value: kind for kind in Kind}
 _CHANNELS = {channel.value: channel for channel in Channel}
 _TRUSTS = {trust.value: trust for trust in Trust}
@@ -119,7 +132,7 @@ _RECORD: tuple[tuple[str, Callable[[Record], Any], Callable[[Any], Any] | None],
 _ALWAYS_HASHED = 23  # columns of the first schema; later ones are hashed where not null: earlier rows still verify
 
 FIELDS = tuple(column for column, _, _ in _RECORD)
-_SCOPE, _CHANNEL = FIELDS.index("scope"), FIELDS.index("channel")
+_SCOPE, _CHANNEL, _VERSION = FIELDS.index("scope"), FIELDS.index("channel"), FIELDS.index("version")
 _NAMES = (*FIELDS[:_CHANNEL], "source", *FIELDS[_CHANNEL + 3 :], "usage")
 _ENCODERS = tuple(encode for _, encode, _ in _RECORD)
 _DECODERS = tuple((place, decode) for place, (_, _, decode) in enumerate(_RECORD) if decode is not None)
@@ -127,7 +140,7 @@ _DECODERS = tuple((place, decode) for place, (_, _, decode) in enumerate(_RECORD
 SHARED_COLUMNS = (*FIELDS, "valid_from", "digest", "hash")
 #: The columns of a mirrored file but for its folder and its path; of a chunk but for its document and its scope.
 FILE = ("record", "version", "digest", "stamp")
-CHUNK_FIELDS = ("seq", "ref", "text", "speaker", "occurred_at", "trust")
+CHUNK_FIELDS = ("seq", "ref", "text", "speaker", "occurred_at", "trust", "hash")
 
 
 def stored_row(record: Record, scope: int, *, valid_from: datetime) -> list[Any]:
@@ -139,18 +152,42 @@ def stored_row(record: Record, scope: int, *, valid_from: datetime) -> list[Any]
 
 
 def row_record(row: Sequence[Any]) -> Record:
-    """Decode a row of ``select_list``."""
+    """Decode a row of ``select_list``; raise ``StoreDamaged`` if it is not what was written."""
     return row_records([row])[0]
 
 
-def row_records(rows: Sequence[Sequence[Any]]) -> list[Record]:
-    """Decode rows of ``select_list``; one that makes no sense was damaged."""
+def row_records(rows: Sequence[Sequence[Any]], *, damaged: list[str] | None = None) -> list[Record]:
+    """Decode rows of ``select_list``.
+
+    A row that is not what was written raises ``StoreDamaged``; with ``damaged`` it is left out, and named there.
+    """
+    return [record for record in records_or_none(rows, damaged) if record is not None]
+
+
+def records_or_none(rows: Sequence[Sequence[Any]], damaged: list[str] | None) -> list[Record | None]:
+    """Decode rows of ``select_list``, with None in the place of each that is left out."""
     try:
-        return _records(rows) if rows else []
-    except (ValueError, LookupError, TypeError, OverflowError) as error:
-        if len(rows) > 1:  # which one is it?
-            return [record for row in rows for record in row_records([row])]
-        raise StoreDamaged(f"record {rows[0][0]!r} cannot be read ({error}); run `commonplace doctor`") from error
+        if all(row_hash(row[: len(FIELDS)]) == row[-1] for row in rows):
+            return [*decode_rows([row[:-1] for row in rows])]
+        error: Exception | None = None
+    except _UNREADABLE as raised:
+        error = raised
+    if len(rows) > 1:  # which one is it?
+        return [record for row in rows for record in records_or_none([row], damaged)]
+    what = f"version {rows[0][_VERSION]} of record {rows[0][0]!r} {_why(error)}"
+    if damaged is None:
+        raise StoreDamaged(what + ADVICE) from error
+    damaged.append(f"{what}, so it is left out{ADVICE}")
+    return [None]
+
+
+def _why(error: Exception | None) -> str:
+    return f"cannot be read ({error})" if error else "is damaged: it is not what was written"
+
+
+def decode_rows(rows: Sequence[Sequence[Any]]) -> list[Record]:
+    """Decode rows of ``select_list`` without their hashes, whatever these say."""
+    return _records(rows) if rows else []
 
 
 def _records(rows: Sequence[Sequence[Any]]) -> list[Record]:
@@ -181,7 +218,7 @@ def _plain_source(channel: str) -> Source:
 @lru_cache(maxsize=16)
 def select_list(alias: str) -> str:
     """Return what ``row_record`` reads, from a record or version under that alias, its scope `s` and its usage `u`."""
-    return f"{columns_sql(FIELDS, alias)}, u.recalls, u.last_recalled_at"
+    return f"{columns_sql(FIELDS, alias)}, u.recalls, u.last_recalled_at, {alias}.hash"
 
 
 def columns_sql(columns: Collection[str], alias: str) -> str:
@@ -197,14 +234,31 @@ def digest(record: Record) -> str:
 def row_hash(row: Sequence[Any]) -> str:
     """Hash a row of ``FIELDS`` with the path of its scope, so that damage is noticed."""
     later = zip(FIELDS[_ALWAYS_HASHED:], row[_ALWAYS_HASHED:], strict=True)
-    return sha256_of(to_json([*row[:_ALWAYS_HASHED], *([name, value] for name, value in later if value is not None)]))
+    named = [f"[{_quote(name)},{_plain(value)}]" for name, value in later if value is not None]
+    return sha256_of(f"[{','.join([*map(_plain, row[:_ALWAYS_HASHED]), *named])}]")
+
+
+def values_hash(values: Sequence[Any]) -> str:
+    """Hash the columns of a document or a passage, likewise."""
+    return sha256_of(f"[{','.join(map(_plain, values))}]")
+
+
+def is_sound(values: Sequence[Any], held: str | None) -> bool:
+    """Return whether columns have the hash that they were written with; rows of an early schema may have none."""
+    try:
+        return held is None or values_hash(values) == held
+    except UnicodeError:
+        return False
+
+
+def _plain(value: str | int | None) -> str:
+    """Return a column as ``to_json`` writes it, in a quarter of the time: every row that is read is hashed."""
+    return _quote(value) if isinstance(value, str) else "null" if value is None else repr(value)
 
 
 def sha256_of(text: str) -> str:
     """Return the SHA-256 of a text in hexadecimal digits."""
-    from hashlib import sha256  # noqa: PLC0415 - only writes need it; recall must start without
-
-    return sha256(text.encode()).hexdigest()
+    return str(sha256(text.encode()).hexdigest())
 
 
 @lru_cache(maxsize=64)

@@ -154,6 +154,7 @@ def matches(found: Sequence[Scored], records: Mapping[int, Record], chunks: Mapp
     made = [
         Match(score=score, coverage=1.0 if whole else coverage, record=records.get(entry), chunk=chunks.get(entry))
         for whole, score, coverage, entry in found
+        if entry in records or entry in chunks  # what is damaged is in neither
     ]
     return sorted(made, key=lambda match: (match.coverage < 1, -match.score, match.id))
 

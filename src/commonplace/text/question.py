@@ -7,9 +7,12 @@ context* is what a user is working on: a message, a ticket, a few words.  Each h
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
+from typing import TypeAlias
 
 from commonplace.model.values import Value
 from commonplace.text.periods import Period, periods
@@ -22,6 +25,9 @@ class Profile(StrEnum):
     RECALL = "recall"  #: a question about the past
     WORKING = "working context"  #: what a user is working on
 
+
+#: How people and agents name them.
+PROFILES = {"past": Profile.RECALL, "work": Profile.WORKING}
 
 _OPENINGS = frozenset(
     (
@@ -36,6 +42,68 @@ MACHINES = frozenset(("assistant", "tool", "system", "developer"))
 ROLES = MACHINES | {"", "user"}  # none of them is a name
 
 
+class Want(StrEnum):
+    """A sort of answer that can be recognised."""
+
+    NUMBER = "number"
+    TIME = "time"
+    COLOUR = "colour"
+    PERSON = "person"
+
+
+Wants: TypeAlias = frozenset[Want]
+
+_AMOUNTS = frozenset(("many", "much", "tall", "deep", "old", "long", "far", "high", "big", "large", "often", "heavy",
+                      "wide", "fast"))  # fmt: skip
+_PRICES = frozenset(("cost", "costs", "price", "earn", "earns", "fee"))
+_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())  # noqa: SIM905 - shorter
+_NUMBERS = frozenset(
+    "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand"  # noqa: SIM905
+    " million half quarter once twice dozen daily weekly monthly yearly hourly every each first second third midnight"
+    " noon free no none".split()
+)
+_COLOURS = frozenset(
+    "red green blue teal navy orange yellow purple violet pink black white grey gray brown beige gold silver".split()  # noqa: SIM905
+)
+_MOMENTS = _NUMBERS | _DAYS | {f"{day}s" for day in _DAYS} | frozenset(
+    "january february march april may june july august september october november december morning evening night spring"  # noqa: SIM905
+    " summer autumn winter today tomorrow yesterday week month year day days hour hours dawn weekend holidays before"
+    " after until when while".split()
+)  # fmt: skip
+
+
+def wanted_answers(question: str) -> Wants:
+    """Return the sorts of answers that a question asks for, as far as its words say so; English."""
+    words = [_bare(word) for word in question.split()]
+    after_how = words[words.index("how") + 1 :][:1] if "how" in words else []
+    found = {
+        Want.NUMBER: not _AMOUNTS.isdisjoint(after_how) or not _PRICES.isdisjoint(words),
+        Want.COLOUR: "colour" in words or "color" in words,
+        Want.TIME: "when" in words[:3]
+        or ("what" in words and "time" in words)
+        or ("which" in words and "day" in words),
+        Want.PERSON: words[:1] in (["who"], ["whom"], ["whose"]) or "whom" in words[:3],
+    }
+    return frozenset(want for want, is_wanted in found.items() if is_wanted)
+
+
+def holds(text: str, want: Want) -> bool:
+    """Whether a text has something of the sort that a question asks for; a name is a word with a capital letter."""
+    words = {_bare(word) for word in text.split()}
+    digits = any(letter.isdecimal() for letter in text)
+    if want is Want.PERSON:
+        return any(word[:1].isupper() for word in text.split()[1:]) or _opens_with_name(text)
+    known = {Want.NUMBER: _NUMBERS, Want.TIME: _MOMENTS, Want.COLOUR: _COLOURS}[want]
+    return (digits and want is not Want.COLOUR) or not known.isdisjoint(words)
+
+
+def _opens_with_name(text: str) -> bool:
+    """Whether a sentence begins with somebody who does something: "Ada owns billing"."""
+    first, second = [*text.split(), "", ""][:2]
+    acts = second.islower() and second.endswith("s") and says_something(second)
+    return first[:1].isupper() and acts and says_something(first)
+
+
 class ParsedQuestion(Value):
     """What a question asks for."""
 
@@ -44,6 +112,8 @@ class ParsedQuestion(Value):
     names: frozenset[str] = frozenset()  #: of speakers, in lower case
     periods: tuple[Period, ...] = ()  #: a match in any of them counts
     when: bool = False  #: it asks for a time
+    of_assistant: bool = False  #: it asks for what an assistant said
+    phrases: tuple[str, ...] = ()  #: numbers with the words before them, in lower case
 
 
 def parse_question(
@@ -58,7 +128,45 @@ def parse_question(
         names=frozenset(name.lower() for name in names),
         periods=tuple(periods(text, now)),
         when=_wants_time(words),
+        of_assistant=bool(re.search(_TOLD, text, re.IGNORECASE)),
+        phrases=tuple(_phrases(text)),
     )
+
+
+# Patterns as text: re compiles them when they are first used.
+_SAY = (
+    r"(?:tell|told|say|said|suggest|recommend|mention|advise|explain|propose|g[ai]ven?|provide|list|wrote|write|describe"
+    r"|name|share|c[ao]me up with)\w*"
+)
+_TOLD = (
+    rf"\b(?:you|assistant|chatgpt|claude)\s+(?:(?:just|had|have|once|also|first)\s+)?{_SAY}"
+    rf"|\bdid (?:you|the assistant) {_SAY}"
+    r"|\byour (?:suggest|recommend|advice|answer|explanation|proposal|list|tip)\w*"
+    r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)\b"
+)
+_INSTRUCTS = (
+    r"(?:^|[.!?;\n]\s*|,\s*)(?:please\s+)?"
+    r"(?:always|never|from now on|going forward|in (?:the )?future|whenever you|every time you)\b"
+    r"|\bI(?:'d| would)? (?:always |strongly |generally |usually |really )?prefer\b|\bmy preference is\b"
+)
+
+
+def is_standing_instruction(text: str) -> bool:
+    """Whether a text says how things are to be done from now on: "always", "never", "from now on", "I prefer"."""
+    return bool(re.search(_INSTRUCTS, text, re.IGNORECASE))
+
+
+def phrase_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without the marks around them."""
+    return [bare for word in text.split() if (bare := _bare(word))]
+
+
+def _phrases(text: str) -> Iterator[str]:
+    """Each number that follows a word that says something, with that word."""
+    words = phrase_words(text)
+    for word, number in pairwise(words):
+        if number.isdecimal() and word.isalpha() and says_something(word):
+            yield f"{word} {number}"
 
 
 def _is_question(text: str, words: list[str]) -> bool:

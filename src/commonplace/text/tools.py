@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 #: The name of a group is a subject: two facts about one group can replace each other.
 TOOLS = {
     "package_manager": "npm pnpm yarn bun",
@@ -29,12 +31,33 @@ TOOLS = {
     "build": "bazel gradle maven cmake make meson ninja just nx turborepo sbt",
     "hosting": "aws gcp azure vercel netlify heroku fly cloudflare s3 cloudfront",
 }
+#: How questions name a group, besides its own name.
+CALLED = {
+    "test_framework": "test runner,testing framework,testing library", "database": "db,databases", "ci": "ci system",
+    "queue": "message queue,message broker,broker", "frontend": "frontend framework,ui framework",
+    "web_framework": "backend framework", "state_library": "state management", "validation": "validation library",
+    "infrastructure": "infrastructure tool", "charts": "chart library,charting library",
+    "build": "build tool,build system",
+    "hosting": "cloud provider", "package_manager": "package managers", "formatter": "code formatter",
+}  # fmt: skip
 GROUPS = {name: group for group, names in TOOLS.items() for name in names.split()}
 #: In these a project has one at a time; of the others it may well have two.
 EXCLUSIVE = frozenset(
     """package_manager python_packages formatter python_formatter test_framework python_tests browser_tests orm bundler
     ci date_library state_library type_checker""".split()  # noqa: SIM905 - quoted, they are harder to read
 )
+
+
+def named_groups(question: str) -> dict[str, str]:
+    """Return the names of the tools of each group that a question names, by each word by which it does."""
+    words = re.findall(r"[a-z]+", question.lower())
+    said = f" {' '.join(words)} "
+    found = {}
+    for group, tools in TOOLS.items():
+        names = [group.replace("_", " "), *(name for name in CALLED.get(group, "").split(",") if name)]
+        if spoken := next((name for name in names if f" {name} " in said), None):
+            found.update(dict.fromkeys(spoken.split(), tools))
+    return found
 
 
 def tool_group(name: str) -> str | None:

@@ -101,6 +101,12 @@ top total toward true try turn two type under understand unless until update use
 view wait walk want watch way week well went whatever whenever wherever whether whole will wish within without
 wonder work world worry worth would write wrong yeah yes yesterday yet
 """
+# Some word of every sort of tool that ``tools`` knows.
+_TOOL_WORDS = frozenset(
+    ("manager", "managers", "formatter", "linter", "framework", "runner", "library", "database", "databases", "db",
+     "orm", "bundler", "ci", "system", "queue", "broker", "cache", "frontend", "management", "validation",
+     "infrastructure", "tool", "charts", "checker", "build", "hosting", "provider")
+)  # fmt: skip
 COMMON_WEIGHT = 0.3  # of a common word, beside another one of the same rarity
 
 _UNSPACED = (
@@ -164,6 +170,21 @@ def plan(query: str) -> Query:
             break
     chosen = list((wanted or idle).items())[:QUERY_WORDS]
     return Query(text=query, words=tuple([Word(text=text, terms=ways) for ways, text in chosen]))
+
+
+def with_tools(query: Query) -> Query:
+    """Return a question for a sort of tool, such as a package manager, so that the tools of that sort match it too."""
+    if _TOOL_WORDS.isdisjoint([word.text.casefold() for word in query.words]):
+        return query
+    from commonplace.text.tools import named_groups  # noqa: PLC0415 - few questions ask for a tool
+
+    named = named_groups(query.text)
+    return query.replace(words=tuple([_or_tools(word, named.get(word.text.casefold(), "")) for word in query.words]))
+
+
+def _or_tools(word: Word, tools: str) -> Word:
+    found = [ways for tool in tools.split() for _, ways in _query_words(tool)]
+    return word.replace(terms=tuple(dict.fromkeys([*word.terms, *(way for ways in found for way in ways)])))
 
 
 def word_weights(words: Sequence[Word]) -> tuple[float, ...]:

@@ -71,6 +71,11 @@ class PostgresDb(psycopg.Connection[tuple[Any, ...]]):
     clock = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # the transaction's own may be long past
     orphaned = "not exists (select 1 from record k where k.id = any(r.derived))"
 
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """See the driver."""
+        super().__init__(*given, **options)
+        self.damaged: list[str] = []
+
     # Asking
 
     def every(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

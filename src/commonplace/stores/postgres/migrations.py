@@ -6,11 +6,13 @@ import os
 from collections.abc import Mapping
 
 from commonplace.model.errors import SchemaTooNew, StoreError
-from commonplace.stores.postgres.connection import TENANT, Connections, quote_name
+from commonplace.stores.postgres.connection import TENANT, Connections, adapt, quote_name
 from commonplace.stores.postgres.dialect import PostgresDb
+from commonplace.stores.sql.hashes import fill_hashes
 from commonplace.version import PRODUCT
 
-NEWEST = 8  # the number of the last script in scripts/
+NEWEST = 9  # the number of the last script in scripts/
+HASHED = 9  # the script that gives documents and passages a hash
 _TURN = 0x436F6D6D  # "Comm": one process of the whole database migrates at a time, because extensions are shared
 
 
@@ -40,6 +42,9 @@ def _bring_up(db: PostgresDb, connections: Connections) -> None:
             )
         for number in range(_number(db, schema, connections.name) + 1, NEWEST + 1):
             db.execute(_script(number))  # as it is: it may hold question marks
+            if number == HASHED:
+                adapt(db)
+                fill_hashes(db)
             _note(db, {"schema": str(number), "written_by": PRODUCT})
 
 

@@ -17,7 +17,7 @@ import apsw
 
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
 from commonplace.model.items import Item
-from commonplace.model.ports import Repair, StoreProblem
+from commonplace.model.ports import ProgressCallback, Repair, StoreProblem, no_progress
 from commonplace.stores.postgres import bulk_load, hnsw
 from commonplace.stores.postgres.dialect import PostgresDb
 from commonplace.stores.postgres.store import PostgresStore
@@ -27,7 +27,7 @@ from commonplace.stores.sql.items import PAGE, items
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
 from commonplace.stores.sqlite import items as sqlite_items
 from commonplace.stores.sqlite.store import SqliteStore
-from commonplace.stores.sqlite.upkeep import finish_file, opened_backup, settle
+from commonplace.stores.sqlite.upkeep import QUICK_ROWS, finish_file, opened_backup, settle
 
 #: What an entry must be by its record, version or chunk; its terms were made by the writer and cannot be checked.
 _ENTRIES = """
@@ -59,10 +59,13 @@ class PostgresMaintenance:
     def __init__(self, store: PostgresStore) -> None:
         self.store = store
 
-    def check(self) -> list[StoreProblem]:
+    def check(self, *, quick: bool = False, progress: ProgressCallback = no_progress) -> list[StoreProblem]:
         try:
             with self.store.reading() as db:
-                return [*self._index(db), *hash_problems(db), *_vectors(db), *_check_near_index(db)]
+                if quick:
+                    return [*hash_problems(db, last=QUICK_ROWS)]
+                altered = hash_problems(db, progress=progress)
+                return [*self._index(db), *altered, *_vectors(db), *_check_near_index(db)]
         except StoreDamaged as error:
             return [StoreProblem(what=str(error), fixable=False)]
 

@@ -206,7 +206,7 @@ def _duplicate(db: Db, record: Record, scope: int) -> Record | None:
     live = "r.archived_at is null and r.held = 0 and (r.expires_at is null or r.expires_at > ?)"
     sql = f"{_SELECT} where r.scope = ? and r.kind = ? and r.digest = ? and {live} order by r.id"
     row = db.first(sql, [scope, record.kind.value, digest(record), micros(record.updated_at)])
-    return row_record(row) if row else None
+    return next(iter(row_records([row], damaged=db.damaged)), None) if row else None  # a damaged one is no duplicate
 
 
 def _merge_tags(db: Db, same: Record, record: Record) -> Outcome:
@@ -367,9 +367,11 @@ def _supersede(db: Db, change: Supersede) -> Outcome:
     return Outcome(records=(_next_version(db, closed, None, valid_from=change.at),))
 
 
-def _matching(db: Db, where: Filter) -> list[Record]:
+def _matching(db: Db, where: Filter, *, lenient: bool = False) -> list[Record]:
     condition, values = filter_sql(db, where, "r")
-    return row_records(db.every(f"{_SELECT} where {condition} order by r.id", values))
+    return row_records(
+        db.every(f"{_SELECT} where {condition} order by r.id", values), damaged=db.damaged if lenient else None
+    )
 
 
 def _require(db: Db, change: Require) -> Outcome:
@@ -394,7 +396,7 @@ def _delete(db: Db, change: Delete) -> Outcome:
     condition, values = filter_sql(db, change.where, "r")
     rows = db.every(f"select r.row, r.id from record r where {condition} order by r.id", values)
     if change.emit and rows:
-        _emit(db, _matching(db, change.where), change.emit, change.where.at)
+        _emit(db, _matching(db, change.where, lenient=True), change.emit, change.where.at)
     return Outcome(gone=tuple(_erase(db, rows)))
 
 

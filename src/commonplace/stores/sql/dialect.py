@@ -31,6 +31,7 @@ class Db(Protocol):
     for_update: str  #: what ends a select of one row that is then changed
     bytes_of: str  #: the size of a text, `{0}`, in bytes
     clock: str  #: the time by which leases run; null: the caller's
+    damaged: list[str]  #: what was left out of the present answer because it is not what was written, as sentences
     orphaned: str  #: the condition that no parent of the record `r` is left
 
     # Asking; a value stands where a question mark is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from commonplace.model.changes import (
@@ -15,20 +15,30 @@ from commonplace.model.changes import (
     TrimDocuments,
 )
 from commonplace.model.documents import Chunk, Document
-from commonplace.model.errors import Conflict, NotFound
+from commonplace.model.errors import ADVICE, Conflict, NotFound
 from commonplace.model.queries import DocumentFilter
 from commonplace.model.records import Channel, Source
-from commonplace.stores.rows import FILE, from_json, insert_sql, micros, moment, scope_at, to_json
+from commonplace.stores.rows import (
+    FILE,
+    from_json,
+    insert_sql,
+    is_sound,
+    micros,
+    moment,
+    scope_at,
+    to_json,
+    values_hash,
+)
 from commonplace.stores.scoring import CHUNK
 from commonplace.stores.sql import vectors
 from commonplace.stores.sql.filters import documents_sql, rows_limit, scope_row
-from commonplace.stores.sql.search import KINDS, SELECT_CHUNK, TRUSTS, chunk_at
+from commonplace.stores.sql.search import KINDS, SELECT_CHUNK, TRUSTS, chunk_at, sound_chunks
 
 if TYPE_CHECKING:
     from commonplace.stores.sql.dialect import Db
 
 #: The columns of a document but for its identity: scope, kind, name.
-DOCUMENT = ("digest", "content", "metadata", "channel", "ref", "parents", "trust", "created_at", "updated_at")
+DOCUMENT = ("digest", "content", "metadata", "channel", "ref", "parents", "trust", "created_at", "updated_at", "hash")
 
 _HELD = "select row, digest, created_at from document where scope = ? and kind = ? and name = ?"
 
@@ -43,18 +53,27 @@ def list_documents(db: Db, where: DocumentFilter, *, limit: int) -> list[Documen
         f"select s.path, d.kind, d.name, {', '.join(f'd.{field}' for field in DOCUMENT)} from document d"
         f" join scope s on s.id = d.scope where {condition} order by d.updated_at desc, d.name limit ?"
     )
-    return [_document(row) for row in db.every(sql, [*values, rows_limit(limit)])]
+    return [_document(row) for row in _sound(db, db.every(sql, [*values, rows_limit(limit)]))]
+
+
+def _sound(db: Db, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the documents that are what was written, and name the others."""
+    for row in rows:
+        if is_sound(row[:-1], row[-1]):
+            yield row
+        else:
+            db.damaged.append(f"{row[1]} {row[2]!r} is damaged, so it is left out{ADVICE}")
 
 
 def chunks(db: Db, where: DocumentFilter, *, limit: int, after: int) -> list[Chunk]:
     """Return the chunks of the documents meant, in order."""
     condition, values = documents_sql(db, where)
     sql = f"{SELECT_CHUNK} where {condition} and c.seq > ? order by s.path, d.kind, d.name, c.seq limit ?"
-    return [chunk_at(row) for row in db.every(sql, [*values, after, rows_limit(limit)])]
+    return [chunk_at(row) for row in sound_chunks(db, db.every(sql, [*values, after, rows_limit(limit)]))]
 
 
 def _document(row: Sequence[Any]) -> Document:
-    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated = row
+    path, kind, name, digest, content, metadata, channel, ref, parents, trust, created, updated, _ = row
     source = Source(channel=Channel(channel), ref=ref, parents=tuple(from_json(parents)))
     return Document(
         scope=scope_at(path), kind=KINDS[kind], name=name, digest=digest, content=content,
@@ -82,6 +101,7 @@ def put(db: Db, change: PutDocument) -> Outcome:
         source.ref, to_json(source.parents), int(document.trust), held[2] if held else micros(document.created_at),
         micros(document.updated_at),
     ]  # fmt: skip
+    row.append(values_hash([str(document.scope), *row[1:]]))
     [(number,)] = db.every(f"{insert_sql('document', ('scope', 'kind', 'name', *DOCUMENT))} returning row", row)
     _put_chunks(db, change, document=number, scope=scope)
     return Outcome()
@@ -105,13 +125,22 @@ def _replace(db: Db, change: AppendChunks | DeleteChunks) -> tuple[int, int]:
     sql = "update document set digest = ?, content = ?, metadata = ?, updated_at = ? where row = ? and digest = ?"
     if not db.run(sql, [*values, held[0], change.expect_digest]):
         raise Conflict(f"the {document.kind} {document.name!r} was changed meanwhile")
+    rehash_document(db, held[0])
     return int(held[0]), scope
+
+
+def rehash_document(db: Db, number: int) -> None:
+    """Give a document the hash of what it is now."""
+    fields = ", ".join(f"d.{field}" for field in DOCUMENT[:-1])
+    sql = f"select s.path, d.kind, d.name, {fields} from document d join scope s on s.id = d.scope where d.row = ?"
+    [row] = db.every(sql, [number])
+    db.run("update document set hash = ? where row = ?", [values_hash(row), number])
 
 
 def _put_chunks(db: Db, change: PutDocument | AppendChunks, *, document: int, scope: int) -> None:
     for chunk, terms in zip(change.chunks, change.terms, strict=True):
         values = [chunk.seq, chunk.ref, chunk.text, chunk.speaker, micros(chunk.occurred_at), int(chunk.trust)]
-        number = db.insert_chunk([document, scope, *values], terms, scope=scope)
+        number = db.insert_chunk([document, scope, *values, values_hash(values)], terms, scope=scope)
         if chunk.seq in change.vectors:
             vectors.put(db, number * 4 + CHUNK, change.vectors[chunk.seq])
 

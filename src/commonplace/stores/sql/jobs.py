@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from commonplace.model.changes import DeleteJobs, Enqueue, Fail, Finish, Heartbeat, Outcome
 from commonplace.model.errors import LeaseLost
 from commonplace.model.jobs import TRIES, Claim, Job, JobState, Reason, Skipped, Status
+from commonplace.model.processes import is_dead, process_name
 from commonplace.model.scopes import Scope
 from commonplace.stores.rows import micros, moment, scope_at
 from commonplace.stores.sql.filters import scope_row, scopes_sql
@@ -27,7 +28,7 @@ _REQUEST = (
     " tries_left = case when excluded.input > j.input then excluded.tries_left else j.tries_left end,"
     " retry_at = case when excluded.input > j.input then null else j.retry_at end,"
     " input = case when excluded.input > j.input then excluded.input else j.input end"
-    " returning status, lease_until, retry_at, tries_left, error, input, done"
+    " returning status, lease_until, retry_at, tries_left, error, input, done, token"
 )
 _THIS = "(scope, kind, key) = (?, ?, ?)"
 OF_CLAIM = "scope = (select id from scope where path = ?) and kind = ? and key = ? and token = ?"
@@ -42,11 +43,11 @@ def claim(db: Db, job: Job, *, lease: timedelta, now: datetime | None) -> Claim 
     """Claim a job; by the database's clock unless a time is given."""
     key = [scope_row(db, job.scope), job.kind, job.key]
     requested = db.first(f"{_REQUEST}, {db.clock}", [*key, TRIES, job.watermark])
-    status, until, retry_at, tries, error, newest, done, clock = requested or (None,) * 8
+    status, until, retry_at, tries, error, newest, done, token, clock = requested or (None,) * 9
     now = now or moment(clock)
     if done is not None and done >= newest:
         return Skipped(reason=Reason.UP_TO_DATE)
-    if status == "running" and until > micros(now):
+    if status == "running" and until > micros(now) and not is_dead(token.partition("/")[0]):
         return Skipped(reason=Reason.RUNNING)
     if status == "running":  # its worker died or froze: that was a try, or a job that kills its worker never ends
         tries, error = tries - 1, "the worker did not finish before its lease ran out"
@@ -55,7 +56,9 @@ def claim(db: Db, job: Job, *, lease: timedelta, now: datetime | None) -> Claim 
         return Skipped(reason=Reason.EXHAUSTED, error=error)
     if retry_at is not None and retry_at > micros(now):
         return Skipped(reason=Reason.BACKING_OFF, error=error)
-    claim = Claim(job=job.replace(watermark=newest), token=os.urandom(16).hex(), until=now + lease)
+    claim = Claim(
+        job=job.replace(watermark=newest), token=f"{process_name()}/{os.urandom(16).hex()}", until=now + lease
+    )
     sql = f"update job set status = 'running', token = ?, lease_until = ?, started_at = ? where {_THIS}"
     db.run(sql, [claim.token, micros(claim.until), micros(now), *key])
     return claim

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace.model.items import Item, TextCleaner
-from commonplace.stores.rows import CHUNK_FIELDS, FIELDS, SHARED_COLUMNS, from_json, row_hash, sha256_of, to_json
+from commonplace.stores.rows import (
+    CHUNK_FIELDS,
+    FIELDS,
+    SHARED_COLUMNS,
+    from_json,
+    row_hash,
+    sha256_of,
+    to_json,
+    values_hash,
+)
 from commonplace.stores.sql.documents import DOCUMENT
 from commonplace.stores.sql.items import EVENT, JOB, indexed_term
 
@@ -95,6 +104,8 @@ def _document(item: Item, cleaner: TextCleaner) -> Item:
     cleaned = str(cleaner.clean(f"the name of a {kind}", name))
     with cleaner.at(f"{kind} {cleaned}"):
         after = _columns(DOCUMENT, document, _DOCUMENT, cleaner)
+        if (after, cleaned) != (tuple(document), name):
+            after = (*after[:-1], values_hash([path, kind, cleaned, *after[:-1]]))
         parts = tuple(_chunk(chunk, cleaner) for chunk in chunks)
     return item.replace(key=(path, kind, cleaned), data=(after, parts))
 
@@ -104,6 +115,7 @@ def _chunk(row: Sequence[Any], cleaner: TextCleaner) -> tuple[Any, ...]:
     after = _columns(CHUNK_FIELDS, columns, _CHUNK, cleaner)
     if after == tuple(columns):
         return tuple(row)
+    after = (*after[:-1], values_hash(after[:-1]))
     text = after[CHUNK_FIELDS.index("text")]
     same = text == columns[CHUNK_FIELDS.index("text")]
     return (*after, _index(cleaner, [text]) if terms else terms, *((vector, coming) if same else (None, None)))

@@ -7,17 +7,18 @@ statement, never of what is left after a cut, so a filter that keeps little stil
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from commonplace.model.documents import Chunk, DocumentKind
+from commonplace.model.errors import ADVICE
 from commonplace.model.ports import AROUND
 from commonplace.model.queries import Filter, Match, Query, Survey, Vector
 from commonplace.model.records import Record, Trust
 from commonplace.model.scopes import Scope
 from commonplace.model.values import Value
-from commonplace.stores.rows import Sql, moment, row_records, scope_at, select_list
+from commonplace.stores.rows import Sql, is_sound, moment, records_or_none, scope_at, select_list
 from commonplace.stores.scoring import (
     CANDIDATES_EACH,
     CHUNK,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 
 SELECT_CHUNK = (
-    "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.speaker, c.occurred_at, c.trust"
+    "select c.row, s.path, d.kind, d.name, c.seq, c.ref, c.text, c.speaker, c.occurred_at, c.trust, c.hash"
     " from chunk c join document d on d.row = c.document join scope s on s.id = c.scope"
 )
 #: By value: looking a member up in the enumeration itself takes as long as all other fields.
@@ -101,7 +102,8 @@ def survey(db: Db, where: Filter, query: Query, vector: Vector | None, *, limit:
         size = len(found.asked)
         similar, together = likeness(found.asked, held, lambda entry: db.numbers(held[entry], size), before)
     return build_survey(
-        seen, words, rarities, texts=found.texts, similar=similar, together=together, records=_records(chain(*rows)),
+        seen, words, rarities, texts=found.texts, similar=similar, together=together,
+        records=_records(db, chain(*rows)),
         chunks=_chunks(db, seen),
     )  # fmt: skip
 
@@ -126,7 +128,7 @@ def speakers(db: Db, scopes: Collection[Scope]) -> list[str]:
 def _matches(db: Db, found: Sequence[Scored]) -> list[Match]:
     entries = [entry for *_, entry in found]
     rows = chain(*db.every_of(_records_sql(db, entries)))
-    return matches(found, _records(rows), _chunks(db, entries))
+    return matches(found, _records(db, rows), _chunks(db, entries))
 
 
 def vectors_sql(db: Db, table: str, entries: Collection[int]) -> Sql:
@@ -149,9 +151,10 @@ def _records_sql(db: Db, entries: Collection[int]) -> list[Sql]:
     return questions
 
 
-def _records(rows: Iterable[tuple[Any, ...]]) -> dict[int, Record]:
+def _records(db: Db, rows: Iterable[tuple[Any, ...]]) -> dict[int, Record]:
     found = list(rows)
-    return dict(zip([row[0] for row in found], row_records([row[1:] for row in found]), strict=True))
+    decoded = records_or_none([row[1:] for row in found], db.damaged)
+    return {row[0]: record for row, record in zip(found, decoded, strict=True) if record is not None}
 
 
 def _chunks(db: Db, entries: Collection[int]) -> dict[int, Chunk]:
@@ -159,12 +162,21 @@ def _chunks(db: Db, entries: Collection[int]) -> dict[int, Chunk]:
     rows = [entry // 4 for entry in entries if entry % 4 == CHUNK]
     condition, numbers = db.among("c.row", rows)
     found = db.every(f"{SELECT_CHUNK} where {condition}", numbers) if rows else []
-    return {row[0] * 4 + CHUNK: chunk_at(row) for row in found}
+    return {row[0] * 4 + CHUNK: chunk_at(row) for row in sound_chunks(db, found)}
+
+
+def sound_chunks(db: Db, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of ``SELECT_CHUNK`` that are what was written, and name the others."""
+    for row in rows:
+        if is_sound(row[4:-1], row[-1]):
+            yield row
+        else:
+            db.damaged.append(f"passage {row[4]} of {row[2]} {row[3]!r} is damaged, so it is left out{ADVICE}")
 
 
 def chunk_at(row: Sequence[Any]) -> Chunk:
     """Decode a row of ``SELECT_CHUNK``."""
-    _, path, kind, name, seq, ref, text, speaker, occurred, trust = row
+    _, path, kind, name, seq, ref, text, speaker, occurred, trust, _ = row
     return Chunk(
         scope=scope_at(path), kind=KINDS[kind], document=name, seq=seq, ref=ref, text=text, speaker=speaker,
         occurred_at=moment(occurred), trust=TRUSTS[trust],

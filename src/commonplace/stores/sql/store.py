@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Changes whose loss in a power cut loses nothing: they are not worth waiting for the disk.
+DAMAGED_NAMED = 5  # rows that are named in one answer
 NOT_DURABLE = (Touch, PutFiles, DropFiles, SetVectors, TrimEvents)
 
 
@@ -106,12 +107,20 @@ class SqlStore(ABC):
     def _ask(self, work: Callable[[Db], T]) -> T:
         """Ask one question, which sees one state by itself."""
         with self.using() as db:
-            return work(db)
+            return self._answer(db, work)
 
     def _read(self, work: Callable[[Db], T]) -> T:
         """Ask several, of one state of the store."""
         with self.reading() as db:
-            return work(db)
+            return self._answer(db, work)
+
+    def _answer(self, db: Db, work: Callable[[Db], T]) -> T:
+        """Return the answer; what was left out of it because it is damaged becomes a notice."""
+        db.damaged.clear()
+        answer = work(db)
+        for sentence in db.damaged[:DAMAGED_NAMED]:
+            self.add_notice(sentence)
+        return answer
 
     def get(self, id: str) -> Record | None:
         return self._ask(lambda db: changes.read(db, id))
@@ -143,6 +152,11 @@ class SqlStore(ABC):
 
     def files(self, folder: str, *, records: Collection[str] | None = None) -> list[FileState]:
         return self._ask(lambda db: _files(db, self._folder(folder), records))
+
+    def file_stamps(self, folder: str) -> dict[str, int]:
+        return dict(
+            self._ask(lambda db: db.every("select path, stamp from file where folder = ?", [self._folder(folder)]))
+        )
 
     def mirrored_folders(self) -> list[str]:
         own = self.own_folders
@@ -254,7 +268,8 @@ def _find(db: Db, where: Filter, order: Order, limit: int) -> list[Record]:
         f"select {select_list('r')} from {table} r join scope s on s.id = r.scope"
         f" left join usage u on u.record = r.row where {condition} order by {order_sql(order, 'r')} limit ?"
     )
-    return row_records(db.every(sql, [*moments, *values, rows_limit(limit)]))
+    named = where.ids is not None or where.prefix is not None  # who asks for a record by its name is told
+    return row_records(db.every(sql, [*moments, *values, rows_limit(limit)]), damaged=None if named else db.damaged)
 
 
 def _files(db: Db, folder: str, records: Collection[str] | None) -> list[FileState]:

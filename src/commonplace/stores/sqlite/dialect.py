@@ -82,6 +82,7 @@ class SqliteDb(apsw.Connection):
         super().__init__(path, flags=_READS if reads_only else _WRITES)
         self.pid = os.getpid()
         self.place: tuple[int, int] | None = None  #: which file it is, where that may become another one
+        self.damaged: list[str] = []
         self.is_replaced = False  #: whether it was noticed that it did
         self.has_vec = vec is not None
         self._near = near or by_codes
@@ -250,6 +251,7 @@ class SqliteDb(apsw.Connection):
 
     def drop_counts(self) -> None:
         self.execute("delete from bucket where id / 4 not in (select id from scope)")
+        self.execute("delete from stock where scope not in (select id from scope)")
 
     # Vectors, each with its code
 

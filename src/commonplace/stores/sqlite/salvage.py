@@ -18,7 +18,7 @@ import apsw
 from commonplace.model.errors import StoreDamaged
 from commonplace.model.items import SORTS, Item
 from commonplace.model.values import Value
-from commonplace.stores.rows import CHUNK_FIELDS, FIELDS, FILE, SHARED_COLUMNS, row_record, scope_at
+from commonplace.stores.rows import CHUNK_FIELDS, FIELDS, FILE, SHARED_COLUMNS, decode_rows, scope_at
 from commonplace.stores.scoring import CHUNK, RECORD, VERSION
 from commonplace.stores.sql import audit, events
 from commonplace.stores.sql.documents import DOCUMENT
@@ -155,8 +155,7 @@ class _Reader:
         self.lost: dict[str, int] = {}
         self.notes = {key: value for key, value in self._keyed("meta", ("key",), ("value",)) if isinstance(key, str)}
         self.scopes = self._scopes()
-        self.vectors = {entry: bytes(data) for entry, data in self._numbered("vector", "entry", ("data",))}
-        self.coming = {entry: bytes(data) for entry, data in self._numbered("beside", "entry", ("data",))}
+        self.vectors, self.coming = self._vectors("vector"), self._vectors("beside")
 
     def items(self) -> Iterator[Item]:
         """Yield everything that could be read; owners need not come first."""
@@ -178,6 +177,10 @@ class _Reader:
             yield Item(sort="tombstone", key=row[:2], data=row[2:])
         for seq, *rest in self._numbered("audit", "seq", audit.FIELDS[1:]):
             yield Item(sort="audit", key=(seq,), data=tuple(rest))
+
+    def _vectors(self, table: str) -> dict[int, bytes]:
+        """Vectors by entry; one that is no bytes any more is made again."""
+        return {entry: data for entry, data in self._numbered(table, "entry", ("data",)) if isinstance(data, bytes)}
 
     def _scoped(self, table: str, scope: int, make: Any) -> Iterator[Item]:
         if scope in self.scopes:
@@ -205,7 +208,7 @@ class _Reader:
         try:
             *fields, terms = columns
             fields[SCOPE] = self.scopes[fields[SCOPE]]
-            row_record([*fields[: len(FIELDS)], None, None])
+            decode_rows([[*fields[: len(FIELDS)], None, None]])
             terms.split()
         except (*_UNREADABLE, AttributeError):
             self._count(table, read=-1, lost=1)
@@ -231,7 +234,7 @@ class _Reader:
     def _orphans(self, row: int, chunks: Sequence[tuple[int, Row]]) -> Iterator[Item]:
         """The passages of a session that could not be read itself."""
         own = tuple(chunk for _, chunk in sorted(chunks, key=lambda one: one[1][0]))
-        document = ("", None, "{}", "capture", None, "[]", min(int(chunk[5]) for chunk in own), 0, 0)
+        document = ("", None, "{}", "capture", None, "[]", min(int(chunk[5]) for chunk in own), 0, 0, None)
         scope = chunks[0][0]
         if scope in self.scopes:
             yield Item(sort="document", key=(self.scopes[scope], "session", f"salvaged-{row}"), data=(document, own))
@@ -258,9 +261,17 @@ class _Reader:
         self.read[table] = self.read.get(table, 0) + read
         self.lost[table] = self.lost.get(table, 0) + lost
 
+    def _known(self, table: str, columns: Sequence[str]) -> list[str]:
+        """The columns of a table, with null for those that a store of an earlier schema has not."""
+        try:
+            names = {name for (name,) in self.db.execute("select name from pragma_table_info(?)", (table,))}
+        except _UNREADABLE:
+            names = set()
+        return [column if column in names or not names else "null" for column in columns]
+
     def _numbered(self, table: str, key: str, columns: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a table that has a number for each, by these."""
-        wanted = f"select {key}, {', '.join(columns)} from {table}"
+        wanted = f"select {key}, {', '.join(self._known(table, columns))} from {table}"
         last, after = self._last(table, key), -1
         while after < last:
             try:
@@ -308,7 +319,7 @@ class _Reader:
 
     def _keyed(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a table without numbers: from the start to the damage, and from the end back to it."""
-        names = ", ".join([*keys, *columns])
+        names = ", ".join([*keys, *self._known(table, columns)])
         first = list(self._until_damage(table, names, ", ".join(keys)))
         if first and first[-1] is not None:
             self._count(table, read=len(first))

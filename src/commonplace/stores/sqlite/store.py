@@ -19,6 +19,10 @@ import apsw
 from commonplace.model.changes import Change, Delete, DeleteChunks, DeleteDocuments, DropScope, Outcome, Touch
 from commonplace.model.errors import StoreBusy, StoreError, StoreReadOnly, StoreReplaced
 from commonplace.model.jobs import Claim, Job, Skipped
+from commonplace.model.ports import Tally
+from commonplace.model.queries import State
+from commonplace.model.records import Kind
+from commonplace.stores.rows import micros, scope_at
 from commonplace.stores.sql import changes as rules
 from commonplace.stores.sql.store import NOT_DURABLE, SqlStore
 from commonplace.stores.sqlite.connection import (
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.1  # between two looks for an event; a look takes some 20 microseconds
 MAX_UNCOUNTED = 1_000  # recalls that wait to be counted; older ones are not counted
 LOST = "lost"  # under which a store remembers that writes are missing: alone its own, with a name another store's
-NEWEST = 7  # the number of the last script in migrations/
+NEWEST = 8  # the number of the last script in migrations/
 #: Changes by which a user wants words to be gone.  Making room (Trim, what has expired) is none: it happens with
 #: every write to a full memory, and its bytes are overwritten where they lie, by secure_delete, as of any row.
 _ERASING = (Delete, DeleteChunks, DeleteDocuments, DropScope)
@@ -88,6 +92,33 @@ class SqliteStore(SqlStore):
             if last > after or left <= 0:
                 return last
             time.sleep(min(LOOK_SECONDS, left))
+
+    def census(self, *, at: datetime | None = None) -> list[Tally]:
+        """See ``Store``; from the counts that triggers keep, so it takes as long in a large store as in a small one."""
+        sql = (
+            "select s.path, k.kind, k.state, k.count, k.bytes, k.scope from stock k join scope s on s.id = k.scope"
+            " where k.count > 0"
+        )
+        expired = (
+            "select scope, kind, count(*), sum(length(cast(content as blob))) from record"
+            " where expires_at is not null and expires_at <= ? and archived_at is null and held = 0 group by 1, 2"
+        )
+
+        def count(db: SqliteDb) -> list[Tally]:
+            counted = {(scope, kind, state): (path, n, size) for path, kind, state, n, size, scope in db.every(sql)}
+            for scope, kind, n, size in db.every(expired, [micros(at)]) if at else ():
+                path, live, held = counted.pop((scope, kind, State.LIVE.value))
+                counted |= {(scope, kind, State.LIVE.value): (path, live - n, held - size)} if live > n else {}
+                counted[scope, kind, State.EXPIRED.value] = path, n, size
+            kinds = {kind.value: kind for kind in Kind}
+            rows = [(path, kind, state, n, size) for (_, kind, state), (path, n, size) in counted.items()]
+            return [
+                Tally(scope=scope_at(path), what=kinds.get(kind, kind), state=State(state), count=n, bytes=size)
+                for path, kind, state, n, size in sorted(rows)
+            ]
+
+        with self.reading() as db:
+            return count(db)
 
     # Writing
 
@@ -367,7 +398,13 @@ class SqliteStore(SqlStore):
             raise StoreReplaced(_REPLACED.format(self.path))
 
 
-_FILLS = {3: SqliteDb.encode_vectors}
+def _fill_hashes(db: SqliteDb) -> None:
+    from commonplace.stores.sql.hashes import fill_hashes  # noqa: PLC0415 - once in the life of a store
+
+    fill_hashes(db)
+
+
+_FILLS = {3: SqliteDb.encode_vectors, 8: _fill_hashes}
 _REPLACED = (
     "the database {0!r} was removed or replaced by another program while it was open; nothing was written."
     " What lies there now is open from here on: look, and try again"

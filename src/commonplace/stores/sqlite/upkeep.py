@@ -16,7 +16,7 @@ from struct import unpack_from
 import apsw
 
 from commonplace.model.errors import InvalidInput, StoreDamaged, StoreError
-from commonplace.model.ports import Repair, StoreProblem
+from commonplace.model.ports import ProgressCallback, Repair, StoreProblem, no_progress
 from commonplace.stores.codes import code_for_entry
 from commonplace.stores.sql.hashes import accept_altered, hash_problems
 from commonplace.stores.sql.vectors import COMING, PRESENT, embedder
@@ -27,12 +27,21 @@ from commonplace.stores.sqlite.place import file_id, free_path, inode_of
 from commonplace.stores.sqlite.salvage import carry, remove_files
 from commonplace.stores.sqlite.store import LOST, SqliteStore, remember_loss
 
+QUICK_ROWS = 200  # of each table, the newest: what a quick check looks at
 SAFE_SQLITE = (3, 51, 3)  # earlier ones can damage a database that several processes write to
 
 _MADE_ANEW = ("vector", "usage")  # tables whose loss loses nothing that anybody has written
 
 _COUNTS = "select bucket, count(*), sum(length) from entry group by bucket"
+_ENTRY = ("bucket", "length", "expires", "kind", "category")
 _HELD = "select id, docs, length from bucket where docs <> 0 or length <> 0"
+_STOCK = """
+  select scope, kind, iif(archived_at is not null, 'archived', iif(held = 1, 'held', 'live')) as state,
+         count(*), sum(length(cast(content as blob))) from record group by 1, 2, 3
+  union all select d.scope, d.kind, 'live', count(*), sum(coalesce(length(cast(d.content as blob)), 0)
+         + coalesce((select sum(length(cast(c.text as blob))) from chunk c where c.document = d.row), 0))
+         from document d group by 1, 2
+"""
 _ENTRIES = """
   select row * 4 as id, scope * 4 + iif(archived_at is null and held = 0, 0, 3) as bucket, length,
          expires_at as expires, kind, category from record
@@ -47,16 +56,19 @@ class SqliteMaintenance:
     def __init__(self, store: SqliteStore) -> None:
         self.store = store
 
-    def check(self) -> list[StoreProblem]:
+    def check(self, *, quick: bool = False, progress: ProgressCallback = no_progress) -> list[StoreProblem]:
         try:
             with self.store.using() as db:
-                found = [
-                    *self._structure(db),
-                    *self._index(db),
-                    *hash_problems(db),
-                    *self._vectors(db),
-                    *self._mark(db),
-                ]
+                if quick:
+                    found = [*hash_problems(db, last=QUICK_ROWS), *self._mark(db)]
+                else:
+                    found = [
+                        *self._structure(db),
+                        *self._index(db),
+                        *hash_problems(db, progress=progress),
+                        *self._vectors(db),
+                        *self._mark(db),
+                    ]
         except StoreDamaged as error:
             found = [StoreProblem(what=str(error), fixable=True)]
         return [*found, *self._surroundings()]
@@ -70,8 +82,13 @@ class SqliteMaintenance:
             db.execute(
                 f"insert or ignore into entry select id, bucket, length, expires, kind, category from ({_ENTRIES})"
             )
+            columns = "bucket = w.bucket, length = w.length, expires = w.expires, kind = w.kind, category = w.category"
+            wrong = " or ".join(f"entry.{name} is not w.{name}" for name in _ENTRY)
+            db.execute(f"update entry set {columns} from ({_ENTRIES}) w where w.id = entry.id and ({wrong})")
             db.execute("delete from bucket")
             db.execute(f"insert into bucket {_COUNTS}")
+            db.execute("delete from stock")
+            db.execute(f"insert into stock {_STOCK}")
             if _misfits(db):
                 db.encode_vectors()
                 done.append("the codes of vectors were made anew")
@@ -138,6 +155,8 @@ class SqliteMaintenance:
             yield StoreProblem(what="what can be searched is not what is stored", fixable=True)
         if sorted(db.every(_COUNTS)) != sorted(db.every(_HELD)):
             yield StoreProblem(what="the statistics of the full-text index are wrong", fixable=True)
+        if sorted(db.every("select * from stock where count <> 0 or bytes <> 0")) != sorted(db.every(_STOCK)):
+            yield StoreProblem(what="the counts that `status` shows are wrong", fixable=True)
 
     def _vectors(self, db: SqliteDb) -> Iterator[StoreProblem]:
         if wrong := _misfits(db):
