@@ -518,3 +518,19 @@ def test_capitals_and_accents_make_no_file_the_users_own(ada, bob, folder, name)
     (ada.folder / folder / name).rename(lands)
     ada.sync()
     assert {*ada.live().values()} == {EXTERNAL}
+
+
+def test_a_note_without_an_id_is_shown_again_when_its_branch_is(ada):
+    """A read writes no tracked file, so the note stays without one; what its checkout hid comes back all the same."""
+
+    def shown():
+        app = ada.open()
+        app.folders.refresh()
+        return [*ada.live()]
+
+    ada.commit(("deploys", "Deploys are approved by Ada"))
+    assert shown() == ["Deploys are approved by Ada"]
+    ada.git("checkout", "-q", "HEAD~1")
+    assert shown() == []
+    ada.git("checkout", "-q", "main")
+    assert shown() == ["Deploys are approved by Ada"]

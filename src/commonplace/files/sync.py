@@ -513,6 +513,8 @@ class Syncer:
         path = action.old_path or action.path
         if action.said is not None:
             changes.append(self._leave_file(path, action.said))
+            if action.record.id in self._shown and self._records[action.record.id].version == action.said.version:
+                changes.append(DropFiles(folder=shown_in(self.folder), paths=frozenset({action.record.id})))
         self._report(unwritten=path)
 
     def _came_back(self, record: Record) -> bool:
