@@ -43,9 +43,9 @@ def compare_few(
     some; ``chance`` is the cosine of texts that have nothing to do with each other.
     """
     aligned = _align(candidates, question, embed_words) if embed_words else {}
+    whole = {one.id: _every_word(one, weights) for one in candidates}
     near = {
-        one.id: _nearness(one, aligned, chance) + _every_word(one, weights) - WANTED * _missing(one, wants)
-        for one in candidates
+        one.id: _nearness(one, aligned, chance) + whole[one.id] - WANTED * _missing(one, wants) for one in candidates
     }
     if not near:
         return {}
@@ -55,7 +55,7 @@ def compare_few(
     if best + STANDS_OUT * (best - usual) < SURE:
         return {}
     line = usual + BESIDE * (best - usual)
-    return {id_: value for id_, value in near.items() if value >= line}
+    return {id_: value for id_, value in near.items() if value >= line or whole[id_]}
 
 
 def _nearness(one: Candidate, aligned: Mapping[str, float], chance: float) -> float:

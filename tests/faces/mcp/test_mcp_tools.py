@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -272,8 +273,6 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(talk):
 
 def test_a_client_without_a_project_still_has_the_users_memory(talk, cli):
     """Where there is no project, what is kept is the user's own; the project's scope is refused."""
-    (cli.folder / "work" / ".commonplace" / "config.yaml").unlink()
-    (cli.folder / "work" / ".commonplace" / "README.md").unlink()
-    (cli.folder / "work" / ".commonplace").rmdir()
+    shutil.rmtree(cli.folder / "work" / ".commonplace")
     assert talk.done("remember", content="Likes tabs", category="preferences")["record"]["scope"].startswith("user:")
     assert "there is no project" in talk.refused("remember", content="x y", category="decisions", scope="project")
