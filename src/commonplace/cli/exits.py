@@ -89,10 +89,8 @@ def _report(arguments: object, kind: str, message: str, code: int) -> int:
 
 
 def _wants_json(arguments: Sequence[object]) -> bool:
-    return (
-        "--json" in arguments
-        or "--format=json" in arguments
-        or ("--format", "json") in zip(arguments, arguments[1:], strict=False)
+    return not {"--json", "--format=json"}.isdisjoint(map(str, arguments)) or "--format json" in " ".join(
+        map(str, arguments)
     )
 
 
