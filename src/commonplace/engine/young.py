@@ -54,7 +54,7 @@ def compare_few(
     usual = sum([*rest, *[USUAL] * max(0, OTHERS - len(rest))]) / max(len(rest), OTHERS)
     if best + STANDS_OUT * (best - usual) < SURE:
         return {}
-    line = usual + BESIDE * (best - usual)
+    line = min(SURE, usual + BESIDE * (best - usual))  # of many that answer alike none is hidden
     return {id_: value for id_, value in near.items() if value >= line}
 
 
