@@ -100,6 +100,7 @@ def screens(folder: Path, width: int) -> list[str]:
     text = "\n".join(shown)
     for record in json.loads(listed.stdout)["records"]:
         text = text.replace(record["id"][-5:], "short")
+    text = re.sub(r"\b[01]\.\d\d$", "0.00", text, flags=re.MULTILINE)  # scores follow the ranking, not the screen
     return re.sub(r"just now|\d+ (?:minute|hour)s? ago", "just now", text).splitlines()
 
 

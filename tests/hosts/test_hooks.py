@@ -18,7 +18,7 @@ from hosts.conftest import COMMAND
 from stands import rows
 
 SAID = "Use pnpm, not npm, in this repo."
-LEARNED = "Use pnpm, not npm."
+LEARNED = "Use pnpm, not npm, in this repo."
 
 
 def base(person, session, event, **more):

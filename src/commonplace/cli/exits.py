@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import TypeVar
 
 from commonplace.cli.terminal import discard_output, prepare_streams, print_json, print_note
@@ -90,7 +89,9 @@ def _report(arguments: object, kind: str, message: str, code: int) -> int:
 
 
 def _wants_json(arguments: Sequence[object]) -> bool:
-    return "--json" in arguments or "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
+    return not {"--json", "--format=json"}.isdisjoint(map(str, arguments)) or "--format json" in " ".join(
+        map(str, arguments)
+    )
 
 
 def _flush_output() -> None:

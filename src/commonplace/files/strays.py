@@ -35,8 +35,14 @@ def _strays(folder: str, inside: str, depth: int) -> Iterator[Trouble]:
         if entry.is_dir(follow_symlinks=False):
             if depth and path not in OTHERS:
                 yield from _strays(folder, path, depth - 1)
-        elif reason := _reason(path):
+        elif reason := _reason(path) or _reason_of_link(path, is_link=entry.is_symlink()):
             yield Trouble(path=path, line=1, reason=reason)
+
+
+def _reason_of_link(path: str, *, is_link: bool) -> str | None:
+    """Why a link in place of a record's file is not read."""
+    is_record = path.endswith(".md") and path.partition("/")[0] in CATEGORIES
+    return "is a link, so it is not read; put the file itself there" if is_link and is_record else None
 
 
 def _reason(path: str) -> str | None:
