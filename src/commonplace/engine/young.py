@@ -18,7 +18,7 @@ from commonplace.text.words import plan, word_weights
 
 SURE = 0.54  # of the best one and half of what it is above the others, from which on there is an answer
 STANDS_OUT = 0.5
-BESIDE = 0.2  # of the way from the others to the best one: what is above that is shown too
+BESIDE = 0.3  # of the way from the others to the best one: what is above that is shown too
 USUAL = 0.17  # what a record that has nothing to do with a question comes to; there are at least as many
 OTHERS = 4
 WANTED = 0.1  # for each sort of answer that is wanted and missing
