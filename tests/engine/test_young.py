@@ -52,6 +52,14 @@ def test_what_the_store_does_not_know_is_not_answered(young, question):
     assert young.recall(question, count=False).hits == ()
 
 
+def test_of_many_that_match_alike_none_is_hidden():
+    """The line that is relative to the store hides no record that has what was asked for."""
+    with commonplace.open(":memory:") as memory:
+        for number in range(12):
+            memory.remember(f"deploy number {number} went to the staging server")
+        assert len(memory.recall("deploy staging", limit=20).hits) == 12
+
+
 def test_hits_come_in_the_order_of_their_score(young):
     """As printed."""
     for question in ("who pays for electricity and when?", "use", "what happens on Tuesday or in November?"):

@@ -87,7 +87,7 @@ class _Candidate:
     )  # fmt: skip
 
     def __init__(
-        self, candidate: Candidate, document: int, scope: str, weights: Sequence[float], common: Sequence[float]
+        self, candidate: Candidate, document: int, scope: str, weights: Sequence[float], telling: Sequence[int]
     ) -> None:
         self.candidate = candidate
         self.cosine = candidate.similarity  #: how near it is to the question in meaning
@@ -97,10 +97,13 @@ class _Candidate:
         self.text = candidate.record.content if candidate.record else candidate.chunk.text if candidate.chunk else ""
         self.size = len(self.text.split())  #: in words
         #: what each word of the question is worth in it
-        self.each = [worth * weight for worth, weight in zip(candidate.words, weights, strict=True)]
+        words = candidate.words
+        self.each: Sequence[float] = words
+        if weights:
+            self.each = [worth * weight for worth, weight in zip(words, weights, strict=True)]
         self.own = sum(self.each)  #: its own words
         #: how many of them are not common
-        self.telling = sum([bool(worth) and weight >= 1 for worth, weight in zip(self.each, common, strict=True)])
+        self.telling = len([1 for at in telling if words[at]]) if self.own else 0
         self.words = 0.0  #: with its neighbours'
         self.reach = 0.0
         self.before: list[_Candidate] = []  #: the turns before it that lend it context, the nearest first
@@ -162,10 +165,9 @@ def rank(
     are the only records that match, by id, and how near each is: see ``young``.  ``chance`` is the cosine of texts
     that have nothing in common, with the embedder of the store.
     """
-    even = [1.0] * len(survey.rarities)
-    weights = weights or even
+    weights = weights or [1.0] * len(survey.rarities)
     as_work = asked.profile is Profile.WORKING or few is not None
-    seen = _candidates(survey, weights if as_work else even, weights, few)
+    seen = _candidates(survey, weights if as_work else (), weights, few)
     if not seen:
         return []
     view = _Comparison(seen, asked, texts=survey.texts, rarities=survey.rarities, weights=weights, chance=chance)
@@ -210,18 +212,20 @@ def _candidates(
     places: dict[tuple[int, int], _Candidate] = {}
     paths: dict[int, str] = {}  # by identity: to write a scope out takes longer than all the rest here
     seen = []
+    telling = [at for at, weight in enumerate(common) if weight >= 1]
     for candidate in survey.candidates:
         chunk = candidate.chunk
         if chunk and id(chunk.scope) not in paths:
             paths[id(chunk.scope)] = str(chunk.scope)
         scope = paths[id(chunk.scope)] if chunk else ""
         key = (scope, chunk.kind, chunk.document) if chunk else candidate.id
-        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope, weights, common)
+        one = _Candidate(candidate, documents.setdefault(key, len(documents)), scope, weights, telling)
         one.cosine = candidate.similarity if few is None else few.get(candidate.id)
         seen.append(one)
         if chunk:
             places[one.document, chunk.seq] = one
-    rarities = [rarity * weight for rarity, weight in zip(survey.rarities, weights, strict=True)]
+    even = weights or [1.0] * len(survey.rarities)
+    rarities = [rarity * weight for rarity, weight in zip(survey.rarities, even, strict=True)]
     whole = sum(rarities) or 1.0
     for one in seen:
         _add_context(one, places, rarities, whole)

@@ -18,7 +18,7 @@ from commonplace.text.words import plan, word_weights
 
 SURE = 0.54  # of the best one and half of what it is above the others, from which on there is an answer
 STANDS_OUT = 0.5
-BESIDE = 0.2  # of the way from the others to the best one: what is above that is shown too
+BESIDE = 0.3  # of the way from the others to the best one: what is above that is shown too
 USUAL = 0.17  # what a record that has nothing to do with a question comes to; there are at least as many
 OTHERS = 4
 WANTED = 0.1  # for each sort of answer that is wanted and missing
@@ -43,9 +43,9 @@ def compare_few(
     some; ``chance`` is the cosine of texts that have nothing to do with each other.
     """
     aligned = _align(candidates, question, embed_words) if embed_words else {}
-    whole = {one.id: _every_word(one, weights) for one in candidates}
     near = {
-        one.id: _nearness(one, aligned, chance) + whole[one.id] - WANTED * _missing(one, wants) for one in candidates
+        one.id: _nearness(one, aligned, chance) + _every_word(one, weights) - WANTED * _missing(one, wants)
+        for one in candidates
     }
     if not near:
         return {}
@@ -54,8 +54,8 @@ def compare_few(
     usual = sum([*rest, *[USUAL] * max(0, OTHERS - len(rest))]) / max(len(rest), OTHERS)
     if best + STANDS_OUT * (best - usual) < SURE:
         return {}
-    line = usual + BESIDE * (best - usual)
-    return {id_: value for id_, value in near.items() if value >= line or whole[id_]}
+    line = min(SURE, usual + BESIDE * (best - usual))  # of many that answer alike none is hidden
+    return {id_: value for id_, value in near.items() if value >= line}
 
 
 def _nearness(one: Candidate, aligned: Mapping[str, float], chance: float) -> float:

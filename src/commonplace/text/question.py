@@ -144,6 +144,7 @@ _TOLD = (
     r"|\byour (?:suggest|recommend|advice|answer|explanation|proposal|list|tip)\w*"
     r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)\b"
 )
+_SIGNS = ("always", "never", "from now on", "going forward", "future", "whenever", "every time", "prefer")
 _INSTRUCTS = (
     r"(?:^|[.!?;\n]\s*|,\s*)(?:please\s+)?"
     r"(?:always|never|from now on|going forward|in (?:the )?future|whenever you|every time you)\b"
@@ -153,7 +154,8 @@ _INSTRUCTS = (
 
 def is_standing_instruction(text: str) -> bool:
     """Whether a text says how things are to be done from now on: "always", "never", "from now on", "I prefer"."""
-    return bool(re.search(_INSTRUCTS, text, re.IGNORECASE))
+    words = text.lower()  # hundreds of texts are looked at for a question, and nearly none has one of these
+    return any(sign in words for sign in _SIGNS) and bool(re.search(_INSTRUCTS, text, re.IGNORECASE))
 
 
 def phrase_words(text: str) -> list[str]:
