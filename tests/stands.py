@@ -129,6 +129,8 @@ def give_later_columns(store):
     with store.using() as db:
         for table in ("record", "version"):
             db.execute(f"alter table {table} add column if not exists approved_at bigint")
+        for table in ("document", "chunk"):
+            db.execute(f'alter table {table} add column if not exists hash text collate "C"')
 
 
 def forget(store):

@@ -54,7 +54,7 @@ def test_the_next_execution_starts_with_what_the_last_one_learned():
     assert (first.brief, len(first.records)) == ("", 1)
 
     second = executed("install the packages with npm", session="s2")
-    assert "We use pnpm, not npm." in second.brief
+    assert CONVENTION in second.brief
     assert sessions() == ["s1"]  # nothing was said in the second
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import apsw
 import pytest
 
 from commonplace.model.errors import StoreDamaged
 from commonplace.model.queries import Order
 from commonplace.stores.sqlite.store import SqliteStore
+from commonplace.stores.sqlite.upkeep import salvage
 from faults import World
 from faults.damage import reads_of_damaged_files, repairs_of_damaged_files
 
@@ -38,6 +40,21 @@ def test_a_damaged_record_is_named_and_the_others_answer(tmp_path, make):
         assert "commonplace doctor" in notice
         with pytest.raises(StoreDamaged, match=hurt.id):
             store.get(hurt.id)
+
+
+def test_a_row_with_bytes_that_are_no_text_is_carried_over(tmp_path, make):
+    """In what a record says, and in what is noted beside it: the rest of the row survives a repair."""
+    path = str(tmp_path / "memory.db")
+    with closing(SqliteStore(path)) as store:
+        beside, within = make("whole words"), make("hurt words")
+        store.apply([make.put(beside), make.put(within)])
+        with store.writing() as db:
+            db.execute("update record set digest = cast(x'f4c4' as text) where id = ?", (beside.id,))
+            db.execute("update record set content = cast(x'f420776f726473' as text) where id = ?", (within.id,))
+    assert not salvage(path).lost
+    with closing(apsw.Connection(path)) as db:
+        contents = dict(db.execute("select id, content from record").fetchall())
+    assert contents == {beside.id: "whole words", within.id: "\ufffd words"}
 
 
 def test_the_file_of_a_damaged_record_stays(tmp_path):

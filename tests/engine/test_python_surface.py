@@ -34,14 +34,15 @@ def test_a_store_is_opened_by_a_path_object(tmp_path):
         assert [record.content for record in memory.list()] == ["Deploys happen on Fridays"]
 
 
-def test_kinds_scopes_dates_and_durations_are_given_as_text(notes):
+def test_kinds_scopes_dates_and_durations_are_given_as_text(notes, clock):
     """The words of the command are understood by the library."""
+    notes.clock = clock
     saved = notes.remember(
         "Port 8080 was open", kind="episodic", scope="assistant", occurred_at="2026-01-01", ttl="7d"
     ).record
     assert (saved.kind, str(saved.scope)) == (Kind.EPISODIC, "user:default")
     assert f"{saved.occurred_at:%Y-%m-%d %H:%M%z}" == "2026-01-01 00:00+0000"
-    assert saved.expires_at - saved.created_at == timedelta(days=7)
+    assert saved.expires_at == clock() + timedelta(days=7)
     assert notes.list(kinds=["episodic"], scopes=["user:default"], states=["live"], trusts=["user"]) == [saved]
     assert notes.remember("Soon gone", ttl=60).record.expires_at is not None
 
@@ -169,7 +170,7 @@ def test_what_people_print_is_readable(notes):
     notes.remember("Use pnpm, not npm, and commit the lock file with every change of a dependency")
     [hit] = notes.recall("pnpm")
     assert repr(notes).startswith("<Memory of user:default in /")
-    assert repr(hit).startswith("Hit(0.")
+    assert repr(hit).startswith("Hit(1.00, 'Use pnpm")
     assert len(repr(hit)) < 120
     assert "\n" not in repr(hit.record)
     assert "expires_at" not in repr(hit.record)

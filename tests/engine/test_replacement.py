@@ -57,6 +57,7 @@ def test_of_the_labelled_pairs_95_in_100_close_and_1_in_100_wrongly(name):
         ("We visited Lisbon in 2023.", "We visited Porto in 2024."),
         ("Internal docs are in the wiki.", "External docs are in the wiki."),
         ("The campaign budget is 6,500.", "The campaign budget for print ads is 1,200."),
+        ("The login service has rule number 1 for its tokens.", "The login service has rule number 2 for its tokens."),
     ],
 )
 def test_what_both_can_hold_replaces_nothing(old, new):

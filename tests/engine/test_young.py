@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -83,6 +84,9 @@ def test_a_note_is_found_by_its_number():
             assert memory.recall(question, count=False)[0].text == "Note 77 is about item 539"
 
 
+_numbers = itertools.count()
+
+
 class Shifted(Meanings):
     """An embedder of which all texts are near each other: a part of every vector is the same."""
 
@@ -100,7 +104,7 @@ class Shifted(Meanings):
 @pytest.mark.parametrize("count", [8, 60])
 def test_the_line_is_measured_for_each_embedder(through, count):
     """Where every two texts have a cosine of 0.7, a paraphrase is found and what is unrelated is not."""
-    embedder = Shifted("car automobile", name=f"shifted-{count}")
+    embedder = Shifted("car automobile", name=f"shifted-{next(_numbers)}")  # a name is measured once in a process
     memory = through(embedder=embedder)
     for number in range(count):
         memory.remember(f"thing{number} other{number} word{number}", category="facts")

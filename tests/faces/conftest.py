@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from commonplace.cli.main import run
+from commonplace.model import ids
 from stands import agree, scripts_of_the_user
 
 COMMAND = str(Path(sys.executable).with_name("commonplace"))
@@ -41,6 +42,7 @@ class Cli:
 
     def __init__(self, folder, capsys, monkeypatch):
         self.folder, self.home = folder, folder / "home"
+        monkeypatch.setattr(ids, "_last_ms", 0)  # an earlier test's clock may have been ahead
         self.capsys, self.monkeypatch = capsys, monkeypatch
 
     def __call__(self, *arguments, stdin=b""):

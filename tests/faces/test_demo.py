@@ -23,7 +23,7 @@ def test_the_demo_does_what_it_says(outside):
     ):
         assert shown in done.out
     assert "a secret (password) was removed" in done.err
-    now, then = re.findall(r"--limit 1.*\n.*  Use (\w+), not", done.out)
+    now, then = re.findall(r"--limit 1.*\n.*\tUse (\w+), not", done.out)
     assert (now, then) == ("bun", "pnpm")
     assert not list(outside.folder.glob("commonplace-demo-*"))
     assert [file.name for file in outside.home.iterdir()] == ["config.yaml"]  # the test's own

@@ -77,7 +77,7 @@ def test_without_a_key_the_coding_agent_thinks(learning, tmp_path):
     [folder] = (tmp_path / "todo").glob("0b1c-*")
     (folder / "answer.json").write_text("{")
     done = learning("extract", "--commit", tmp_path / "todo")
-    assert (done.code, "0b1c: the answer is not a JSON object" in done.err) == (1, True)
+    assert (done.code, "0b1c: the answer was cut off before its end" in done.err) == (1, True)
     (folder / "answer.json").write_text(json.dumps(ANSWER))
     assert learning.ok("extract", "--commit", tmp_path / "todo").out.startswith("Extracted 1 record from 1 session")
 

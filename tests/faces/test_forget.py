@@ -295,7 +295,7 @@ def test_a_question_s_hits_are_shown_numbered_and_chosen(cli, pnpm):
     """With --yes all above the score; without a terminal nothing."""
     cli.add("Deploy on Mondays", "procedures")
     done = cli("forget", "--query", "which package manager, npm?")
-    assert (done.code, "  1  0." in done.err, "--yes" in done.err) == (2, True, True)
+    assert (done.code, "  1  1.00" in done.err, "--yes" in done.err) == (2, True, True)
     assert cli.ok("forget", "--query", "npm", "--yes", "--json").json["erased"] == [pnpm["id"]]
     assert cli("forget", "--query", "npm", "--min-score", "0.99", "--yes").code == 1
 

@@ -89,6 +89,8 @@ def test_the_option_is_for_one_command(cli, address):
     cli.ok("--store", address, "record", "add", "Use pnpm", "--category", "decisions")
     assert cli.ok("--store", address, "recall", "pnpm").lines
     cli.env(COMMONPLACE_STORE="other.db")
+    assert "there is no store 'other.db'" in cli("status").err
+    cli.add("Deploy on Mondays", "procedures")
     assert cli.ok("status", "--json").json["database"]["path"] == os.path.abspath("other.db")
 
 

@@ -79,7 +79,7 @@ def test_a_broken_file_is_a_note_and_the_rest_is_answered(opened, kept, edit):
     for _ in range(2):
         brief = opened.recall("deploy pnpm")
         assert set(texts(brief)) == {"Deploy on Mondays", "Use pnpm, not npm"}
-        assert brief.notes[0].startswith(f"{path}:10: frontmatter is not YAML")
+        assert brief.notes[0].startswith(f"{path}:3: frontmatter is not YAML")
 
 
 def test_many_missing_files_are_a_note(opened, kept):
@@ -92,7 +92,7 @@ def test_many_missing_files_are_a_note(opened, kept):
     assert brief.notes == (
         (
             "5 files of the project memory are missing at once; their records were not archived. "
-            "`commonplace sync --accept-missing` archives them"
+            "`commonplace sync --accept-missing` archives them, `commonplace sync --write` writes the files back"
         ),
     )
 

@@ -165,6 +165,7 @@ def test_everything_can_go_into_another_scope(full, empty, clock):
 def test_an_import_is_written_to_files(full, desk):
     """Records that come in get their Markdown like all others."""
     lines = lines_of(full)
+    desk.close()
     for path in (desk.root / "home").glob("commonplace.db*"):
         path.unlink()
     desk.folder("new", "github.com/acme/new")

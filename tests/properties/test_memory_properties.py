@@ -16,6 +16,7 @@ from commonplace.model.queries import State
 from commonplace.model.records import Channel, Kind
 from commonplace.model.scopes import Scope
 from commonplace.text.cleaning import clean
+from commonplace.text.replacement import Relation, compare
 from commonplace.text.words import terms
 
 HERE, THERE = Scope.of(("project", "here")), Scope.of(("project", "there"))
@@ -191,7 +192,15 @@ class Verbs(RuleBasedStateMachine):
         assert kept.record.id in known or not known
         self.versions[kept.record.id] = kept.record.version
         self.picture[kept.record.id] = [content, State.LIVE]
+        self._note_closed(kept.record)
         return kept.record.id
+
+    def _note_closed(self, by):
+        """What a record contradicts is closed by it, and nothing else is."""
+        for key, (content, state) in self.picture.items():
+            if key != by.id and state is State.LIVE and self.memory.get(key).superseded_by == by.id:
+                assert compare(content, by.content) is not Relation.NONE
+                self._note(key, content, State.ARCHIVED, new_version=1)
 
     @precondition(lambda self: self.picture)
     @rule(id=ids, words=WORDS)
@@ -213,6 +222,8 @@ class Verbs(RuleBasedStateMachine):
             after = getattr(self.memory, verb)(id)
             assert after.version - before.version in (0, 1)
             self._note(id, after.content, after.state(self.clock()), new_version=after.version - before.version)
+            if verb == "release":  # it may have been held with the change that it proposes
+                self._note_closed(after)
 
     @rule(id=ids)
     def forget(self, id):

@@ -49,7 +49,7 @@ def model(request):
     if "tools" not in request.body:
         return says("All is well.")
     if not said:
-        return calls(("recall_memory", {"query": "what holds before building?"}))
+        return calls(("recall_memory", {"query": "how do we build?"}))
     lesson = LESSON if prompt.startswith("Before") else "build with make release"
     if len(said) == 1 and not said[0]["memories"]:
         return calls(("save_memory", {"content": lesson, "tags": ["convention"]}))

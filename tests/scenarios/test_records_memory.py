@@ -345,6 +345,8 @@ def test_r25_the_index_can_be_rebuilt_from_the_files(ada, tmp_path):
     after = [ada.recall(question) for question in questions]
     for hit in (hit for hits in (*before, *after) for hit in hits):
         assert hit.pop("source") in {"user", "file"}, "the database alone knows which"
+        assert hit["record"].pop("source")["channel"] in {"user", "file"}
+        assert hit["record"].pop("updated_at")[:10] == hit["date"][:10], "nor is it in the file"
     assert after == before
     assert [len(hits) for hits in before] == [1, 1, 1, 1, 1, 3]
 

@@ -99,18 +99,20 @@ def test_of_many_who_claim_a_job_one_gets_it(pg, others, make):
 
 WORKER = """
 import sys, time
+from commonplace.model import processes
 from commonplace.model.changes import Fail, Finish, Heartbeat
 from commonplace.model.errors import LeaseLost
 from commonplace.model.jobs import Claim, Job, Skipped
 from commonplace.stores.postgres.store import PostgresStore
 schema, hours, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+processes._machine = lambda: f"machine {hours}"  # whether a process of another one is dead, nobody knows
 store, lease = PostgresStore(os.environ[POSTGRES], schema=schema), timedelta(seconds=seconds)
 job, wrong = Job(scope=ADA, kind="extract", key="s", watermark=1), timedelta(hours=hours)
 clock = lambda: datetime.now(UTC) + wrong
 """
 CLAIM = """
 claim = store.claim(job, lease=lease, now=clock())
-print(claim.token if isinstance(claim, Claim) else claim.reason.value)
+print(f"token {claim.token}" if isinstance(claim, Claim) else claim.reason.value)
 """
 BEAT = CLAIM + "store.apply([Heartbeat(claim=claim, until=clock() + lease)])"
 FAIL = CLAIM + "store.apply([Fail(claim=claim, error='no model', retry_at=clock() + lease, at=clock())])"
@@ -118,7 +120,7 @@ FAIL = CLAIM + "store.apply([Fail(claim=claim, error='no model', retry_at=clock(
 
 @pytest.fixture
 def worker(pg, python):
-    """Do something with one job, in a process whose clock is so many hours wrong; what it says."""
+    """Do something with one job, on a machine whose clock is so many hours wrong; what it says."""
 
     def worker(what, *, hours, lease=60.0):
         return python(WORKER + what, pg.schema, hours, lease).strip()
@@ -129,7 +131,7 @@ def worker(pg, python):
 @pytest.mark.parametrize(("ahead", "hold"), [((-1, 1), CLAIM), ((1, -1), BEAT)], ids=["claimed", "beating"])
 def test_a_wrong_clock_takes_no_job_from_who_holds_it(worker, ahead, hold):
     """Of two machines whose clocks are two hours apart, the one that came first has the job."""
-    assert len(worker(hold, hours=ahead[0])) == 32
+    assert worker(hold, hours=ahead[0]).startswith("token ")
     assert worker(CLAIM, hours=ahead[1]) == "running elsewhere"
 
 
@@ -138,17 +140,18 @@ def test_a_wrong_clock_holds_no_job_beyond_its_lease(worker, hours, hold):
     """A lease that was claimed by a clock that is ahead or behind ends when it is over, for everybody."""
     held = worker(hold, hours=hours, lease=0.01)
     taken = worker(CLAIM, hours=0)
-    assert (len(held), len(taken)) == (32, 32)
+    assert held.startswith("token ")
+    assert taken.startswith("token ")
     assert held != taken
 
 
 @pytest.mark.parametrize(
-    ("hours", "wait", "then"), [(-1, 0.01, 32), (1, 60.0, len("waiting to be tried again"))], ids=["over", "waiting"]
+    ("hours", "wait", "then"), [(-1, 0.01, "token "), (1, 60.0, "waiting to be tried again")], ids=["over", "waiting"]
 )
 def test_a_failed_job_waits_as_long_as_its_worker_said(worker, hours, wait, then):
     """And not until the moment that the worker's clock shows."""
     worker(FAIL, hours=hours, lease=wait)
-    assert len(worker(CLAIM, hours=0)) == then
+    assert worker(CLAIM, hours=0).startswith(then)
 
 
 @pytest.mark.parametrize(("hours", "lease", "leased"), [(1, 60.0, True), (-1, 0.01, False)], ids=["held", "over"])

@@ -13,12 +13,14 @@ from typing import Any
 
 from commonplace.agents.verb_tools import VerbTool, call_tool, tools_of
 from commonplace.engine.memory import Memory
+from commonplace.engine.recall import count_use
 from commonplace.engine.rendering import redaction_notes
 from commonplace.model.errors import CommonplaceError, InvalidInput
 from commonplace.model.queries import ANY_STATE, Filter, Order
 from commonplace.model.records import Record
 from commonplace.model.values import UNSET, Value
 from commonplace.text.cleaning import clean
+from commonplace.text.question import Profile
 from commonplace.verbs import verb
 
 UNAVAILABLE = "agent memory not available"
@@ -78,8 +80,10 @@ def recall_memory(
     most = min(limit, caller.max_recall) if limit is not None and limit > 0 else caller.max_recall
     with _naming(recall_memory.name):
         wanted = [text for tag in tags if tag.strip() and (text := clean(tag, what="a tag")[0])]
-        found = caller.memory.recall(query, tags=wanted, limit=most)
+        memory = caller.memory
+        found = memory.recall(query, tags=wanted, limit=most, profile=Profile.WORKING, count=False)
         records = [hit.record for hit in found if hit.record]
+        count_use(memory.store, [record.id for record in records], memory.clock(), wait=True)  # every use counts here
         return Lessons(memories=tuple(_lesson(record) for record in _reload(caller.memory, records)))
 
 

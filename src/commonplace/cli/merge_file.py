@@ -24,7 +24,8 @@ def merge_file(base: str, ours: str, theirs: str) -> int:
     Tags, keys and paragraphs that only one side has changed are taken.  Where both have changed the same, both texts
     are kept between conflict markers, and the exit code is 1.  `commonplace init` sets this up.
 
-    Example:
+    Examples:
+      commonplace merge-file base.md ours.md theirs.md
       git config merge.commonplace.driver "commonplace merge-file %O %A %B"
     """
     try:

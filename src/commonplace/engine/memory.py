@@ -363,10 +363,10 @@ class Memory:
             self.store, self.embedder, where.replace(chunks=searches_chunks(where)), query, profile=profile,
             limit=2 * limit, candidates=max(CANDIDATES, 2 * limit),
         )  # fmt: skip
-        hits = newest(self.store, where, limit=limit) if found is None else distinct(found.hits)[:limit]
-        if as_of is None:
+        hits = newest(self.store, where, limit=limit) if found is None else distinct(found.hits)
+        if as_of is None:  # before the list is cut: of two rivals the newer one is shown
             hits = mark_replaced(self.store, where, hits)
-        chosen, notes = within(hits, budget), () if found is None else found.notes
+        chosen, notes = within(hits[:limit], budget), () if found is None else found.notes
         used = [hit.record.id for hit in chosen if hit.record] if count and where.as_of is None else []
         return Recall(
             query=query, hits=tuple(chosen), notes=(*notes, *count_use(self.store, used, self.clock()))

@@ -6,6 +6,7 @@ Every system that answers questions asks here; which records it may see, and wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 
 from commonplace.engine.embedding import query_and_chance
@@ -140,11 +141,14 @@ def newest(store: Store, where: Filter, *, limit: int) -> list[Hit]:
     return [Hit(score=1.0, record=record, parts=(("newest", 1.0),)) for record in found]
 
 
-def count_use(store: Store, ids: Sequence[str], now: datetime) -> tuple[str, ...]:
-    """Count a recall of each record, without waiting for a writer; return notes, since it has answered all the same."""
+def count_use(store: Store, ids: Sequence[str], now: datetime, *, wait: bool = False) -> tuple[str, ...]:
+    """Count a recall of each record; return notes, since it has answered all the same.
+
+    Without ``wait`` a recall beside a writer is not counted, because a reader waits for nobody.
+    """
     try:
         if ids:
-            with store.without_waiting():
+            with nullcontext() if wait else store.without_waiting():
                 store.apply([Touch(ids=tuple(ids), at=now)])
     except (StoreBusy, StoreReadOnly):  # a count less; of a store that can only be read its own notice says so
         pass

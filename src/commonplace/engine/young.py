@@ -60,7 +60,9 @@ def compare_few(
 
 def _nearness(one: Candidate, aligned: Mapping[str, float], chance: float) -> float:
     cosine = one.similarity or 0.0
-    return cosine + aligned[one.id] if aligned else 2 * (cosine - chance) / (1 - chance)
+    if aligned:
+        return cosine + aligned[one.id]
+    return 2 * max(0.0, cosine - chance) / (1 - chance)  # below chance nothing speaks against its words
 
 
 def _every_word(one: Candidate, weights: Sequence[float]) -> float:

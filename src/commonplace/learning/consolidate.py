@@ -265,7 +265,12 @@ def _scope(inputs: _Inputs, lines: Sequence[Line], *, answer: int, whole: bool =
 
 
 def _with_rest(inputs: _Inputs, lines: Sequence[Line], scope: ConsolidationScope, made: ModelProposal) -> ModelProposal:
-    """An answer with what it was not about: facts that were not shown, and skills that still say a person's word."""
+    """An answer with what it was not about: facts that were not shown, and skills that still say a person's word.
+
+    An answer about everything, of which no part failed, says by itself which skills there are.
+    """
+    if scope.is_whole and not made.failed:
+        return made
     held = {
         name: one.text for name, one in inputs.held.items() if name.startswith(f"{SKILLS}/") and one.stored is not None
     }

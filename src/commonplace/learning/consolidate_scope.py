@@ -30,6 +30,7 @@ class Scope(Value):
     kept: tuple[Block, ...]  #: those that stay
     new: tuple[Line, ...]
     sessions: tuple[Document, ...]  #: extractions that no consolidation by a model has seen
+    is_whole: bool = False  #: everything is shown: what an answer does not repeat is meant to go
 
     @property
     def is_empty(self) -> bool:
@@ -64,9 +65,9 @@ def scope_of(
 def whole_scope(
     facts: Sequence[Block], lines: Sequence[Line], sessions: Sequence[Document], *, named: frozenset[str]
 ) -> Scope:
-    """All there is, for a memory that no model has put together yet."""
+    """All there is, for a memory that no model has put together yet, or that is to be thought over."""
     new = tuple(line for line in lines if not {record.short for record in line.records} & named)
-    return Scope(shown=tuple(facts), kept=(), new=new, sessions=tuple(sessions))
+    return Scope(shown=tuple(facts), kept=(), new=new, sessions=tuple(sessions), is_whole=True)
 
 
 def _neighbours(facts: Sequence[Block], texts: Sequence[str]) -> list[int]:

@@ -38,6 +38,8 @@ _LEANS = re.compile(
     r"|always|never|except|otherwise|else|which|until|also for|in this|for all|applies|everywhere|wherever|no exceptions?)\b",
     re.IGNORECASE,
 )
+#: Two such sentences are two rules, unless the second one speaks of what the first one names.
+_RULE = re.compile(r"(?:always|never)\b(?!.*\b(?:it|its|them|they|that|this|these|those)\b)", re.IGNORECASE)
 _NAMES_NOTHING = re.compile(r"(?:it|its|it's|that|that's|they|this|these|those|he|she|them|which)\b", re.IGNORECASE)
 _CONTINUES = re.compile(
     r"(?:same|(?:i )?(?:insist|mean it)|applies|for all|everywhere|wherever|always[,.]|never[,.]|also (?:in|for)|instead|otherwise"
@@ -150,7 +152,9 @@ def _last_joined(plain: str, sentences: Sequence[_Sentence], first: int) -> int:
     while last + 1 < len(sentences):
         after = sentences[last + 1]
         listed = _LISTED.search(plain, sentences[last].end, after.start)
-        leans = not listed and (_LEANS.match(after.plain) or len(after.plain.split()) <= _ALONE_WORDS)
+        short = len(after.plain.split()) <= _ALONE_WORDS
+        another = after.known and not short and _RULE.match(sentences[last].plain) and _RULE.match(after.plain)
+        leans = not listed and not another and (_LEANS.match(after.plain) or short)
         apart = "\n\n" in plain[sentences[last].end : after.start] or after.end - sentences[first].start > JOINED_CHARS
         if not leans or apart or after.judgement.durable < JOIN or not after.is_earnest:
             break

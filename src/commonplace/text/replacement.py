@@ -104,6 +104,7 @@ _ADDS = re.compile(
 )
 _ONLY = re.compile(r"\b(?:only|just|exclusively)\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:\b(?:number|nr|no)\.?\s*|#)\d+$", re.IGNORECASE)  # one of a series: there are others
+_TRAILING = re.compile(r"\d+$")
 _ADJECTIVE = re.compile(r"(?:able|ible|less|ful|ive|ous|al|ic|ary|ant|ent|ish|ed|ing|ly|free|safe|only)$")
 
 
@@ -246,11 +247,24 @@ def _first(rules: Rules, pair: _Pair) -> int:
     return _NOTHING
 
 
+def _is_series(old: Claim, new: Claim) -> bool:
+    """Whether what differs is the number of one of a series, wherever in the clause that stands."""
+    before, after = old.frame.slots, new.frame.slots
+    if before[:1] == after[:1] and before[:1] and before[0][0] == "":  # "slow on runner 2": runner 3 may be slow, too
+        before, after, numbered = before[1:], after[1:], _TRAILING
+    else:
+        numbered = _NUMBERED
+    return any(
+        at == where and one != other and numbered.search(one) and numbered.sub("", one) == numbered.sub("", other)
+        for at, one in before
+        for where, other in after
+    )
+
+
 def _judge(old: Claim, new: Claim, *, cue: bool) -> int:
     """How far one claim replaces another one."""
     past = (old.frame.past and not old.changes) or (new.frame.past and not new.changes)
-    series = _NUMBERED.search(old.frame.value) and _NUMBERED.search(new.frame.value)
-    if old.words == new.words or old.frame.negated != new.frame.negated or past or series:
+    if old.words == new.words or old.frame.negated != new.frame.negated or past or _is_series(old, new):
         return _NOTHING
     alike = old.sort[0] == new.sort[0] or {old.sort[0], new.sort[0]} == {"name", "text"}
     if cue and alike and _is_narrowed(old, new):

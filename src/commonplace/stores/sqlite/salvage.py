@@ -296,7 +296,7 @@ class _Reader:
 
     def _patched(self, table: str, wanted: str, key: str, number: int) -> Iterator[Row]:
         """A row with bytes that are no text: each of them is replaced, and the hash of the row shows it."""
-        _, columns, _ = wanted.replace("select ", "", 1).partition(" from ")
+        columns, _, _ = wanted.removeprefix("select ").partition(" from ")
         names = columns.split(", ")
         ask = ", ".join(f"typeof({name}), iif(typeof({name}) = 'text', cast({name} as blob), {name})" for name in names)
         try:
