@@ -7,10 +7,20 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from commonplace.files.codec import FILE_BYTES, FileTrouble, apply_file, decode, encode, file_name, matches_record
+from commonplace.files.codec import (
+    FILE_BYTES,
+    FileTrouble,
+    apply_file,
+    clean_path,
+    decode,
+    encode,
+    file_name,
+    matches_record,
+)
 from commonplace.model.errors import InvalidInput
 from commonplace.model.ids import moment_of, new_id
 from commonplace.model.records import Channel, Kind, Source, Trust
+from commonplace.redact.redaction import redact
 from stands import rows
 
 CREATED = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -503,3 +513,14 @@ def test_a_file_is_named_after_its_first_line(record, content, slug):
 def test_a_folder_is_the_category_or_what_is_safe_of_it(record, category, folder):
     """No category leads out of the folder."""
     assert file_name(record.replace(category=category)).startswith(f"{folder}/")
+
+
+def test_a_mark_in_the_first_line_does_not_look_like_a_secret_in_the_name(make):
+    """The name of a file is the same however the digits of the mark fall, and passes the gate as it is."""
+    for digits in ("0000", "4711", "e3d0"):
+        record = make(f"The password is [secret:password:{digits}], ask Ada", category="procedures")
+        name = file_name(record)
+        assert name.startswith("procedures/the-password-is-secret-ask-ada--")
+        assert clean_path(name, lambda text: redact(text).text) == name
+        old = f"procedures/the-password-is-secret-password-{digits}-ask-ada--1kdwpvqegn.md"
+        assert clean_path(old, lambda text: redact(text).text) == old

@@ -266,12 +266,17 @@ def _comment_start(row: str) -> int:
     return len(row)
 
 
+_SECRET_MARK = re.compile(r"\[secret:[\w-]+:[0-9a-f]+\]")  # its digits would look like a password in a name
+_MARK_IN_NAME = re.compile(r"\bsecret(?:-[a-z]+)+-[0-9a-f]{4}\b")
+
+
 def clean_path(path: str, redact: Callable[[str], str]) -> str:
     """Return the path of a file; a name that holds a secret becomes a plain one without it."""
     folder, _, name = path.rpartition("/")
     stem = name.removesuffix(".md")
     words, mark, short = stem.rpartition("--")
-    own, spaced = words or stem, (words or stem).replace("-", " ")
+    own = _MARK_IN_NAME.sub("secret", words or stem)
+    spaced = own.replace("-", " ")
     kept = next((left for text in (own, spaced) if (left := redact(text)) != text), own)
     return path if kept == own else f"{folder}/{_slug(kept)}{mark}{short if mark else ''}.md"
 
@@ -280,7 +285,8 @@ def file_name(record: Record) -> str:
     """Where the file of a record belongs, such as ``decisions/use-pnpm-not-npm--01jk3v9q2c.md``."""
     category = record.category
     folder = category if _CATEGORY.fullmatch(category) and category not in _RESERVED else _slug(category)
-    return f"{folder}/{_slug(_title(record.content))}--{record.short}.md"
+    content = _SECRET_MARK.sub("secret", record.content) if "[secret:" in record.content else record.content
+    return f"{folder}/{_slug(_title(content))}--{record.short}.md"
 
 
 class _Parts(Value):
